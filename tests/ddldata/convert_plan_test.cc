@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
+#include <sstream>
 
 #include "ddldata/class_hints.h"
+#include "ddldata/convert_progress.h"
 #include "ddldata/shard_folder.h"
 #include "tests/trainer/data/data_fixture.h"
 
@@ -18,6 +21,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 // Images "CLASS/NAME" of one folder.
@@ -298,6 +303,70 @@ TEST(CompareConversions, NamesTheFirstDifference) {
   EXPECT_THAT(CompareConversions(text, describe(other, 1, 0)),
               HasSubstr("there it is \"train-* 10"));
   EXPECT_NE(CompareConversions(text, text.substr(0, text.size() / 2)), "");
+}
+
+class ConvertProgressTest : public ::testing::Test {
+ protected:
+  WallClock Clock() {
+    return [this] { return now_; };
+  }
+  void Wait(int seconds) { now_ += std::chrono::seconds(seconds); }
+
+  TimePoint now_ = SystemClock()();
+  std::ostringstream out_;
+};
+
+TEST_F(ConvertProgressTest, IsALineNowAndThenInAFile) {
+  ConvertProgress progress({.interval_seconds = 10}, out_, Clock());
+  Wait(11);
+  progress.Listed(2048);
+  EXPECT_THAT(out_.str(), MatchesRegex("[^ ]+ 2048 images found\n"));
+  out_.str("");
+  Wait(11);
+  progress.Listed(1024, "annotations read");
+  EXPECT_THAT(out_.str(), MatchesRegex("[^ ]+ 1024 annotations read\n"));
+  out_.str("");
+  progress.Begin(4, 4'000'000);
+  Wait(5);
+  progress.Add(1'000'000);
+  EXPECT_EQ(out_.str(), "");
+  Wait(5);
+  progress.Add(1'000'000);
+  EXPECT_THAT(out_.str(),
+              MatchesRegex("[^ ]+ 2/4 images 50.0 % 0.2 images/s 0.2 MB/s eta 0:00:10\n"));
+  out_.str("");
+  progress.Note("left out: x");
+  EXPECT_EQ(out_.str(), "ddldata: note: left out: x\n");
+  progress.Add(1'000'000);
+  // The last one is always shown.
+  progress.Add(1'000'000);
+  EXPECT_THAT(out_.str(), HasSubstr(" 4/4 images 100.0 % 0.4 images/s 0.4 MB/s eta 0:00:00\n"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("3/4")));
+}
+
+TEST_F(ConvertProgressTest, GoesOnWhereTheClockIsSetBack) {
+  ConvertProgress progress({.interval_seconds = 10}, out_, Clock());
+  Wait(11);
+  progress.Listed(2048);
+  out_.str("");
+  Wait(-3600);
+  progress.Listed(2049);
+  EXPECT_THAT(out_.str(), HasSubstr("2049"));
+  out_.str("");
+  Wait(9);
+  progress.Listed(2050);
+  EXPECT_EQ(out_.str(), "");
+}
+
+TEST_F(ConvertProgressTest, IsOneLineRedrawnOnATerminal) {
+  ConvertProgress progress({.terminal = true, .columns = [] { return 40; }}, out_, Clock());
+  progress.Begin(4, 4'000);
+  Wait(1);
+  progress.Add(1'000);
+  EXPECT_EQ(out_.str(), "\r[===>        ] 1/4 images 25.0 % 1.0 im\x1b[K");
+  out_.str("");
+  progress.Note("x");
+  EXPECT_EQ(out_.str(), "\nddldata: note: x\n");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ import re
 import sys
 
 SOURCES = ("support", "rankfile", "scaling", "launcher", "trainer", "ddldata", "ddlctl", "manual", "bench", "tests")
-MAX_LINES = 400
+MAX_LINES = 600
 # Longer files, each with its reason.
 LONG_FILES: dict[str, str] = {}
 

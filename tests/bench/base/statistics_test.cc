@@ -4,12 +4,73 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
+#include "bench/base/confidence.h"
 #include "trainer/core/error.h"
 
 namespace bench {
 namespace {
+
+// From the tables of Student's t: t of 97.5 % by degrees of freedom.
+TEST(StudentQuantile, IsThatOfTheTables) {
+  const std::vector<std::pair<double, double>> table = {
+      {1, 12.7062}, {2, 4.30265},  {3, 3.18245},  {4, 2.77645},   {5, 2.57058},
+      {9, 2.26216}, {19, 2.09302}, {30, 2.04227}, {100, 1.98397}, {1e6, 1.95997}};
+  for (const auto& [degrees, t] : table) {
+    EXPECT_NEAR(StudentQuantile(0.975, degrees), t, 1e-5 * t) << degrees;
+  }
+  EXPECT_NEAR(StudentQuantile(0.95, 10), 1.81246, 1e-5);
+  EXPECT_NEAR(StudentQuantile(0.5, 7), 0, 1e-12);
+}
+
+// With one degree of freedom it is Cauchy's distribution, with two it has a closed form.
+TEST(StudentProbability, HasItsClosedForms) {
+  for (const double t : {-30.0, -1.0, -0.25, 0.0, 0.5, 2.0, 100.0}) {
+    EXPECT_NEAR(StudentProbability(t, 1), 0.5 + std::atan(t) / std::acos(-1.0), 1e-12) << t;
+    EXPECT_NEAR(StudentProbability(t, 2), 0.5 + t / (2 * std::sqrt(2 + t * t)), 1e-12) << t;
+  }
+}
+
+TEST(StudentQuantile, UndoesTheProbability) {
+  for (const double degrees : {1.0, 1.5, 3.7, 12.25, 250.5}) {
+    for (const double probability : {0.6, 0.9, 0.975, 0.999}) {
+      EXPECT_NEAR(StudentProbability(StudentQuantile(probability, degrees), degrees), probability,
+                  1e-12);
+    }
+  }
+}
+
+TEST(MeanMargin, IsHalfOfTheInterval) {
+  // sd = 1.58114 of 5: 2.77645 * 1.58114 / sqrt(5)
+  const std::vector<double> values = {1, 2, 3, 4, 5};
+  EXPECT_NEAR(*MeanMargin(values), 1.96324, 1e-5);
+  EXPECT_EQ(MeanMargin(std::vector<double>{1}), std::nullopt);
+  EXPECT_EQ(MeanMargin({}), std::nullopt);
+}
+
+// The example of R's documentation, t.test(extra ~ group, data = sleep): 95 % confidence interval
+// of the difference -3.3654832 to 0.2054832, df = 17.776.
+TEST(DifferenceMargin, IsWelchs) {
+  const std::vector<double> a = {0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0};
+  const std::vector<double> b = {1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4};
+  EXPECT_NEAR(*DifferenceMargin(a, b), (3.3654832 + 0.2054832) / 2, 1e-6);
+  EXPECT_NEAR(*DifferenceMargin(b, a), (3.3654832 + 0.2054832) / 2, 1e-6);
+}
+
+TEST(DifferenceMargin, NeedsTwoOfEach) {
+  const std::vector<double> two = {1, 2};
+  EXPECT_EQ(DifferenceMargin(two, std::vector<double>{1}), std::nullopt);
+  EXPECT_EQ(DifferenceMargin({}, two), std::nullopt);
+  EXPECT_EQ(DifferenceMargin(std::vector<double>{1, 1}, std::vector<double>{3, 3}), 0);
+}
+
+TEST(StudentProbability, RefusesWhatIsNone) {
+  EXPECT_THROW(StudentProbability(1, 0), trainer::Error);
+  EXPECT_THROW(StudentQuantile(1, 5), trainer::Error);
+  EXPECT_THROW(StudentQuantile(0.975, 0.5), trainer::Error);
+}
 
 const std::vector<double> kValues = {2, 4, 4, 4, 5, 5, 7, 9};
 

@@ -3,12 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <set>
 #include <sstream>
+#include <vector>
 
 #include "launcher/base/error.h"
 #include "launcher/health/facts_lines.h"
+#include "launcher/health/health_check.h"
 #include "launcher/health/node_facts.h"
+#include "launcher/health/pair_schedule.h"
+#include "launcher/health/verdict.h"
 #include "tests/launcher/health/made_up_facts.h"
+#include "tests/launcher/protocol/made_up_plans.h"
 
 namespace launcher {
 namespace {
@@ -178,6 +186,153 @@ TEST(FactsReader, LeavesOtherLinesAlone) {
     EXPECT_FALSE(reader.Add(line)) << line;
   }
   EXPECT_EQ(reader.Facts()[0].host, "");
+}
+
+TEST(PairSchedule, EveryPairMeetsOnceAndNobodyHasTwoPartners) {
+  for (int nodes = 2; nodes <= kMostNodesOfAllPairs; ++nodes) {
+    const int rounds = nodes % 2 == 0 ? nodes - 1 : nodes;
+    std::set<std::pair<int, int>> met;
+    for (int node = 0; node < nodes; ++node) {
+      const std::vector<int> partners = PartnersByRound(node, nodes);
+      ASSERT_EQ(partners.size(), static_cast<std::size_t>(rounds));
+      for (std::size_t round = 0; round < partners.size(); ++round) {
+        const int partner = partners[round];
+        if (partner < 0) continue;
+        ASSERT_NE(partner, node);
+        ASSERT_LT(partner, nodes);
+        EXPECT_EQ(PartnersByRound(partner, nodes)[round], node);
+        if (node < partner) {
+          EXPECT_TRUE(met.emplace(node, partner).second);
+        }
+      }
+    }
+    EXPECT_EQ(met.size(), static_cast<std::size_t>(nodes * (nodes - 1) / 2)) << nodes;
+  }
+}
+
+// Of more nodes each has a few partners, one at a time.
+TEST(PairSchedule, ManyNodesMeetASampleOfPairs) {
+  for (const int nodes : {65, 66, 100, 127, 128, 129, 1000, 1023, 4095, 4096, 4097}) {
+    const int rounds = RoundsOf(nodes);
+    EXPECT_LE(rounds, 1 + std::ceil(std::log2(nodes))) << nodes;
+    for (int node = 0; node < nodes; ++node) {
+      const std::vector<int> partners = PartnersByRound(node, nodes);
+      ASSERT_EQ(static_cast<int>(partners.size()), rounds);
+      std::set<int> others;
+      for (std::size_t round = 0; round < partners.size(); ++round) {
+        if (partners[round] < 0) continue;
+        ASSERT_NE(partners[round], node);
+        ASSERT_LT(partners[round], nodes);
+        ASSERT_EQ(PartnersByRound(partners[round], nodes)[round], node);
+        ASSERT_TRUE(others.insert(partners[round]).second);
+      }
+      ASSERT_GE(static_cast<int>(others.size()), rounds - 1) << nodes;
+    }
+  }
+}
+
+// Whichever node a walk from partner to partner starts at, it comes to all others, and soon.
+TEST(PairSchedule, ASampleHoldsAllNodesTogether) {
+  for (const int nodes : {65, 66, 1000, 4095, 4096}) {
+    std::vector<int> steps(static_cast<std::size_t>(nodes), -1);
+    std::vector<int> known = {nodes / 3};
+    steps[static_cast<std::size_t>(known[0])] = 0;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      for (const int partner : PartnersByRound(known[i], nodes)) {
+        if (partner < 0 || steps[static_cast<std::size_t>(partner)] >= 0) continue;
+        steps[static_cast<std::size_t>(partner)] = steps[static_cast<std::size_t>(known[i])] + 1;
+        known.push_back(partner);
+      }
+    }
+    EXPECT_EQ(static_cast<int>(known.size()), nodes);
+    EXPECT_LE(*std::max_element(steps.begin(), steps.end()), RoundsOf(nodes)) << nodes;
+  }
+}
+
+TEST(PairSchedule, SaysHowLongItMayTake) {
+  const std::chrono::milliseconds limit(5000);
+  EXPECT_EQ(RoundsOf(64), 63);
+  EXPECT_EQ(LongestTest(64, limit).count(), 11300);
+  EXPECT_EQ(RoundsOf(4096), 13);
+  EXPECT_EQ(LongestTest(4096, limit).count(), 6300);
+}
+
+TEST(PairSchedule, OneNodeHasNobodyToMeet) { EXPECT_TRUE(PartnersByRound(0, 1).empty()); }
+
+TEST(VerdictTable, HasALinePerVerdictWithWhatToDo) {
+  EXPECT_EQ(VerdictTable({{"shm", Status::kOk, "2.0 GiB free", ""},
+                          {"clocks", Status::kNotKnown, "no PMIx (n1)", "chronyc tracking"},
+                          {"infiniband", Status::kWarn, "1 port (n2)", "look"},
+                          {"connections", Status::kFail, "n1 with n2", "cables"}}),
+            "check        verdict    what was seen: what to do\n"
+            "shm          ok         2.0 GiB free\n"
+            "clocks       not known  no PMIx (n1): chronyc tracking\n"
+            "infiniband   warn       1 port (n2): look\n"
+            "connections  fail       n1 with n2: cables\n");
+}
+
+TEST(AnyFailed, IsNotMovedByWarningsAndWhatIsNotKnown) {
+  EXPECT_FALSE(AnyFailed({{"a", Status::kWarn, "", ""}, {"b", Status::kNotKnown, "", ""}}));
+  EXPECT_TRUE(AnyFailed({{"a", Status::kOk, "", ""}, {"b", Status::kFail, "", ""}}));
+}
+
+TEST(HostsText, CompressesAndListsWhatCannotBe) {
+  EXPECT_EQ(HostsText({"gpu025", "gpu026", "login"}), "gpu[025-026],login");
+  EXPECT_EQ(HostsText({"a b", "c"}), "a b,c");
+}
+
+TEST(BadNodes, AreTheHostsOfAllVerdictsWithAllReasons) {
+  Verdict gpus = {"gpus", Status::kFail, "2 planned, 1 seen (n2)", "", {"n2"}};
+  Verdict links = {"connections", Status::kFail, "do not reach each other", "", {"n4", "n2"}};
+  const std::vector<BadNode> bad = BadNodes({gpus, {"shm", Status::kFail, "", ""}, links});
+  ASSERT_EQ(bad.size(), 2U);
+  EXPECT_EQ(bad[0].host, "n2");
+  EXPECT_EQ(bad[0].reason, "gpus: 2 planned, 1 seen (n2); connections: do not reach each other");
+  EXPECT_EQ(bad[1].host, "n4");
+  EXPECT_EQ(bad[1].reason, "connections: do not reach each other");
+}
+
+TEST(OneRankPerNode, KeepsNodesAndTheirGpusAndBindsNothing) {
+  Plan plan;
+  for (const char* host : {"n3", "n1"}) {
+    NodePlan& node = plan.nodes.emplace_back();
+    node.host = host;
+    node.gpus = 4;
+    node.allocated_node = 2;
+  }
+  plan.nodes[0].ranks = {0, 1};
+  plan.nodes[1].ranks = {2};
+  plan.ranks = {{0, 0, 0, 0, 0, {0}, {0}}, {1, 0, 1, 1, 0, {1}, {1}}, {2, 1, 0, 0, 0, {0}, {0}}};
+  const Plan checks = OneRankPerNode(plan);
+  ASSERT_EQ(checks.nodes.size(), 2U);
+  EXPECT_EQ(checks.nodes[1].host, "n1");
+  EXPECT_EQ(checks.nodes[1].gpus, 4);
+  EXPECT_EQ(checks.nodes[1].allocated_node, 2);
+  EXPECT_EQ(checks.nodes[1].ranks, std::vector<int>{1});
+  ASSERT_EQ(checks.ranks.size(), 2U);
+  EXPECT_EQ(checks.ranks[1].node, 1);
+  EXPECT_EQ(checks.ranks[1].gpu, -1);
+  EXPECT_TRUE(checks.ranks[1].cpus.empty());
+}
+
+TEST(CheckAnnouncement, SaysHowManyPartnersANodeHasAndHowLongItMayTake) {
+  EXPECT_EQ(CheckAnnouncement(EvenPlan(1, 4)), "");
+  EXPECT_EQ(CheckAnnouncement(EvenPlan(64, 4)),
+            "ddlrun: checking 64 nodes, each against all others: at most 11.3 s once they have "
+            "met, 60 s in any case\n");
+  EXPECT_EQ(CheckAnnouncement(EvenPlan(4096, 1)),
+            "ddlrun: checking 4096 nodes, each against 13 others: at most 6.3 s once they have "
+            "met, 100 s in any case\n");
+}
+
+TEST(OneRankPerNode, KeepsNodesAndTheirGpus) {
+  const Plan checks = OneRankPerNode(EvenPlan(3, 8));
+  ASSERT_EQ(checks.nodes.size(), 3U);
+  ASSERT_EQ(checks.ranks.size(), 3U);
+  EXPECT_EQ(checks.nodes[2].host, "n3");
+  EXPECT_EQ(checks.nodes[2].gpus, 8);
+  EXPECT_EQ(checks.nodes[2].ranks, std::vector<int>{2});
+  EXPECT_EQ(checks.ranks[2].node, 2);
 }
 
 }  // namespace

@@ -12,9 +12,9 @@
 namespace launcher {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST(Judge, FindsNothingWrongWithHealthyNodes) {
   const MadeUpJob made(4);
@@ -346,6 +346,229 @@ TEST(Directory, WarnsOfLittleSpace) {
   MadeUpJob made(2);
   made.facts[0].directory.free_bytes = 100LL << 20;
   EXPECT_EQ(made.Of("directory").status, Status::kWarn);
+}
+
+TEST(Clocks, WarnOfANodeThatIsOffByMoreThanASecond) {
+  MadeUpJob made(3);
+  made.facts[1].exchange.clock_seconds += 12.3;
+  Verdict verdict = made.Of("clocks");
+  EXPECT_EQ(verdict.status, Status::kWarn);
+  EXPECT_EQ(verdict.seen, "12.3 s ahead (n2)");
+  made.facts[1].exchange.clock_seconds -= 60;
+  EXPECT_EQ(made.Of("clocks").seen, "47.7 s behind (n2)");
+}
+
+TEST(Clocks, MayDifferByTheTimeThatNodesTakeToLeaveABarrier) {
+  MadeUpJob made(2);
+  made.facts[1].exchange.clock_seconds += 0.25;
+  const Verdict verdict = made.Of("clocks");
+  EXPECT_EQ(verdict.status, Status::kOk);
+  EXPECT_EQ(verdict.seen, "in step within 250 ms");
+}
+
+TEST(Clocks, AreNotKnownWithoutAnExchange) {
+  MadeUpJob made(2);
+  for (NodeFacts& facts : made.facts) {
+    facts.exchange = ExchangeFacts();
+    facts.exchange.unavailable = "the launcher gives no PMIx";
+  }
+  const Verdict verdict = made.Of("clocks");
+  EXPECT_EQ(verdict.status, Status::kNotKnown);
+  EXPECT_THAT(verdict.seen, HasSubstr("the launcher gives no PMIx"));
+}
+
+TEST(Versions, FailWhenTheyDiffer) {
+  MadeUpJob made(2);
+  made.facts[1].mpi = "Open MPI v5.0.1";
+  const Verdict verdict = made.Of("versions");
+  EXPECT_EQ(verdict.status, Status::kFail);
+  EXPECT_THAT(verdict.seen, HasSubstr("Open MPI v5.0.1, PMIx 4.2.2, the launcher's PMIx 4.2.2, UCX "
+                                      "1.13.1 (n2)"));
+}
+
+TEST(Versions, AreNotKnownWithoutAnMpiLibrary) {
+  MadeUpJob made(1);
+  made.facts[0].mpi.clear();
+  EXPECT_EQ(made.Of("versions").status, Status::kNotKnown);
+}
+
+TEST(Connections, OfManyNodesAreASampleWhoseSizeIsSaid) {
+  EXPECT_THAT(MadeUpJob(64).Of("connections").seen, HasSubstr(" of 64 nodes talk, the slowest "));
+  EXPECT_THAT(MadeUpJob(65).Of("connections").seen,
+              HasSubstr(" of 65 nodes talk (a sample, 8 partners each), the slowest "));
+}
+
+TEST(Connections, CountThePairsAndNameTheSlowest) {
+  EXPECT_EQ(MadeUpJob(4).Of("connections").seen,
+            "6 pairs of 4 nodes talk, the slowest n3 with n4 in 3.00 ms there and back");
+}
+
+TEST(Connections, TakeTheSlowestFromThePartnersOfTheFirstNode) {
+  MadeUpJob made(3);
+  made.facts[2].exchange.slowest = {0, "", 0.5};
+  EXPECT_THAT(made.Of("connections").seen, HasSubstr("the slowest n1 with n3 in 500 ms"));
+}
+
+TEST(Connections, NameThePairThatFails) {
+  MadeUpJob made(4);
+  made.facts[1].exchange.failed = {{2, "no answer within 5 s", 0}};
+  const Verdict verdict = made.Of("connections");
+  EXPECT_EQ(verdict.status, Status::kFail);
+  EXPECT_EQ(verdict.seen, "do not reach each other: n2 with n3 (no answer within 5 s)");
+  EXPECT_THAT(verdict.bad_hosts, ElementsAre("n3"));  // either of them; ddlrun is on the first
+}
+
+TEST(Connections, NameTheNodeThatAllFailingPairsShareOnce) {
+  MadeUpJob made(5);
+  made.facts[0].exchange.failed = {{2, "Connection reset", 0}, {1, "Connection reset", 0}};
+  made.facts[1].exchange.failed = {{2, "Connection reset", 0}};
+  made.facts[2].exchange.failed = {{3, "Connection reset", 0}, {4, "Connection reset", 0}};
+  EXPECT_EQ(made.Of("connections").seen,
+            "do not reach each other: n3 with n[1-2,4-5], n1 with n2 (Connection reset)");
+  EXPECT_THAT(made.Of("connections").bad_hosts, ElementsAre("n3", "n2"));
+}
+
+TEST(Connections, NameAPairOnceThatBothEndsName) {
+  MadeUpJob made(3);
+  made.facts[1].exchange.failed = {{2, "no answer", 0}};
+  made.facts[2].exchange.failed = {{1, "no answer", 0}};
+  EXPECT_EQ(made.Of("connections").seen, "do not reach each other: n2 with n3 (no answer)");
+}
+
+TEST(Connections, CountWhatIsTooMuchToName) {
+  MadeUpJob made(40);
+  for (int node = 0; node < 40; node += 2) {
+    made.facts[static_cast<std::size_t>(node)].exchange.failed = {{node + 1, "lost", 0}};
+  }
+  EXPECT_THAT(made.Of("connections").seen, HasSubstr("n15 with n16 and 12 pairs more (lost)"));
+}
+
+TEST(Connections, IgnoreNodesThatDoNotExist) {
+  MadeUpJob made(2);
+  made.facts[0].exchange.failed = {{77, "lost", 0}, {-5, "lost", 0}};
+  made.facts[0].exchange.slowest = {77, "", 5};
+  made.facts[1].node = -3;
+  EXPECT_EQ(made.Of("connections").status, Status::kOk);
+}
+
+TEST(Connections, FailWhenTheExchangeFails) {
+  MadeUpJob made(2);
+  made.facts[1].exchange.problem = "PMIx_Init: UNREACHABLE";
+  const Verdict verdict = made.Of("connections");
+  EXPECT_EQ(verdict.status, Status::kFail);
+  EXPECT_EQ(verdict.seen, "PMIx_Init: UNREACHABLE (n2)");
+}
+
+TEST(Connections, AreNotKnownWithoutPmixOrUcx) {
+  MadeUpJob made(2);
+  for (NodeFacts& facts : made.facts) {
+    facts.exchange.links_tested = false;
+    facts.exchange.unavailable = "ddlrun was built without UCX";
+  }
+  const Verdict verdict = made.Of("connections");
+  EXPECT_EQ(verdict.status, Status::kNotKnown);
+  EXPECT_EQ(verdict.seen, "ddlrun was built without UCX (n[1-2])");
+}
+
+TEST(Connections, AreNotKnownWhenNodesWereEndedBeforeTheyMet) {
+  MadeUpJob made(3);
+  made.facts[2] = NodeFacts();
+  for (std::size_t node = 0; node < 2; ++node) made.facts[node].exchange = ExchangeFacts();
+  for (const char* check : {"clocks", "connections"}) {
+    const Verdict verdict = made.Of(check);
+    EXPECT_EQ(verdict.status, Status::kNotKnown) << check;
+    EXPECT_EQ(verdict.seen, "the nodes did not get as far as meeting");
+  }
+}
+
+TEST(Connections, WarnWhenAPairTakesLongerThanASecond) {
+  MadeUpJob made(2);
+  made.facts[0].exchange.slowest = {1, "", kLinkWantedSeconds};
+  EXPECT_EQ(made.Of("connections").status, Status::kOk);
+  made.facts[0].exchange.slowest = {1, "", 1.5};
+  EXPECT_EQ(made.Of("connections").status, Status::kWarn);
+}
+
+const std::string kOne = "0f1e2d3c4b5a69788796a5b4c3d2e1f0.1";
+const std::string kTwo = "0f1e2d3c4b5a69788796a5b4c3d2e1f0.2";
+const std::string kOther = "0f1e2d3c0000000000000000000000ff.1";  // alike in what is shown
+
+// A job whose nodes are in these domains.
+MadeUpJob JobOf(const std::vector<std::string>& domains) {
+  MadeUpJob made(static_cast<int>(domains.size()));
+  for (std::size_t node = 0; node < domains.size(); ++node) {
+    for (GpuFacts& gpu : made.facts[node].gpus) gpu.nvlink_domain = domains[node];
+  }
+  return made;
+}
+
+TEST(NvlinkDomains, ArePassedWhereTheirNodesAreSideBySide) {
+  const Verdict one = JobOf({kOne, kOne, kOne}).Of("nvlink-domains");
+  EXPECT_EQ(one.status, Status::kOk);
+  EXPECT_EQ(one.seen, "0f1e2d3c.1 (n[1-3])");
+  const Verdict two = JobOf({kTwo, kTwo, kOne, kOne}).Of("nvlink-domains");
+  EXPECT_EQ(two.status, Status::kOk);
+  EXPECT_EQ(two.seen, "0f1e2d3c.2 (n[1-2]), 0f1e2d3c.1 (n[3-4])");
+  EXPECT_EQ(JobOf({"", ""}).Of("nvlink-domains").seen, "no GPU reaches other nodes over NVLink");
+}
+
+TEST(NvlinkDomains, AreTornByNodesOfOthersBetweenThem) {
+  const Verdict verdict = JobOf({kOne, kTwo, kOne, kTwo}).Of("nvlink-domains");
+  EXPECT_EQ(verdict.status, Status::kWarn);
+  EXPECT_EQ(verdict.seen,
+            "nodes of a domain are not side by side: 0f1e2d3c.1 (n[1,3]), 0f1e2d3c.2 (n[2,4])");
+  EXPECT_THAT(verdict.advice, HasSubstr("-H n[1,3],n[2,4]"));
+  EXPECT_THAT(verdict.bad_hosts, IsEmpty());
+  EXPECT_EQ(JobOf({kOne, kOther, kOne}).Of("nvlink-domains").status, Status::kWarn);
+  EXPECT_EQ(JobOf({kOne, kOther, kOther}).Of("nvlink-domains").status, Status::kOk);
+}
+
+TEST(NvlinkDomains, WarnOfANodeThatHasNotJoined) {
+  const Verdict verdict = JobOf({kOne, "", kOne}).Of("nvlink-domains");
+  EXPECT_EQ(verdict.status, Status::kWarn);
+  EXPECT_THAT(verdict.seen, HasSubstr("none (n2)"));
+  const Verdict last = JobOf({kOne, kOne, ""}).Of("nvlink-domains");
+  EXPECT_EQ(last.status, Status::kWarn);
+  EXPECT_THAT(last.advice, HasSubstr("nvidia-smi -q"));
+}
+
+TEST(NvlinkDomains, AreThoseOfEachGpu) {
+  MadeUpJob made = JobOf({kOne, kOne});
+  made.facts[1].gpus[0].nvlink_domain = kTwo;
+  EXPECT_EQ(made.Of("nvlink-domains").status, Status::kOk);
+  EXPECT_THAT(made.Of("nvlink-domains").seen, HasSubstr("0f1e2d3c.1 (n1)"));
+  EXPECT_EQ(made.Of("imex").seen, "not needed: no NVLink between these nodes");
+}
+
+TEST(Imex, IsNeededBetweenNodesOfOneDomainAlone) {
+  MadeUpJob made = JobOf({kOne, kTwo});
+  for (NodeFacts& facts : made.facts) facts.imex_problem = "there is none";
+  EXPECT_EQ(made.Of("imex").status, Status::kOk);
+  EXPECT_EQ(made.Of("imex").seen, "not needed: no NVLink between these nodes");
+  made = JobOf({"", ""});
+  made.facts[0].imex_problem = "there is none";
+  EXPECT_EQ(made.Of("imex").status, Status::kOk);
+  EXPECT_EQ(JobOf({kOne, kOne}).Of("imex").seen, "a channel can be opened on 2 nodes");
+}
+
+TEST(Imex, FailsOnANodeThatLacksAChannelWhereOthersHaveOne) {
+  MadeUpJob made = JobOf({kOne, kOne, kOne, kTwo});
+  made.facts[1].imex_problem = "channel0: Permission denied";
+  made.facts[3].imex_problem = "there is none";  // alone in its domain
+  const Verdict verdict = made.Of("imex");
+  EXPECT_EQ(verdict.status, Status::kFail);
+  EXPECT_EQ(verdict.seen, "no channel: channel0: Permission denied (n2)");
+  EXPECT_THAT(verdict.bad_hosts, ElementsAre("n2"));
+  EXPECT_THAT(verdict.advice, HasSubstr("NCCL_MNNVL_ENABLE"));
+}
+
+TEST(Imex, IsAWarningWhereAllNodesLackIt) {
+  MadeUpJob made = JobOf({kOne, kOne});
+  for (NodeFacts& facts : made.facts) facts.imex_problem = "there is none";
+  const Verdict verdict = made.Of("imex");
+  EXPECT_EQ(verdict.status, Status::kWarn);
+  EXPECT_EQ(verdict.seen, "no channel: there is none (n[1-2])");
+  EXPECT_THAT(verdict.bad_hosts, IsEmpty());
 }
 
 }  // namespace

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "launcher/plan/planner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <set>
+
 #include "launcher/base/error.h"
 #include "launcher/plan/plan_check.h"
+#include "launcher/plan/plan_files.h"
+#include "launcher/slurm/slurm_allocation.h"
+#include "rankfile/ddl.h"
 #include "tests/launcher/plan/plan_fixtures.h"
+#include "tests/launcher/slurm/slurm_environment_file.h"
 
 namespace launcher {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 NodeTopology Laptop() { return MakeNode({2}, 1, {}); }
 
@@ -376,6 +384,170 @@ TEST(Planner, RefusesOptionsOutOfRange) {
   options = {};
   EXPECT_THAT(Refusal(EX_SOFTWARE, MakeAllocation(3, 4, kUnsaid), {Ac922(), Ac922()}, options),
               HasSubstr("2 topologies for 3 nodes"));
+}
+
+// GPUs that are not simply all of a node, or its first.
+
+std::string Refusal(const Allocation& allocation, const PlanOptions& options) {
+  try {
+    MakePlan(allocation, {Ac922()}, options);
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PlannerGpus, StartsARankForEachGpuThatIsVisible) {
+  Allocation allocation = MakeAllocation(1, kUnsaid, kUnsaid);
+  allocation.origin = Allocation::Origin::kThisMachine;
+  allocation.nodes[0].gpus_visible = 2;
+  allocation.nodes[0].gpu_indices = {3, 1};
+  const Plan plan = MakePlan(allocation, {Ac922()}, {});
+  ASSERT_EQ(plan.ranks.size(), 2U);
+  EXPECT_EQ(plan.ranks[0].gpu, 3);
+  EXPECT_EQ(plan.ranks[0].numa_os_index, 8);
+  EXPECT_EQ(plan.ranks[1].gpu, 1);
+  EXPECT_EQ(plan.nodes[0].gpus, 0) << "nobody granted them";
+  PlanOptions options;
+  options.gpus_per_node = 1;
+  EXPECT_EQ(MakePlan(allocation, {Ac922()}, options).ranks[0].gpu, 3);
+  options.gpus_per_node = 3;
+  EXPECT_THAT(Refusal(allocation, options),
+              HasSubstr("3 GPUs per node asked for, but CUDA_VISIBLE_DEVICES leaves 2"));
+  Allocation two_nodes = MakeAllocation(2, kUnsaid, kUnsaid);
+  two_nodes.nodes[0] = allocation.nodes[0];
+  EXPECT_EQ(MakePlan(two_nodes, {Ac922()}, {}).ranks.size(), 4U) << "the other is like the first";
+  allocation.nodes[0].gpus_visible = 0;
+  allocation.nodes[0].gpu_indices = {};
+  EXPECT_EQ(MakePlan(allocation, {Ac922()}, {}).ranks[0].gpu, -1);
+}
+
+TEST(PlannerGpus, GivesRanksSlicesOfOneGpu) {
+  Allocation allocation = MakeAllocation(1, 3, kUnsaid);
+  allocation.nodes[0].gpu_indices = {0, 0, -1};
+  const Plan plan = MakePlan(allocation, {MakeNode({4}, 1, {0})}, {});
+  ASSERT_EQ(plan.ranks.size(), 3U);
+  EXPECT_EQ(plan.ranks[1].gpu, 0);
+  EXPECT_EQ(plan.ranks[2].gpu, -1);
+  EXPECT_THAT(plan.warnings, IsEmpty());
+}
+
+// What holds for every plan, over all combinations of the nodes, allocations and options below.
+
+std::vector<NodeTopology> AllTopologies() {
+  std::vector<NodeTopology> nodes;
+  for (const char* file :
+       {"ac922_16c_4v100.xml", "ac922_20c_4v100.xml", "ac922_22c_4v100.xml", "dgx1v.xml"}) {
+    nodes.push_back(ReadTopologyFixture(file));
+  }
+  nodes.push_back(MakeNode({2}, 1, {}));                     // a laptop
+  nodes.push_back(MakeNode({1}, 2, {}));                     // a small virtual machine
+  nodes.push_back(MakeNode({7, 3, 1}, 2, {0, 1, 2}));        // what a cpuset may leave
+  nodes.push_back(MakeNode({5}, 4, {0, -1, -1}));            // GPUs of a socket that is not ours
+  nodes.push_back(MakeNode({8, 8}, 2, {1, 0, 1, 0, 1, 1}));  // PCI order against NUMA order
+  return nodes;
+}
+
+std::vector<Allocation> AllAllocations() {
+  std::vector<Allocation> allocations;
+  for (const char* file :
+       {"N1-gpus-per-node-2-ntasks-2-cpus-per-task-2.txt", "N2-exclusive-gres-gpu-4-time-mem0.txt",
+        "N2-gpus-6-uneven.txt", "N2-gpus-per-node-4-gpus-per-task-1.txt", "N2-n6-gpus-6-uneven.txt",
+        "N4-gres-gpu-4-ntasks-per-node-4.txt", "hetjob-1x4gpu-2x2gpu.txt", "n3-gpus-per-task-1.txt",
+        "nonuniform-nodes-n1_n3_n4.txt", "salloc-N2-gres-gpu-2.txt"}) {
+    allocations.push_back(ReadSlurmAllocation(ReadBatchEnvironment(file)).value());
+  }
+  for (const int slots : {-1, 1, 3, 8}) {
+    for (const int gpus : {-1, 0, 1, 3}) allocations.push_back(MakeAllocation(3, gpus, slots));
+  }
+  return allocations;
+}
+
+std::vector<PlanOptions> AllOptions() {
+  std::vector<PlanOptions> all;
+  for (const std::optional<int> ranks : {std::optional<int>(), std::optional<int>(1),
+                                         std::optional<int>(5), std::optional<int>(17)}) {
+    for (const std::optional<int> cpus : {std::optional<int>(), std::optional<int>(3)}) {
+      for (const bool oversubscribe : {false, true}) {
+        for (const RankOrder order : {RankOrder::kByNode, RankOrder::kCyclic}) {
+          PlanOptions options;
+          options.ranks = ranks;
+          options.cpus_per_rank = cpus;
+          options.oversubscribe = oversubscribe;
+          options.order = order;
+          all.push_back(options);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+// All ranks of a node are bound, or none, and a bound rank whose NUMA node is named has all cores
+// there; without cpus_per_rank, shares within a group of equal GPUs' nodes differ by one at most.
+void ExpectSoundBinding(const Plan& plan, const NodeTopology& node, const PlanOptions& options) {
+  for (const NodePlan& node_plan : plan.nodes) {
+    std::size_t bound = 0;
+    for (const int r : node_plan.ranks) {
+      const RankPlan& rank = plan.ranks[r];
+      bound += rank.cores.empty() ? 0 : 1;
+      std::set<int> numa;
+      for (const int core : rank.cores)
+        numa.insert(node.numa_nodes[node.cores[core].numa].os_index);
+      if (numa.size() == 1) {
+        EXPECT_EQ(rank.numa_os_index, *numa.begin());
+      } else {
+        EXPECT_EQ(rank.numa_os_index, -1);
+      }
+      if (options.cpus_per_rank && !rank.cores.empty()) {
+        EXPECT_GE(rank.cpus.size(), static_cast<std::size_t>(*options.cpus_per_rank));
+      }
+    }
+    EXPECT_TRUE(bound == 0 || bound == node_plan.ranks.size());
+    if (bound == 0) {
+      EXPECT_FALSE(plan.warnings.empty());
+    }
+  }
+}
+
+void ExpectSoundPlan(const Plan& plan, const NodeTopology& node, const PlanOptions& options) {
+  EXPECT_EQ(FindPlanError(plan, options.oversubscribe), "");
+  ASSERT_FALSE(plan.ranks.empty());
+  if (options.ranks) {
+    EXPECT_EQ(plan.ranks.size(), static_cast<std::size_t>(*options.ranks));
+  }
+  ExpectSoundBinding(plan, node, options);
+  const rankfile::DdlOptions ddl = rankfile::ParseDdlOptions(DdlOptions(plan));
+  EXPECT_EQ(ddl.RankCount(), static_cast<int>(plan.ranks.size()));
+  EXPECT_EQ(rankfile::ParseDdlHostList(DdlHostList(plan)).ranks.size(), plan.ranks.size());
+}
+
+TEST(PlannerProperties, HoldForEveryCombination) {
+  int plans = 0;
+  int refusals = 0;
+  const std::vector<Allocation> allocations = AllAllocations();
+  const std::vector<PlanOptions> all_options = AllOptions();
+  for (const NodeTopology& node : AllTopologies()) {
+    for (const Allocation& allocation : allocations) {
+      for (const PlanOptions& options : all_options) {
+        try {
+          ExpectSoundPlan(MakePlan(allocation, {node}, options), node, options);
+          ++plans;
+        } catch (const LaunchError& error) {
+          EXPECT_EQ(error.exit_code(), EX_CONFIG) << error.what();
+          // Tasks that leave GPUs idle are refused whatever may be shared.
+          EXPECT_TRUE(!options.oversubscribe || !options.ranks) << error.what();
+          ++refusals;
+        }
+        ASSERT_FALSE(HasFailure()) << allocation.origin_text << ", " << node.cores.size()
+                                   << " cores, ranks " << options.ranks.value_or(-1);
+      }
+    }
+  }
+  // Both happen often, or the combinations above are no good.
+  EXPECT_GT(plans, 4000);
+  EXPECT_GT(refusals, 500);
 }
 
 }  // namespace

@@ -7,8 +7,187 @@
 
 #include <nlohmann/json.hpp>
 
+#include "launcher/cli/options.h"
+#include "launcher/cli/site_config.h"
+#include "launcher/report/node_lines.h"
+#include "launcher/report/redaction.h"
+#include "launcher/report/settings_lines.h"
+#include "launcher/report/software.h"
+#include "tests/launcher/health/made_up_facts.h"
+
 namespace launcher {
 namespace {
+
+using ::testing::ElementsAre;
+
+// "name: text (hosts)" of each line of this name.
+std::vector<std::string> Of(const std::string& name, const std::vector<ReportLine>& lines) {
+  std::vector<std::string> texts;
+  for (const ReportLine& line : lines) {
+    if (line.name != name) continue;
+    texts.push_back(line.text + (line.hosts.empty() ? "" : " (" + HostsText(line.hosts) + ")"));
+  }
+  return texts;
+}
+
+TEST(NodeLines, OfNodesThatAgreeAreToldOnce) {
+  MadeUpJob job(4);
+  for (NodeFacts& facts : job.facts) facts.details = {{"SMT", "on"}};
+  const std::vector<ReportLine> lines = NodeLines(job.facts);
+  EXPECT_THAT(Of("kernel", lines), ElementsAre("4.18.0"));
+  EXPECT_THAT(Of("SMT", lines), ElementsAre("on"));
+  EXPECT_THAT(Of("memory", lines), ElementsAre("512 GiB"));
+  EXPECT_THAT(Of("GPUs", lines),
+              ElementsAre("4 x Tesla V100-SXM2-16GB, 6 NVLinks, 16 of 16 PCIe lanes, by NVML"));
+  EXPECT_THAT(Of("InfiniBand", lines),
+              ElementsAre("mlx5_0:1 ACTIVE, 100 Gbit/s, InfiniBand; mlx5_3:1 ACTIVE, 100 Gbit/s, "
+                          "InfiniBand"));
+  EXPECT_TRUE(Differences(lines).empty());
+}
+
+TEST(NodeLines, OfNodesThatDifferNameTheNodes) {
+  MadeUpJob job(4);
+  job.facts[0].kernel = "4.18.1";
+  job.facts[1].gpus[2].nvlinks = 5;
+  job.facts[3].details = {{"network ib1", "up"}};
+  const std::vector<ReportLine> lines = NodeLines(job.facts);
+  EXPECT_THAT(Of("kernel", lines), ElementsAre("4.18.0 (n[2-4])", "4.18.1 (n1)"));
+  EXPECT_THAT(
+      Of("GPUs", lines),
+      ElementsAre("4 x Tesla V100-SXM2-16GB, 6 NVLinks, 16 of 16 PCIe lanes, by NVML "
+                  "(n[1,3-4])",
+                  "2 x Tesla V100-SXM2-16GB, 6 NVLinks, 16 of 16 PCIe lanes; "
+                  "1 x Tesla V100-SXM2-16GB, 5 NVLinks, 16 of 16 PCIe lanes; "
+                  "1 x Tesla V100-SXM2-16GB, 6 NVLinks, 16 of 16 PCIe lanes, by NVML (n2)"));
+  EXPECT_THAT(Of("network ib1", lines), ElementsAre("not there (n[1-3])", "up (n4)"));
+  EXPECT_THAT(Of("kernel", Differences(lines)),
+              ElementsAre("differs between nodes: 4.18.0 (n[2-4]), 4.18.1 (n1)"));
+  EXPECT_EQ(Differences(lines).size(), 3U);
+}
+
+TEST(NodeLines, DifferencesThatMeanNothingAreNotOdd) {
+  MadeUpJob job(2);
+  job.facts[0].memory_bytes -= 2LL << 30;
+  job.facts[0].details = {{"CPUs of this job", "0-7"}, {"NUMA node 0", "CPUs 0-7, 1.0 GiB"}};
+  job.facts[1].details = {{"CPUs of this job", "8-15"}, {"NUMA node 0", "CPUs 0-7, 1.1 GiB"}};
+  const std::vector<ReportLine> lines = NodeLines(job.facts);
+  EXPECT_EQ(Of("CPUs of this job", lines).size(), 2U);
+  EXPECT_TRUE(Differences(lines).empty());
+}
+
+TEST(NodeLines, OfNodesWithoutAnAnswerAreLeftOut) {
+  MadeUpJob job(3);
+  job.facts[1] = NodeFacts();
+  EXPECT_THAT(Of("kernel", NodeLines(job.facts)), ElementsAre("4.18.0"));
+  EXPECT_TRUE(NodeLines({NodeFacts()}).empty());
+}
+
+TEST(OddVerdicts, AreAllButTheGoodOnes) {
+  MadeUpJob job(2);
+  EXPECT_TRUE(OddVerdicts(JudgeNodes(job.job, job.facts)).empty());
+  job.facts[1].memlock_bytes = 65536;
+  const std::vector<ReportLine> odd = OddVerdicts(JudgeNodes(job.job, job.facts));
+  ASSERT_EQ(odd.size(), 1U);
+  EXPECT_EQ(odd[0].name, "memlock");
+  EXPECT_THAT(odd[0].text, ::testing::StartsWith("fail: InfiniBand needs locked memory"));
+}
+
+Redaction OfAlice() {
+  return {"/nobackup/users/alice", "alice", [](const std::string& name) { return name == "bob"; }};
+}
+
+TEST(Redaction, ShortensTheOwnHome) {
+  const auto hidden = [](const std::string& text) { return WithoutNames(text, OfAlice()); };
+  EXPECT_EQ(hidden("/nobackup/users/alice"), "~");
+  EXPECT_EQ(hidden("/nobackup/users/alice/site.yaml:3: wrong"), "~/site.yaml:3: wrong");
+  EXPECT_EQ(hidden("in '/nobackup/users/alice/a', /nobackup/users/alice/b"), "in '~/a', ~/b");
+}
+
+TEST(Redaction, LeavesNoNameOfAUserInAPath) {
+  const auto hidden = [](const std::string& text) { return WithoutNames(text, OfAlice()); };
+  EXPECT_EQ(hidden("/nobackup/users/alicetoo/x"), "/nobackup/users/.../x");
+  EXPECT_EQ(hidden("/home/carol"), "/home/...");
+  EXPECT_EQ(hidden("/users/carol/mpi/bin"), "/users/.../mpi/bin");
+  EXPECT_EQ(hidden("/scratch/alice/run"), "/scratch/.../run");
+  EXPECT_EQ(hidden("/scratch/bob/run"), "/scratch/.../run");
+  EXPECT_EQ(hidden("LD=/scratch/bob:/scratch/bob"), "LD=/scratch/...:/scratch/...");
+}
+
+TEST(Redaction, LeavesEverythingElse) {
+  for (const char* text : {"", "/", "/opt/openmpi/bin/mpirun", "100 Gbit/s, 8/16 lanes",
+                           "alice/bob", "//opt//x/", "bob"}) {
+    EXPECT_EQ(WithoutNames(text, OfAlice()), text);
+  }
+  // The home of root is below the root, in which nobody else has one.
+  EXPECT_EQ(WithoutNames("/root/x /opt/x", {"/root", ""}), "~/x /opt/x");
+  EXPECT_EQ(WithoutNames("/opt/x", {"/", ""}), "/opt/x");
+  EXPECT_EQ(WithoutNames("/opt/x", {}), "/opt/x");
+}
+
+TEST(Redaction, KnowsHarmlessVariablesByName) {
+  EXPECT_TRUE(IsKnownVariable("NCCL_IB_HCA"));
+  EXPECT_FALSE(IsKnownVariable("NCCL_IB_HCA_TOKEN"));
+  for (const char* name : {"HF_TOKEN", "PATH", "HOME", "LD_LIBRARY_PATH", "SLURM_JOB_ACCOUNT",
+                           "SLURM_JOB_USER", "OMPI_MCA_plm_rsh_args", "SSH_AUTH_SOCK"}) {
+    EXPECT_FALSE(IsKnownVariable(name)) << name;
+  }
+  EXPECT_TRUE(IsNamedVariable("UCX_ANYTHING"));
+  EXPECT_TRUE(IsNamedVariable("LD_PRELOAD"));
+  EXPECT_FALSE(IsNamedVariable("HF_TOKEN"));
+  EXPECT_FALSE(IsNamedVariable("UCX_ \n"));
+}
+
+TEST(Redaction, LeavesNamesOfMpiArguments) {
+  EXPECT_THAT(WithoutValues({"-x", "TOKEN=abc", "-x", "NAME", "--mca", "btl", "tcp,self", "--mca",
+                             "plm_rsh_args", "-i key", "--timeout=30", "-n", "4", "secret"}),
+              ElementsAre("-x", "TOKEN=...", "-x", "NAME", "--mca", "btl", "tcp,self", "--mca",
+                          "plm_rsh_args", "...", "--timeout=...", "-n", "4", "..."));
+  EXPECT_THAT(WithoutValues({"secret", "--mca", "secret"}), ElementsAre("...", "--mca", "..."));
+  EXPECT_THAT(WithoutValues({"-x"}), ElementsAre("-x"));
+}
+
+TEST(Redaction, TakesTheValueOutOfARefusal) {
+  EXPECT_EQ(WithoutQuotedValue("s.yaml:1: pmi must be auto or none, not 'abc'"),
+            "s.yaml:1: pmi must be auto or none, and is not");
+  EXPECT_EQ(WithoutQuotedValue("s.yaml:1: unknown key 'a'"), "s.yaml:1: unknown key 'a'");
+}
+
+std::string Joined(const std::vector<ReportLine>& lines) {
+  std::string text;
+  for (const ReportLine& line : lines) text += line.name + ": " + line.text + "\n";
+  return text;
+}
+
+TEST(SettingsLines, HaveNoValueThatMayBeSecret) {
+  const SiteConfig site = ParseSiteConfig(
+      "launcher: local\n"
+      "mpi_arguments: [-x, API_KEY=plum, --mca, plm_rsh_args, pear, --mca, pml, ucx]\n"
+      "environment: {HF_TOKEN: apple, NCCL_IB_HCA: mlx5_0}\n"
+      "srun_arguments: [--container-image=kiwi, --comment, fig]\n",
+      "site.yaml");
+  const Environment environment = {{"WANDB_API_KEY", "cherry"}, {"NCCL_DEBUG", "INFO"}};
+  const Settings settings = MergeSettings(
+      ParseOptions({"-x", "MY_SECRET=grape", "--mpiarg", "-x OTHER=melon"}), site, environment);
+  const std::string text = Joined(SettingsLines(settings)) + Joined(VariableLines(environment));
+  for (const char* secret : {"plum", "pear", "apple", "cherry", "grape", "melon", "kiwi", "fig"}) {
+    EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr(secret)));
+  }
+  EXPECT_THAT(text, ::testing::HasSubstr("launcher: local  # site.yaml:1\n"));
+  EXPECT_THAT(text, ::testing::HasSubstr("mpi_arguments: -x API_KEY=... --mca plm_rsh_args ... "
+                                         "--mca pml ucx  # site.yaml:2\n"));
+  EXPECT_THAT(text, ::testing::HasSubstr("srun_arguments: --container-image=... --comment ...  # "
+                                         "site.yaml:4\n"));
+  EXPECT_THAT(text, ::testing::HasSubstr("environment.HF_TOKEN: ...  # site.yaml:3\n"));
+  EXPECT_THAT(text, ::testing::HasSubstr("environment.NCCL_IB_HCA: mlx5_0  # site.yaml:3\n"));
+  EXPECT_THAT(text, ::testing::HasSubstr("environment.MY_SECRET: ...  # command line\n"));
+  EXPECT_THAT(text, ::testing::HasSubstr("NCCL_DEBUG: INFO\n"));
+}
+
+TEST(VariableLines, NameOthersThatMatterAndNoMore) {
+  EXPECT_EQ(Joined(VariableLines({{"LD_PRELOAD", "x"}, {"UCX_OWN", "y"}, {"PASSWORD", "z"}})),
+            "set, but not told: LD_PRELOAD, UCX_OWN\n");
+  EXPECT_TRUE(VariableLines({{"PASSWORD", "z"}}).empty());
+}
 
 SiteReport Example() {
   return {"2026-11-27 09:30:00 UTC",
@@ -47,6 +226,24 @@ TEST(SiteReport, HidesNamesInEveryText) {
   redaction.home = "/home/alice";
   EXPECT_EQ(Redacted(report, redaction).parts[0].lines[1].text, "~/x");
   EXPECT_EQ(Redacted(report, redaction).parts[0].lines[0].text, "on");
+}
+
+TEST(ConfigurationLines, HaveWhatDecidesHowRanksStart) {
+  const std::vector<ReportLine> lines = ConfigurationLines(
+      "Configuration data as of 2026-11-27T09:30:00\n"
+      "AccountingStoragePass   = secret\n"
+      "MpiDefault              = pmix\n"
+      "MpiParams               = (null)\n"
+      "SlurmctldHost[0]        = master(10.0.0.1)\n"
+      "TaskPlugin              = task/affinity,task/cgroup\n"
+      "SwitchType              = \n"
+      "\nCgroup Support Configuration:\n"
+      "ConstrainDevices        = yes\n");
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].name, "MpiDefault");
+  EXPECT_EQ(lines[0].text, "pmix");
+  EXPECT_EQ(lines[1].text, "task/affinity,task/cgroup");
+  EXPECT_EQ(lines[2].name, "ConstrainDevices");
 }
 
 }  // namespace

@@ -1,21 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What `scontrol show topology` prints: tests/fixtures/slurm-topology has what it printed on real
-// clusters, whose README says how they were made.
 
 #include "launcher/slurm/network_topology.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "launcher/allocation/network_order.h"
+#include "launcher/slurm/network_question.h"
+#include "launcher/slurm/pmi_types.h"
 #include "tests/support/folders.h"
 
 namespace launcher {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+namespace fs = std::filesystem;
+
+// What is learned where scontrol does `commands`.
+ScontrolAnswer AnswerWith(const std::string& commands, Environment environment,
+                          bool of_partition = true) {
+  const fs::path folder = testing::TempDir() + "network." + std::to_string(getpid());
+  fs::create_directory(folder);
+  if (!commands.empty()) {
+    std::ofstream(folder / "scontrol") << "#!/bin/sh\n" << commands << "\n";
+    fs::permissions(folder / "scontrol", fs::perms::owner_all);
+  }
+  environment["PATH"] = folder.string();
+  ScontrolAnswer answer = NetworkQuestion(environment, of_partition).Wait();
+  fs::remove_all(folder);
+  return answer;
+}
+
+TEST(NetworkQuestion, IsAboutTheTopologyOfThePartition) {
+  const std::string commands = R"(
+case "$1 $2 $3" in
+  'show partition gb200') echo 'PartitionName=gb200'; echo '   Topology=racks' ;;
+  'show partition main') echo 'PartitionName=main' ;;
+  'show partition gone') echo 'no such partition'; exit 1 ;;
+  'show topology '*) echo "topology '$3' ${SLURM_TOPO_LEN-whole}" ;;
+esac)";
+  const auto asked = [&](const Environment& environment) {
+    const ScontrolAnswer answer = AnswerWith(commands, environment);
+    EXPECT_TRUE(answer.is_ok);
+    return answer.text;
+  };
+  EXPECT_EQ(asked({}), "topology '' whole\n");
+  EXPECT_EQ(asked({{"SLURM_JOB_PARTITION", "main"}, {"SLURM_TOPO_LEN", "9"}}),
+            "topology '' whole\n");
+  EXPECT_EQ(asked({{"SLURM_JOB_PARTITION", "gone"}}), "topology '' whole\n");
+  EXPECT_EQ(asked({{"SLURM_JOB_PARTITION", "gb200"}, {"SLURM_TOPO_LEN", "9"}}),
+            "topology 'racks' whole\n");
+  EXPECT_EQ(AnswerWith(commands, {{"SLURM_JOB_PARTITION", "gb200"}}, false).text,
+            "topology '' whole\n");
+}
+
+TEST(NetworkQuestion, MayHaveNoAnswer) {
+  EXPECT_FALSE(AnswerWith("", {}).is_ok);
+  EXPECT_FALSE(AnswerWith("exit 1", {{"SLURM_JOB_PARTITION", "main"}}).is_ok);
+}
+
+TEST(FlatTopology, IsWhatTheVariableOfTheNodeSays) {
+  EXPECT_TRUE(HasFlatTopology({{"SLURM_TOPOLOGY_ADDR_PATTERN", "node"}}));
+  EXPECT_FALSE(HasFlatTopology({{"SLURM_TOPOLOGY_ADDR_PATTERN", "switch.node"}}));
+  EXPECT_FALSE(HasFlatTopology({{"SLURM_TOPOLOGY_ADDR_PATTERN", "block.node"}}));
+  EXPECT_FALSE(HasFlatTopology({}));
+}
+
+// What `scontrol show topology` prints: tests/fixtures/slurm-topology has what it printed on real
+// clusters, whose README says how they were made.
 
 Allocation AllocationOf(const std::vector<std::string>& hosts) {
   Allocation allocation;
@@ -160,6 +219,38 @@ TEST(NetworkTopology, OfAPartitionIsNamed) {
   EXPECT_EQ(TopologyOfPartition("PartitionName=a\n   State=UP\n"), "");
   EXPECT_EQ(TopologyOfPartition("DefaultTopology=x\n"), "");
   EXPECT_EQ(TopologyOfPartition(""), "");
+}
+
+TEST(MpiList, IsReadAsEachVersionPrintsIt) {
+  // 20.11.4, on standard error.
+  EXPECT_THAT(ParseMpiList("srun: MPI types are...\nsrun: pmix\nsrun: pmix_v4\nsrun: none\n"
+                           "srun: cray_shasta\nsrun: pmi2\n"),
+              ElementsAre("pmix", "pmix_v4", "none", "cray_shasta", "pmi2"));
+  // 22.05.8.
+  EXPECT_THAT(ParseMpiList("MPI plugin types are...\n\tpmix\n\tnone\n\tcray_shasta\n\tpmi2\n"
+                           "specific pmix plugin versions available: pmix_v4\n"),
+              ElementsAre("pmix", "none", "cray_shasta", "pmi2", "pmix_v4"));
+  // With two versions of PMIx, and 26.05.5, which has none.
+  EXPECT_THAT(ParseMpiList("\tnone\nspecific pmix plugin versions available: pmix_v4,pmix_v5\n"),
+              ElementsAre("none", "pmix_v4", "pmix_v5"));
+  EXPECT_THAT(ParseMpiList("MPI plugin types are...\n\tnone\n\tpmi2\n\tcray_shasta\n"),
+              ElementsAre("none", "pmi2", "cray_shasta"));
+}
+
+TEST(MpiList, OfATextOfMessagesIsEmpty) {
+  EXPECT_THAT(ParseMpiList("srun: error: plugin_load_from_file: no pmix\n"), IsEmpty());
+  EXPECT_THAT(ParseMpiList(""), IsEmpty());
+}
+
+TEST(MpiType, IsThePmiItselfOrTheNewestVersionOfPmix) {
+  const std::vector<std::string> both = {"pmix_v5", "none", "pmix", "pmi2"};
+  EXPECT_EQ(FindMpiType("pmix", both), "pmix");
+  EXPECT_EQ(FindMpiType("pmi2", both), "pmi2");
+  EXPECT_EQ(FindMpiType("none", both), "none");
+  EXPECT_EQ(FindMpiType("pmix", {"none", "pmix_v4", "pmix_v10", "pmix_v5"}), "pmix_v10");
+  EXPECT_EQ(FindMpiType("pmix", {"none", "pmi2"}), "");
+  EXPECT_EQ(FindMpiType("pmi2", {"none", "pmix_v4"}), "");
+  EXPECT_EQ(FindMpiType("none", {}), "");
 }
 
 }  // namespace

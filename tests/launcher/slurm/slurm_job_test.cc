@@ -9,12 +9,25 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "launcher/base/error.h"
+#include "launcher/slurm/job_detail.h"
+#include "launcher/slurm/slurm_allocation.h"
+#include "launcher/slurm/slurm_version.h"
+#include "launcher/slurm/srun_lines.h"
+#include "rankfile/hostlist.h"
+#include "tests/launcher/slurm/slurm_environment_file.h"
+#include "tests/support/folders.h"
 
 namespace launcher {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 TEST(SlurmJob, ReadsWhatScontrolSays) {
   const auto job = ParseSlurmJob(
@@ -197,6 +210,289 @@ TEST(RequeueSlurmJob, IsDoneAlsoWhereSlurmEndsScontrolWithTheJob) {
   EXPECT_EQ(RequeueWith("echo 'Requested operation is disabled'; exit 1"),
             "Requested operation is disabled");
   EXPECT_EQ(RequeueWith("exit 1"), "scontrol did not answer");
+}
+
+std::string FixtureText(const std::string& name) {
+  std::ifstream file(tests::SourceFolder() + "/tests/fixtures/slurm-env/" + name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Lines of job 7.
+std::map<std::string, NodeGrant> Parse(const std::string& lines) {
+  return ParseJobDetail("JobId=7 JobName=x\n" + lines, "7");
+}
+
+TEST(JobDetail, ReadsUnevenGpus) {
+  const auto grants = ParseJobDetail(FixtureText("N2-gpus-6-uneven.txt"), "4");
+  ASSERT_EQ(grants.size(), 2U);
+  EXPECT_EQ(grants.at("n1").gpus, 4);
+  EXPECT_THAT(grants.at("n1").gpu_indices, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(grants.at("n2").gpus, 2);
+  EXPECT_THAT(grants.at("n2").gpu_indices, ElementsAre(0, 1));
+}
+
+TEST(JobDetail, ReadsTheAddressOfANode) {
+  EXPECT_EQ(AddressOfANode("NodeName=n1 Arch=x86_64\n   NodeAddr=10.1.2.3 NodeHostName=x7 "
+                           "Version=24.11.5\n"),
+            "10.1.2.3");
+  EXPECT_EQ(AddressOfANode("Node n1 not found\n"), "");
+}
+
+TEST(JobDetail, ReadsALineForSeveralNodes) {
+  const auto grants = Parse("     Nodes=n[1-3,7] CPU_IDs=0-3 Mem=400 GRES=gpu:v100:2(IDX:1,3)\n");
+  ASSERT_EQ(grants.size(), 4U);
+  EXPECT_EQ(grants.at("n7").gpus, 2);
+  EXPECT_THAT(grants.at("n7").gpu_indices, ElementsAre(1, 3));
+}
+
+TEST(JobDetail, AddsTypesUpAndPassesOverOtherResources) {
+  const auto grants = Parse(
+      " Nodes=a CPU_IDs=0 Mem=1 GRES=gpu:v100:2(IDX:0-1),tmp:9,gpu:a100:1(IDX:4)\n"
+      " Nodes=b CPU_IDs=0 Mem=1 GRES=\n"
+      " Nodes=c CPU_IDs=0 Mem=1 GRES=gpu:2\n");
+  EXPECT_EQ(grants.at("a").gpus, 3);
+  EXPECT_THAT(grants.at("a").gpu_indices, ElementsAre(0, 1, 4));
+  EXPECT_EQ(grants.at("b").gpus, 0);
+  EXPECT_EQ(grants.at("c").gpus, 2);
+  EXPECT_THAT(grants.at("c").gpu_indices, IsEmpty());
+}
+
+// The last task of an array has the number of the array, by which scontrol shows all of them.
+TEST(JobDetail, IsOfTheJobAndItsComponentsAlone) {
+  const std::string text =
+      "JobId=12 ArrayJobId=12 ArrayTaskId=2 JobName=x\n"
+      "     Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:2(IDX:0-1)\n"
+      "   Command=/home/me/JobId=13\n"
+      "\n"
+      "JobId=13 ArrayJobId=12 ArrayTaskId=0 JobName=x\n"
+      "     Nodes=n[1-2] CPU_IDs=0 Mem=1 GRES=gpu:1(IDX:3)\n"
+      "\n"
+      "JobId=14 HetJobId=12 HetJobOffset=1 JobName=x\n"
+      "     Nodes=n3 CPU_IDs=0 Mem=1 GRES=gpu:4(IDX:0-3)\n";
+  const auto grants = ParseJobDetail(text, "12");
+  ASSERT_EQ(grants.size(), 2U);
+  EXPECT_EQ(grants.at("n1").gpus, 2);
+  EXPECT_EQ(grants.at("n3").gpus, 4);
+}
+
+TEST(JobDetail, SaysWhetherTheJobHasEnded) {
+  const auto state_of = [](const std::string& state) {
+    return StateOfEndedJob(
+        "JobId=9 JobName=x\n   JobState=FAILED Reason=None\n\n"
+        "JobId=7 JobName=JobState=x\n   JobState=" +
+            state + " Reason=None\n\nJobId=8 HetJobId=7\n   JobState=FAILED\n",
+        "7");
+  };
+  for (const char* over : {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",
+                           "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"}) {
+    EXPECT_EQ(state_of(over), over);
+  }
+  for (const char* other :
+       {"RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "STOPPED", "NEW"}) {
+    EXPECT_EQ(state_of(other), "") << other;
+  }
+  EXPECT_EQ(StateOfEndedJob("JobId=7 JobName=x\n", "7"), "");
+}
+
+TEST(JobDetail, PassesOverTheRestOfTheText) {
+  EXPECT_THAT(ParseJobDetail("JobId=7 JobName=x\n   NodeList=n1\n   BatchHost=n1\n", "7"),
+              IsEmpty());
+}
+
+TEST(JobDetail, RefusesALineThatCannotBeRead) {
+  for (const char* line : {" Nodes=n[1- CPU_IDs=0 GRES=gpu:1", " Nodes=n1 CPU_IDs=0 GRES=gpu:x"}) {
+    EXPECT_THROW(Parse(line), LaunchError) << line;
+  }
+}
+
+TEST(JobDetail, ReadsAsManyHostsAsAListMayHave) {
+  const std::string most = " Nodes=n[1-65536] CPU_IDs=0 GRES=gpu:1\n";
+  EXPECT_EQ(Parse(most).size(), rankfile::kMaxHosts);
+  EXPECT_THROW(Parse(most + " Nodes=m CPU_IDs=0 GRES=gpu:1\n"), LaunchError);
+}
+
+TEST(JobDetail, DoesWithoutTheNumbersOfGpus) {
+  const auto grants = Parse(" Nodes=n1 CPU_IDs=0 GRES=gpu:1(IDX:9-1)");
+  EXPECT_EQ(grants.at("n1").gpus, 1);
+  EXPECT_THAT(grants.at("n1").gpu_indices, IsEmpty());
+}
+
+TEST(JobDetail, FillsTheAllocationOfSalloc) {
+  Allocation allocation =
+      *ReadSlurmAllocation(ReadEnvironmentFile("salloc-N2-gres-gpu-2.txt")[0].variables);
+  ApplyJobDetail(Parse(" Nodes=n[1-2] CPU_IDs=0 Mem=100 GRES=gpu:2(IDX:0-1)"), &allocation);
+  EXPECT_EQ(allocation.gpus_unclear, "");
+  EXPECT_EQ(allocation.nodes[1].gpus, 2);
+  EXPECT_THAT(allocation.nodes[1].gpu_indices, ElementsAre(0, 1));
+}
+
+TEST(JobDetail, RefusesANodeThatSlurmDoesNotName) {
+  Allocation allocation;
+  allocation.nodes.emplace_back().host = "n9";
+  try {
+    ApplyJobDetail({}, &allocation);
+    FAIL();
+  } catch (const LaunchError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("does not name n9"));
+  }
+}
+
+TEST(NodeDetail, SaysHowManyGpusANodeHas) {
+  EXPECT_EQ(MostGpusOfANode("NodeName=n1 Arch=x86_64\n   Gres=gpu:v100:2(S:0-1),tmp:9\n\n"
+                            "NodeName=n2\n   Gres=gpu:v100:4\n   AllocTRES=gres/gpu=1\n"),
+            4);
+  EXPECT_EQ(MostGpusOfANode("NodeName=n1\n   Gres=(null)\n"), 0);
+  EXPECT_EQ(MostGpusOfANode("Node n1 not found"), 0);
+  EXPECT_EQ(MostGpusOfANode("   Gres=gpu:x\n   Gres=gpu:2\n"), 2);
+}
+
+TEST(CpusOfANode, AreTheTotal) {
+  EXPECT_EQ(CpusOfANode("NodeName=n1\n   CPUAlloc=4 CPUEfctv=64 CPUTot=64 CPULoad=0.10\n"), 64);
+  EXPECT_EQ(CpusOfANode("Node n1 not found"), 0);
+  EXPECT_EQ(CpusOfANode("   CPUTot=many\n   CPUTot=8\n"), 8);
+}
+
+TEST(SrunError, NamesTheFirstTask) {
+  const std::optional<RankEnd> killed = ParseSrunError("srun: error: n2: task 3: Killed");
+  ASSERT_TRUE(killed);
+  EXPECT_EQ(killed->rank, 3);
+  EXPECT_EQ(killed->host, "n2");
+  EXPECT_EQ(killed->signal, 9);
+  EXPECT_EQ(killed->exit_code, 137);
+  const std::optional<RankEnd> exited =
+      ParseSrunError("srun: error: gpu-01.site: tasks 4,6-7: Exited with exit code 2");
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->rank, 4);
+  EXPECT_EQ(exited->exit_code, 2);
+  EXPECT_EQ(exited->signal, 0);
+  EXPECT_EQ(ParseSrunError("srun: error: n1: task 0: Segmentation fault (core dumped)")->signal,
+            11);
+}
+
+std::vector<std::pair<int, int>> TasksOf(const std::string& list) {
+  std::vector<std::pair<int, int>> tasks;
+  for (const RankRange& range : ParseSrunTasks("srun: error: n[1-2]: task" + list + ": Killed")) {
+    tasks.emplace_back(range.first, range.last);
+  }
+  return tasks;
+}
+
+TEST(SrunError, NamesAllTasks) {
+  EXPECT_THAT(TasksOf(" 3"), ElementsAre(Pair(3, 3)));
+  EXPECT_THAT(TasksOf("s 4,6-9,12"), ElementsAre(Pair(4, 4), Pair(6, 9), Pair(12, 12)));
+  EXPECT_THAT(TasksOf("s 0-1048575"), ElementsAre(Pair(0, 1048575)));
+  for (const char* list : {"", " ", "s ", "s x", "s 4-", "s -4", "s 4-3", "s 4,x", "s 4 5", "s 4,4",
+                           "s 5,4", "s 0-9,9", "s 0-1048576", "s 99999999999", "x 4"}) {
+    EXPECT_THAT(TasksOf(list), IsEmpty()) << list;
+  }
+}
+
+TEST(SrunError, MayBeLongWhereManyTasksEnd) {
+  std::string line = "srun: error: n[1-4096]: tasks 0";
+  for (int task = 2; task < 8000; task += 2) line += "," + std::to_string(task);
+  line += ": Exited with exit code 1";
+  ASSERT_TRUE(ParseSrunError(line));
+  EXPECT_EQ(ParseSrunError(line)->rank, 0);
+  EXPECT_EQ(ParseSrunError(line)->host, "n[1-4096]");
+  EXPECT_EQ(ParseSrunTasks(line).size(), 4000U);
+}
+
+TEST(SrunError, PassesOverAnyOtherLine) {
+  for (const char* text : {"", "srun: error: Node failure on n4", "srun: error: n2: task x: Killed",
+                           "srun: error: n2: task 1: Vanished", "srun: n2: task 1: Killed",
+                           "srun: error: n2: task 1: Exited with exit code 256"}) {
+    EXPECT_FALSE(ParseSrunError(text)) << text;
+  }
+}
+
+TEST(Cancelled, IsReadWithItsReason) {
+  EXPECT_EQ(ParseCancelled("srun: Job step aborted: Waiting up to 32 seconds for job step to "
+                           "finish."),
+            "");
+  EXPECT_EQ(
+      ParseCancelled("slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-22T12:13:22 ***"),
+      "");
+  EXPECT_EQ(ParseCancelled("0: slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT "
+                           "2026-11-22T12:13:22 DUE TO TIME LIMIT ***"),
+            " DUE TO TIME LIMIT");
+  for (const char* text :
+       {"", "*** STEP 4.0 ON n1 CANCELLED AT 2026-11-22T12:13:22 ***",
+        "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-22T12:13:22",
+        "slurmstepd: error: *** STEP 4.0 STEPD TERMINATED ON n1 AT 2026-11-22T12:13:22 ***"}) {
+    EXPECT_FALSE(ParseCancelled(text)) << text;
+  }
+}
+
+// Whatever a rank prints: pieces that overlap, are missing, or come in another order.
+TEST(Cancelled, NeedsAllItsPiecesOneAfterTheOther) {
+  EXPECT_EQ(ParseCancelled("slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT  ***"), "");
+  EXPECT_EQ(ParseCancelled("slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT t ***"), "");
+  for (const char* text : {"slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT ***",
+                           "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT***",
+                           "slurmstepd: error: *** STEP CANCELLED AT t ***",
+                           "slurmstepd: error: *** STEP CANCELLED AT ***",
+                           " CANCELLED AT t: error: *** STEP 7.0 ON n1 ***", ": error: *** STEP ",
+                           " CANCELLED AT ", " ***", "***"}) {
+    EXPECT_FALSE(ParseCancelled(text)) << text;
+  }
+}
+
+TEST(LostNode, IsNamedBySrun) {
+  EXPECT_EQ(ParseLostNode("srun: error: Node failure on n2"), "n2");
+  EXPECT_EQ(ParseLostNode("srun: error: Task launch for StepId=4.0 failed on node gpu-a08: "
+                          "Communication connection failure"),
+            "gpu-a08");
+  for (const char* line :
+       {"Node failure on n2", "srun: error: Node failure on ", "srun: error: Node failure on n2 n3",
+        "srun: error: Task launch for StepId=4.0 failed on node n2: Invalid job "
+        "credential",
+        // Pieces that overlap, or of which one is missing.
+        "srun: error: Task launch for failed on node n2: Communication connection failure",
+        "srun: error: Task launch for StepId=4.0 failed on node : Communication connection failure",
+        "srun: error: Task launch for : Communication connection failure",
+        "srun: error: Task launch for StepId=4.0 failed on node: Communication connection failure",
+        "srun: error: Task launch for StepId=4.0 failed on node n 2: Communication connection "
+        "failure"}) {
+    EXPECT_FALSE(ParseLostNode(line)) << line;
+  }
+}
+
+TEST(StepCreation, IsWaitedForOrGranted) {
+  EXPECT_EQ(ParseStepCreation("srun: Job 7 step creation temporarily disabled, retrying (Requested "
+                              "nodes are busy)"),
+            StepCreation::kWaiting);
+  EXPECT_EQ(ParseStepCreation("srun: Step created for StepId=7.1"), StepCreation::kGranted);
+  EXPECT_EQ(ParseStepCreation("srun: Job step created"), std::nullopt);
+  EXPECT_EQ(ParseStepCreation("step creation temporarily disabled"), std::nullopt);
+}
+
+SlurmVersion Version(int year, int month) { return {year, month}; }
+
+TEST(SlurmVersion, IsReadWithWhateverDistributionsAndVendorsAdd) {
+  EXPECT_EQ(ParseSlurmVersion("slurm 22.05.8\n"), Version(22, 5));
+  EXPECT_EQ(ParseSlurmVersion("slurm-wlm 24.11.5\n"), Version(24, 11));
+  EXPECT_EQ(ParseSlurmVersion("slurm-wlm 20.11.4"), Version(20, 11));
+  EXPECT_EQ(ParseSlurmVersion("slurm 23.02.7-bull.1.2"), Version(23, 2));
+  EXPECT_EQ(ParseSlurmVersion("slurm 25.05.0-0rc1"), Version(25, 5));
+  EXPECT_EQ(ParseSlurmVersion("slurm 24.11"), Version(24, 11));
+  EXPECT_EQ(ParseSlurmVersion("srun: warning: 3.4.5\nslurm 21.08.6\n"), Version(21, 8));
+}
+
+TEST(SlurmVersion, OfAnyOtherTextIsTheNewest) {
+  for (const char* text : {"", "slurm", "slurm x", "slurm 24", "slurm 24.", "slurm 24.x", "22.05.8",
+                           "slurm v22.05", "slurm -3.4", "slurm 3.-4", "slurm 24.11rc",
+                           "srun: error: no slurm: 24.11.5", "slurm 99999999999.1"}) {
+    EXPECT_EQ(ParseSlurmVersion(text), kNewestSlurm) << text;
+  }
+}
+
+TEST(SlurmVersion, ThePauseIsForThoseThatWereSeenToNeedIt) {
+  EXPECT_TRUE(PmixServersNeedPause(Version(20, 11)));
+  EXPECT_TRUE(PmixServersNeedPause(Version(22, 5)));
+  EXPECT_TRUE(PmixServersNeedPause(Version(24, 5)));  // not tried
+  EXPECT_FALSE(PmixServersNeedPause(Version(24, 11)));
+  EXPECT_FALSE(PmixServersNeedPause(Version(25, 5)));
+  EXPECT_FALSE(PmixServersNeedPause(kNewestSlurm));
 }
 
 }  // namespace

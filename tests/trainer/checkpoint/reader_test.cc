@@ -10,20 +10,28 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include <chrono>
 #include <cstddef>
+#include <cstdlib>
+#include <random>
 
 #include "tests/support/other_user.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/other_formats.h"
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/stale.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
 
-namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
+namespace fs = std::filesystem;
 
 constexpr const char* kCheckpointFiles[] = {kModelFile, kOptimizerFile, kManifestFile};
 
@@ -268,6 +276,236 @@ TEST(ReadNewestCheckpoint, RefusesToStartAnewOverDamagedOnes) {
     EXPECT_EQ(error.exit_code(), EX_DATAERR);
     EXPECT_THAT(error.what(), HasSubstr("none of its 1 checkpoints is valid"));
   }
+}
+
+TEST(RemoveStalePartials, RemovesThoseOfTheDeadOnly) {
+  const ScratchDirectory scratch;
+  const fs::path file = scratch.path() / "model.safetensors";
+  const std::string dead = std::to_string(1 << 30);  // larger than any that the kernel gives
+  const auto spill = [&](const std::string& suffix, int hours_ago) {
+    const fs::path path = file.string() + suffix;
+    Spill(path, "half");
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(hours_ago));
+    return path;
+  };
+  const std::vector<fs::path> gone = {
+      spill(".partial-" + dead, 0),  // as older versions have named them
+      spill(".partial-" + HostName() + "-" + dead, 0),
+      spill(".partial-other-host-1-77", 2),
+  };
+  const std::vector<fs::path> kept = {
+      spill("", 2),
+      spill(".partial-" + HostName() + "-" + std::to_string(::getppid()), 0),
+      spill(".partial-other-host-2-77", 0),
+      spill(".partial-notes", 2),
+      spill(".old", 2),
+  };
+  EXPECT_EQ(RemoveStalePartials(file), 3);
+  for (const fs::path& path : gone) EXPECT_FALSE(fs::exists(path)) << path;
+  for (const fs::path& path : kept) EXPECT_TRUE(fs::exists(path)) << path;
+  EXPECT_TRUE(PartialName(file).string().starts_with(file.string() + ".partial-"));
+}
+
+TEST(RemoveStalePartials, DoesNothingWithoutAFolder) {
+  EXPECT_EQ(RemoveStalePartials("/nonexistent/model.safetensors"), 0);
+}
+
+using std::string_literals::operator""s;
+
+std::string Describe(const std::string& file, const std::string& path = "w.pth") {
+  return DescribeOtherFormat(std::as_bytes(std::span(file)), path);
+}
+
+// A zip archive of one member, as far as it is looked at.
+std::string Zip(const std::string& member) {
+  return "PK\x03\x04\x00\x00\x08\x08"s + member + "\x80\x02}q"s + "PK\x01\x02"s + member +
+         "PK\x05\x06"s + std::string(18, '\0');
+}
+
+// Text with zeros behind it, so that a reader of safetensors takes it for a file, too.
+std::string Long(std::string file) {
+  file.resize(1000, '\x01');
+  return file;
+}
+
+TEST(OtherFormats, PyTorchsOwnHasThePythonThatConvertsIt) {
+  const std::string old = "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19."s;
+  for (const std::string& file :
+       {Zip("archive/data.pkl"), Zip("resnet50/data.pkl"), old, "\x80\x04\x95"s + "pickled"}) {
+    const std::string said = Describe(file, "runs/it's best.pth.tar");
+    EXPECT_THAT(said, AllOf(HasSubstr("PyTorch's own form"), HasSubstr("python3 -c 'import "),
+                            HasSubstr("torch.load(sys.argv[1]"), HasSubstr("s.save_file("),
+                            HasSubstr("'runs/it'\\''s best.pth.tar'"),
+                            HasSubstr("'runs/it'\\''s best.pth.safetensors'")));
+  }
+  EXPECT_THAT(Describe(Zip("net/constants.pkl") + Zip("net/data.pkl")),
+              AllOf(HasSubstr("TorchScript"), HasSubstr("torch.jit.load")));
+}
+
+TEST(OtherFormats, AreNamedByTheirFirstBytes) {
+  const struct {
+    std::string file;
+    const char* says;
+  } cases[] = {
+      {"\x89HDF\r\n\x1a\n"s, "HDF5 (Keras)"},
+      {"\x93NUMPY\x01"s, "NumPy (.npy)"},
+      {Zip("conv1.weight.npy"), "NumPy (.npz)"},
+      {Zip("config.json") + Zip("model.weights.h5"), "Keras (.keras)"},
+      {Zip("readme.txt"), "a zip archive: unpack it"},
+      {Zip("archive/data.pkl").substr(0, 30), "cut short: download it again"},
+      {"\x08\x07\x12\x07pytorch"s, "ONNX"},
+      {"\x08\x03:\x80"s, "ONNX"},
+      {"\x08\x01\x12\x80"s, "SavedModel"},
+      {"\x81\xa6params\x85"s, "MessagePack"},
+      {"\x00\x01\x02\x57\xfb\x80\x8b\x24\x75\x47\xdb"s, "TensorFlow checkpoint"},
+      {"model_checkpoint_path: \"model.ckpt-5\"\n", "TensorFlow"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 102\n", "git lfs pull"},
+      {"<!DOCTYPE html>\n<html>", "a web page"},
+      {"\xef\xbb\xbf \n<html lang=\"en\">", "a web page"},
+      {"<!-- x --><HTML>", "a web page"},
+      {"Entry not found", "text; it begins with 'Entry not found'"},
+      {"{\"error\": \"Invalid credentials\"}", "text; it begins with '{\"error\""},
+      {"{\"metadata\": {}, \"weight_map\": {\"a\": \"b\"}}", "in several files"},
+      {"<?xml version=\"1.0\"?>\n<Error>", "text; it begins with '<?xml"},
+      {"\x1f\x8b\x08"s, "gzip"},
+      {"\xff\xd8\xff\xe0"s, "an image (JPEG)"},
+      {std::string(4096, '\0'), "nothing but zeros"},
+      {"", "an empty file"},
+  };
+  for (const auto& test : cases) EXPECT_THAT(Describe(test.file), HasSubstr(test.says));
+  EXPECT_THAT(Describe("\x17\x9a\x31\xbd"s, "model.ckpt-5.data-00000-of-00001"),
+              HasSubstr("TensorFlow checkpoint"));
+  EXPECT_EQ(Describe("\x17\x9a\x31\xbd"s), "");
+}
+
+// Every one of them comes to this, by whatever its first 8 bytes are as a length.
+TEST(OtherFormats, AreToldByTheReaderOfSafetensors) {
+  const std::string files[] = {Zip("archive/data.pkl"),
+                               Long("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9"s),
+                               Long("\x89HDF\r\n\x1a\n"s),
+                               Long("\x08\x07\x12\x07pytorch"s),
+                               "version https://git-lfs.github.com/spec/v1\n",
+                               Long("\x12\x01\0\0\0\0\0\0<html>"s),
+                               "<html>",
+                               "404",
+                               std::string(64, '\0')};
+  for (const std::string& file : files) {
+    try {
+      ParseSafetensors(std::as_bytes(std::span(file)), "w.bin");
+      FAIL() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), EX_DATAERR);
+      EXPECT_THAT(error.what(), testing::StartsWith("w.bin: not a safetensors file but "));
+      EXPECT_THAT(error.what(), AllOf(Not(HasSubstr("network")), Not(HasSubstr("--model_dir"))));
+    }
+  }
+}
+
+// Random damage to the newest of two checkpoints: it is either noticed, and the one before is
+// taken, or it left every byte that is read as it was.  DDLRUN_CORRUPTIONS=10000 tries more than
+// the 1,000 of every run; DDLRUN_SEED tries others.
+
+constexpr const char* kFiles[] = {kModelFile, kOptimizerFile, kManifestFile};
+
+std::uint64_t Setting(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+class Damage {
+ public:
+  explicit Damage(std::uint64_t seed) : random_(seed) {}
+
+  // Does something to one file of `directory`, and says what.
+  std::string Do(const fs::path& directory, const fs::path& other_checkpoint) {
+    const char* name = kFiles[Below(std::size(kFiles))];
+    const fs::path path = directory / name;
+    std::string bytes = Slurp(path);
+    if (bytes.empty()) return std::string(name) + ": nothing was left to damage";
+    const std::size_t at = Below(bytes.size());
+    const std::size_t length = 1 + Below(std::min<std::size_t>(bytes.size() - at, 64));
+    std::string what;
+    switch (Below(10)) {
+      case 0:
+        what = "a bit turned";
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << Below(8)));
+        break;
+      case 1:
+        what = "random bytes";
+        for (std::size_t i = at; i < at + length; ++i) bytes[i] = static_cast<char>(Below(256));
+        break;
+      case 2:
+        what = "zeros, as in a block that never reached the disk";
+        std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), length, '\0');
+        break;
+      case 3:
+        what = "cut short";
+        bytes.resize(at);
+        break;
+      case 4:
+        what = "longer";
+        bytes.append(length, static_cast<char>(Below(256)));
+        break;
+      case 5:
+        what = "bytes taken out";
+        bytes.erase(at, length);
+        break;
+      case 6:
+        what = "bytes doubled";
+        bytes.insert(at, bytes.substr(at, length));
+        break;
+      case 7:
+        what = "a digit changed";
+        if (const auto digit = bytes.find_first_of("0123456789", at); digit != std::string::npos) {
+          bytes[digit] = static_cast<char>('0' + Below(10));
+        }
+        break;
+      case 8:
+        fs::remove(path);
+        return std::string(name) + ": gone";
+      default:
+        fs::copy_file(other_checkpoint / name, path, fs::copy_options::overwrite_existing);
+        return std::string(name) + ": that of another checkpoint";
+    }
+    Spill(path, bytes);
+    return std::string(name) + ": " + what + " at byte " + std::to_string(at);
+  }
+
+ private:
+  std::size_t Below(std::size_t bound) { return random_() % bound; }
+
+  std::mt19937_64 random_;
+};
+
+TEST(CheckpointCorruption, IsNoticedOrChangesNothing) {
+  const ScratchDirectory scratch;
+  const fs::path older = SampleRun(20).Write(scratch.path());
+  const fs::path newest = SampleRun(30).Write(scratch.path());
+  std::vector<std::string> whole;
+  for (const char* name : kFiles) whole.push_back(Slurp(newest / name));
+
+  Damage damage(Setting("DDLRUN_SEED", 1));
+  const std::uint64_t count = Setting("DDLRUN_CORRUPTIONS", 1000);
+  std::uint64_t noticed = 0;
+  for (std::uint64_t i = 0; i < count && !HasFailure(); ++i) {
+    std::string what = damage.Do(newest, older);
+    if (i % 4 == 0) what += ", and " + damage.Do(newest, older);
+    SCOPED_TRACE(what);
+    std::vector<std::string> warnings;
+    const std::optional<Checkpoint> read = ReadNewest(scratch.path(), &warnings);
+    ASSERT_TRUE(read.has_value());
+    // Without a warning it must be the newest, with all it had.
+    ExpectSampleRun(*read, warnings.empty() ? 30 : 20);
+    noticed += warnings.size();
+    for (std::size_t file = 0; file < std::size(kFiles); ++file) {
+      Spill(newest / kFiles[file], whole[file]);
+    }
+  }
+  // Only a digit or a block of zeros can happen to be what was there already.
+  EXPECT_GT(noticed, count * 9 / 10);
+  RecordProperty("noticed", static_cast<int>(noticed));
+  std::printf("%llu damages, %llu noticed, the others changed nothing\n",
+              static_cast<unsigned long long>(count), static_cast<unsigned long long>(noticed));
 }
 
 }  // namespace

@@ -6,20 +6,28 @@
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
+#include <csignal>
+#include <cstdio>
 #include <functional>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/refused_calls.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
+#include "trainer/checkpoint/evaluated.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/names.h"
+#include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+namespace fs = std::filesystem;
 
 std::vector<fs::path> Prune(const ScratchDirectory& scratch, const fs::path& durable,
                             const Retention& retention,
@@ -138,7 +146,10 @@ TEST(PruneCheckpoints, DoesNotCountDamagedOnes) {
   const std::vector<std::function<void(const fs::path&)>> damages = {
       [](const fs::path& checkpoint) { fs::resize_file(checkpoint / kModelFile, 5); },
       [](const fs::path& checkpoint) { fs::remove(checkpoint / kModelFile); },
-      [](const fs::path& checkpoint) { Spill(checkpoint / kManifestFile, "{"); }};
+      [](const fs::path& checkpoint) {
+        fs::remove(checkpoint / kManifestFile);
+        fs::create_symlink(kManifestFile, checkpoint / kManifestFile);  // a loop
+      }};
   for (const auto& damage : damages) {
     const ScratchDirectory scratch;
     const fs::path last = WriteSteps(scratch, {1, 2, 3, 4});
@@ -220,6 +231,216 @@ TEST(SetAside, TakesWhateverIsThere) {
     fs::create_directory(parent / "step-0000000002");
     EXPECT_EQ(SetAside(parent / "step-0000000002").has_value(), count <= 9) << count;
   }
+}
+
+fs::path WriteEvaluated(const ScratchDirectory& scratch, int step, double top1) {
+  SampleRun run(step);
+  run.state.top1 = top1;
+  return run.Write(scratch.path());
+}
+
+std::vector<std::string> FilesIn(const fs::path& checkpoint) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(checkpoint)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST(ListEvaluated, HasThoseThatWereAndAreWhole) {
+  const ScratchDirectory scratch;
+  EXPECT_THAT(ListEvaluated(scratch.path()).known, IsEmpty());
+  WriteEvaluated(scratch, 1, 0.5);
+  SampleRun(2).Write(scratch.path());
+  WriteEvaluated(scratch, 3, 0.25);
+  fs::remove(WriteEvaluated(scratch, 4, 0.75) / kModelFile);
+  const auto [evaluated, unreadable] = ListEvaluated(scratch.path());
+  EXPECT_THAT(unreadable, IsEmpty());
+  ASSERT_EQ(evaluated.size(), 2U);
+  EXPECT_EQ(evaluated[0].step, 3);
+  EXPECT_EQ(evaluated[0].top1, 0.25);
+  EXPECT_EQ(evaluated[1].directory, CheckpointsDirectory(scratch.path()) / "step-0000000001");
+}
+
+TEST(ListEvaluated, NamesThoseThatCannotBeRead) {
+  const ScratchDirectory scratch;
+  const fs::path checkpoint = WriteEvaluated(scratch, 1, 0.5);
+  fs::remove(checkpoint / kManifestFile);
+  fs::create_symlink(kManifestFile, checkpoint / kManifestFile);
+  const auto [evaluated, unreadable] = ListEvaluated(scratch.path());
+  EXPECT_THAT(evaluated, IsEmpty());
+  EXPECT_THAT(unreadable, ElementsAre(checkpoint));
+}
+
+TEST(BestOf, IsTheHighestOfEqualOnesTheOldest) {
+  EXPECT_FALSE(BestOf({}).has_value());
+  EXPECT_EQ(BestOf({{9, "", 0.5}, {7, "", 0.75}, {5, "", 0.75}, {3, "", 0.25}})->step, 5);
+  EXPECT_EQ(BestOf({{5, "", 0.75}, {7, "", 0.75}})->step, 5);
+}
+
+TEST(NoteTop1, ChangesNothingElse) {
+  const ScratchDirectory scratch;
+  const fs::path checkpoint = SampleRun(1).Write(scratch.path());
+  NoteTop1(checkpoint, 0.1234567890123);
+  Checkpoint read = ReadCheckpoint(checkpoint);
+  EXPECT_EQ(read.manifest.state.top1, 0.1234567890123);
+  read.manifest.state.top1.reset();
+  ExpectSampleRun(read, 1);
+  NoteTop1(checkpoint, 0.5);
+  EXPECT_EQ(ReadManifest(checkpoint).state.top1, 0.5);
+  EXPECT_THAT(FilesIn(checkpoint), ElementsAre(kManifestFile, kModelFile, kOptimizerFile));
+}
+
+TEST(NoteTop1, WritesNothingThatIsThere) {
+  const ScratchDirectory scratch;
+  const fs::path checkpoint = WriteEvaluated(scratch, 1, 0.5);
+  NoteTop1(checkpoint, 0.5, [](std::string_view call) { ADD_FAILURE() << call; });
+}
+
+TEST(NoteTop1, RefusesWhatIsNoCheckpoint) {
+  const ScratchDirectory scratch;
+  EXPECT_THROW(NoteTop1(scratch.path(), 0.5), Error);
+}
+
+TEST(NoteTop1, LeavesTheManifestAsItWasWhereACallFails) {
+  const ScratchDirectory scratch;
+  const fs::path checkpoint = SampleRun(1).Write(scratch.path());
+  for (const std::string failing : {"open", "write", "rename"}) {
+    const WriteHook hook = [&](std::string_view call) {
+      if (call == failing) throw Error(EX_OSERR, "no");
+    };
+    EXPECT_THROW(NoteTop1(checkpoint, 0.5, hook), Error);
+    ExpectSampleRun(ReadCheckpoint(checkpoint), 1);
+    EXPECT_THAT(FilesIn(checkpoint), ElementsAre(kManifestFile, kModelFile, kOptimizerFile));
+  }
+}
+
+TEST(NoteTop1, SurvivesAKillBeforeEachSystemCall) {
+  int calls = 0;
+  {
+    const ScratchDirectory scratch;
+    NoteTop1(SampleRun(1).Write(scratch.path()), 0.5, [&](std::string_view) { ++calls; });
+  }
+  ASSERT_GT(calls, 3);
+  for (int fatal = 0; fatal < calls; ++fatal) {
+    const ScratchDirectory scratch;
+    const fs::path checkpoint = SampleRun(1).Write(scratch.path());
+    const int status = RunInChild([&] {
+      int call = 0;
+      NoteTop1(checkpoint, 0.5, [&](std::string_view) {
+        if (call++ == fatal) ::raise(SIGKILL);
+      });
+    });
+    ASSERT_TRUE(WIFSIGNALED(status));
+    const std::optional<double> noted = ReadCheckpoint(checkpoint).manifest.state.top1;
+    EXPECT_TRUE(!noted || noted == 0.5);
+    NoteTop1(checkpoint, 0.75);
+    EXPECT_EQ(ReadCheckpoint(checkpoint).manifest.state.top1, 0.75);
+    EXPECT_THAT(FilesIn(checkpoint), ElementsAre(kManifestFile, kModelFile, kOptimizerFile));
+  }
+}
+
+Manifest Sample() {
+  Manifest manifest;
+  manifest.state = SampleRun(1234).state;
+  manifest.state.loss_scale = 0.1;
+  manifest.files = {
+      {"model.safetensors", 4096, 0xdeadbeef, {{"conv1.weight", 192, 1}, {"b", 8, 2}}},
+      {"optimizer.safetensors", 512, 0, {}}};
+  return manifest;
+}
+
+std::string RefusalOfManifest(const std::string& text) {
+  try {
+    ParseManifest(text, "d/manifest.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_DATAERR);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Manifest, HasWhatAnEvaluationHasFoundWhereThereWasOne) {
+  Manifest manifest;
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m").state.top1, std::nullopt);
+  manifest.state.top1 = 0;
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
+  manifest.state.top1 = 0.7512345678901234;
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
+}
+
+TEST(Manifest, HasSkippedImagesWhereThereAreAny) {
+  Manifest manifest;
+  EXPECT_THAT(ToJson(manifest), testing::Not(testing::HasSubstr("skipped_images")));
+  manifest.state.skipped_images = 24;
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
+}
+
+// Older programs read that of SGD, and are to refuse any other.
+TEST(Manifest, IsOfTheFirstFormatUnlessTheOptimizerIsNotSgd) {
+  Manifest manifest;
+  EXPECT_THAT(ToJson(manifest), testing::AllOf(HasSubstr("\"format\": 1,"),
+                                               testing::Not(HasSubstr("\"optimizer\""))));
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m").state.optimizer, "sgd");
+  manifest.state.optimizer = "lars";
+  EXPECT_THAT(ToJson(manifest), HasSubstr("\"format\": 2,"));
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
+}
+
+TEST(Manifest, ReadsBackWhatItWrote) { EXPECT_EQ(ParseManifest(ToJson(Sample()), "m"), Sample()); }
+
+TEST(Manifest, ReadsThoseOfOlderVersions) {
+  nlohmann::json json = nlohmann::json::parse(ToJson(Sample()));
+  nlohmann::json& body = json["manifest"];
+  ASSERT_EQ(body.erase("precision") + body.erase("settings"), 2U);
+  const std::string text = body.dump();
+  char checksum[9];
+  std::snprintf(checksum, sizeof checksum, "%08x", Crc32c(std::as_bytes(std::span(text))));
+  json["crc32c"] = checksum;
+  Manifest expected = Sample();
+  expected.state.precision = "";
+  expected.state.settings.clear();
+  EXPECT_EQ(ParseManifest(json.dump(), "m"), expected);
+}
+
+TEST(Manifest, NoFlippedBitGoesUnnoticed) {
+  const std::string text = ToJson(Sample());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = text;
+      flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
+      try {  // white space may change into other white space
+        EXPECT_EQ(ParseManifest(flipped, "m"), Sample()) << "byte " << i << " bit " << bit;
+      } catch (const Error&) {
+      }
+    }
+  }
+}
+
+TEST(Manifest, IsRefusedWhenCutShort) {
+  const std::string text = ToJson(Sample());
+  for (std::size_t length = 0; length + 1 < text.size(); ++length) {
+    EXPECT_NE(RefusalOfManifest(text.substr(0, length)), "");
+  }
+}
+
+TEST(Manifest, SaysWhatIsWrong) {
+  EXPECT_THAT(RefusalOfManifest("nonsense"),
+              HasSubstr("d/manifest.json: not the manifest of a checkpoint"));
+  EXPECT_THAT(RefusalOfManifest("{}"), HasSubstr("manifest"));
+  std::string other = ToJson(Sample());
+  other.replace(other.find("1234"), 4, "1235");
+  EXPECT_THAT(RefusalOfManifest(other), HasSubstr("its checksum does not fit its content"));
+}
+
+TEST(Manifest, RefusesAFormatThatNeverWas) {
+  const std::string body = R"({"files":[],"format":0})";
+  char crc[16];
+  std::snprintf(crc, sizeof crc, "%08x", Crc32c(std::as_bytes(std::span(body))));
+  EXPECT_THAT(
+      RefusalOfManifest(std::string(R"({"crc32c":")") + crc + R"(","manifest":)" + body + "}"),
+      HasSubstr("not the manifest of a checkpoint: there is no format 0"));
 }
 
 }  // namespace

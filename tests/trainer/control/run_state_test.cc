@@ -2,15 +2,102 @@
 
 #include "trainer/control/run_state.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cmath>
+#include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "support/descriptor.h"
+#include "tests/support/other_user.h"
+#include "tests/trainer/temporary_folder.h"
+#include "trainer/control/rank_loads.h"
+#include "trainer/control/socket_folder.h"
+#include "trainer/control/stacks_request.h"
+#include "trainer/control/time_limit.h"
+#include "trainer/control/unix_socket.h"
+#include "trainer/core/error.h"
+
 namespace trainer {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+namespace fs = std::filesystem;
+
+RankSaid Said(double seconds, int percent) {
+  RankSaid said = {.input_wait_seconds = seconds, .device = {}, .is_known = true};
+  said.device.busy_percent = percent;
+  said.device.compute_mhz = 1980;
+  said.device.celsius = 61;
+  return said;
+}
+
+TEST(RankLoads, AreUnknownAtFirst) {
+  RankLoads loads;
+  EXPECT_THAT(loads.Slowest(), IsEmpty());
+  EXPECT_TRUE(std::isnan(loads.Median()));
+  loads.Add(std::vector<double>{0, NAN}, {});
+  EXPECT_THAT(loads.Slowest(), IsEmpty());
+  EXPECT_TRUE(std::isnan(loads.Median()));
+}
+
+TEST(RankLoads, HaveHostsTimesAndWhatWasSaid) {
+  RankLoads loads;
+  loads.SetHosts({"n1", std::string(200, 'x')});
+  const std::vector<RankSaid> said = {Said(0.25, 98), {}};
+  loads.Add(std::vector<double>{2, 4}, said);
+  const std::vector<RankLoad> all = loads.Slowest();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].rank, 0);
+  EXPECT_EQ(all[0].host, "n1");
+  EXPECT_EQ(all[0].own_seconds, 2);
+  EXPECT_EQ(all[0].input_wait_seconds, 0.25);
+  EXPECT_EQ(all[0].gpu_percent, 98);
+  EXPECT_EQ(all[0].compute_mhz, 1980);
+  EXPECT_EQ(all[0].celsius, 61);
+  EXPECT_EQ(all[1].host.size(), RankLoads::kLetters);
+  EXPECT_EQ(all[1].own_seconds, 4);
+  EXPECT_TRUE(std::isnan(all[1].input_wait_seconds));
+  EXPECT_FALSE(all[1].gpu_percent || all[1].compute_mhz || all[1].celsius);
+  EXPECT_EQ(loads.Median(), 2) << "the lower of two";
+}
+
+TEST(RankLoads, AreMeansThatForgetWhatIsLongAgo) {
+  RankLoads loads;
+  loads.Add(std::vector<double>{1}, {});
+  loads.Add(std::vector<double>{3}, {});
+  EXPECT_EQ(loads.Median(), 2);
+  loads.Add(std::vector<double>{0}, {});
+  EXPECT_EQ(loads.Median(), 2) << "not known";
+  for (int i = 0; i < 200; ++i) loads.Add(std::vector<double>{8}, {});
+  EXPECT_NEAR(loads.Median(), 8, 0.001);
+  loads.Add(std::vector<double>{28}, {});
+  EXPECT_NEAR(loads.Median(), 9, 0.001) << "a twentieth of it counts";
+}
+
+TEST(RankLoads, OfManyRanksAreTheSlowest) {
+  RankLoads loads;
+  std::vector<double> seconds(100, 1);
+  seconds[99] = 3;
+  seconds[50] = 2;
+  loads.Add(seconds, {});
+  const std::vector<RankLoad> told = loads.Slowest();
+  ASSERT_EQ(told.size(), RankLoads::kMost);
+  EXPECT_EQ(told[61].rank, 61);
+  EXPECT_EQ(told[62].rank, 62) << "50 is among the first";
+  EXPECT_EQ(told[63].rank, 99);
+  EXPECT_EQ(loads.Median(), 1);
+}
 
 // By state and event: the first letters of the state after it, - where it cannot happen.
 const std::map<std::string, std::string> kTransitions = {
@@ -82,6 +169,281 @@ TEST(RunState, NamesAreReadBack) {
   }
   EXPECT_EQ(ParseRunState("Training"), std::nullopt);
   EXPECT_EQ(ParseControlOrder("status"), std::nullopt);
+}
+
+class SocketFolderTest : public testing::Test {
+ protected:
+  SocketFolderTest() { fs::create_directory(base()); }
+  fs::path base() const { return folder_.path() / "base"; }
+  fs::path MakeFolder(const std::string& name, mode_t mode) const {
+    const fs::path path = base() / name;
+    fs::create_directory(path);
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+    return path;
+  }
+  static mode_t ModeOf(const fs::path& path) {
+    struct stat info = {};
+    EXPECT_EQ(::stat(path.c_str(), &info), 0);
+    return info.st_mode & 07777;
+  }
+
+  const TemporaryFolder folder_;
+};
+
+TEST_F(SocketFolderTest, TakesTheRunDirectoryAndLeavesItThere) {
+  const fs::path run = MakeFolder("ddlrun.abcdef", 0700);
+  {
+    const SocketFolder folder({run, {base()}});
+    EXPECT_EQ(folder.path(), run);
+    EXPECT_EQ(folder.socket().parent_path(), run);
+  }
+  EXPECT_TRUE(exists(run));
+}
+
+TEST_F(SocketFolderTest, MakesOneWhereTheRunDirectoryIsNotHereOrNotPrivate) {
+  const fs::path open = MakeFolder("open", 0750);
+  const fs::path target = MakeFolder("target", 0700);
+  fs::create_directory_symlink(target, base() / "link");
+  for (const fs::path& run : {fs::path(), base() / "none", open, base() / "link"}) {
+    fs::path made;
+    {
+      const SocketFolder folder({run, {base()}});
+      made = folder.path();
+      EXPECT_THAT(made.string(), StartsWith((base() / "ddltraind.").string())) << run;
+      EXPECT_EQ(ModeOf(made), 0700);
+    }
+    EXPECT_FALSE(exists(made));
+  }
+}
+
+TEST_F(SocketFolderTest, TakesTheFirstPlaceThatIsOne) {
+  const fs::path deep = base() / std::string(100, 'd');
+  fs::create_directory(deep);
+  const SocketFolder folder({"", {"relative", base() / "none", deep, base()}});
+  EXPECT_EQ(folder.path().parent_path(), base());
+  EXPECT_THROW(SocketFolder({"", {base() / "none"}}), Error);
+  EXPECT_THROW(SocketFolder({"", {}}), Error);
+}
+
+TEST_F(SocketFolderTest, RemovesWhatKilledTrainingsHaveLeftAndNothingElse) {
+  const fs::path left = MakeFolder("ddltraind.left", 0700);
+  { const support::Descriptor gone = ListenAt((left / "1.socket").string()); }
+  const fs::path living = MakeFolder("ddltraind.living", 0700);
+  const support::Descriptor listener = ListenAt((living / "2.socket").string());
+  const fs::path empty = MakeFolder("ddltraind.empty", 0700);
+  const fs::path with_file = MakeFolder("ddltraind.file", 0700);
+  std::ofstream(with_file / "3.socket") << "text";
+  const fs::path open = MakeFolder("ddltraind.open", 0755);
+  { const support::Descriptor gone = ListenAt((open / "4.socket").string()); }
+  const fs::path other = MakeFolder("other", 0700);
+  { const support::Descriptor gone = ListenAt((other / "5.socket").string()); }
+  const SocketFolder folder({"", {base()}});
+  EXPECT_FALSE(exists(left));
+  for (const fs::path& path : {living / "2.socket", empty, with_file / "3.socket",
+                               open / "4.socket", other / "5.socket"}) {
+    EXPECT_TRUE(exists(path)) << path;
+  }
+}
+
+class StacksRequestTest : public testing::Test {
+ protected:
+  std::filesystem::path file() const { return folder_.path() / kStacksRequestName; }
+  void Write(const std::string& text) const { std::ofstream(file()) << text; }
+
+  const TemporaryFolder folder_;
+  const StacksRequest request_ = {
+      .order = 0, .folder = "/scratch/my run/stacks", .ranks = {{"n1", 4711}, {"n2", 12}}};
+};
+
+TEST_F(StacksRequestTest, IsWhatTheHeaderSaysAndIsReadBack) {
+  MakeStacksRequest(file(), request_);
+  std::ifstream stream(file());
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}),
+            "00000000000000000000\n/scratch/my run/stacks\nn1 4711\nn2 12\n");
+  const auto read = ReadStacksRequest(file());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->order, 0U);
+  EXPECT_EQ(read->folder, "/scratch/my run/stacks");
+  ASSERT_EQ(read->ranks.size(), 2U);
+  EXPECT_EQ(read->ranks[0].host, "n1");
+  EXPECT_EQ(read->ranks[1].pid, 12);
+}
+
+TEST_F(StacksRequestTest, AnOrderIsWrittenOverTheOneBefore) {
+  MakeStacksRequest(file(), request_);
+  EXPECT_EQ(ReadStacksOrder(file()), 0U);
+  EXPECT_EQ(WriteStacksOrder(file(), 1764000000000000), 0);
+  EXPECT_EQ(WriteStacksOrder(file(), 17), 0);
+  EXPECT_EQ(ReadStacksOrder(file()), 17U);
+  const auto read = ReadStacksRequest(file());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->order, 17U);
+  EXPECT_EQ(read->ranks.size(), 2U);
+}
+
+TEST_F(StacksRequestTest, WithoutTheFileThereIsNoOrder) {
+  EXPECT_EQ(ReadStacksOrder(file()), 0U);
+  EXPECT_FALSE(ReadStacksRequest(file()));
+  EXPECT_EQ(WriteStacksOrder(file(), 1), ENOENT);
+  EXPECT_THROW(MakeStacksRequest(folder_.path() / "none" / "file", request_), Error);
+}
+
+TEST_F(StacksRequestTest, TakesNoOtherFile) {
+  const std::string order = "00000000000000000001\n";
+  Write(order + "/a\nn1 1\n");
+  EXPECT_TRUE(ReadStacksRequest(file()));
+  const std::vector<std::string> others = {"",
+                                           "x",
+                                           order,
+                                           order + "/a",
+                                           order + "/a\n",
+                                           order + "a\nn1 1\n",
+                                           "1\n/a\nn1 1\n",
+                                           "0000000000000000000x\n/a\nn1 1\n",
+                                           order + "/a\nn1 1",
+                                           order + "/a\nn1\n",
+                                           order + "/a\nn1 0\n",
+                                           order + "/a\nn1 1x\n",
+                                           order + "/a\n 1\n",
+                                           order + "/a\nn1 1\n\n"};
+  for (const std::string& text : others) {
+    Write(text);
+    EXPECT_FALSE(ReadStacksRequest(file())) << text;
+  }
+  for (const char* text : {"", "17", "0000000000000000000x\n", "99999999999999999999\n"}) {
+    Write(text);
+    EXPECT_EQ(ReadStacksOrder(file()), 0U) << text;
+  }
+}
+
+TEST_F(StacksRequestTest, IsReadAndWrittenThroughNoLink) {
+  MakeStacksRequest(folder_.path() / "other", request_);
+  EXPECT_EQ(WriteStacksOrder(folder_.path() / "other", 17), 0);
+  std::filesystem::create_symlink("other", file());
+  EXPECT_EQ(ReadStacksOrder(file()), 0U);
+  EXPECT_FALSE(ReadStacksRequest(file()));
+  EXPECT_EQ(WriteStacksOrder(file(), 1), ELOOP);
+}
+
+TEST_F(StacksRequestTest, WaitsForNoPipeInItsPlace) {
+  ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
+  EXPECT_EQ(ReadStacksOrder(file()), 0U);
+  EXPECT_FALSE(ReadStacksRequest(file()));
+  EXPECT_EQ(WriteStacksOrder(file(), 1), ENXIO);
+  const support::Descriptor reader(::open(file().c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(WriteStacksOrder(file(), 1), EPERM);
+}
+
+TEST_F(StacksRequestTest, OfAnotherUserIsNone) {
+  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can give a file to another user";
+  MakeStacksRequest(file(), request_);
+  EXPECT_EQ(WriteStacksOrder(file(), 17), 0);
+  ASSERT_EQ(::chown(file().c_str(), tests::kNobody, static_cast<gid_t>(-1)), 0);
+  EXPECT_EQ(ReadStacksOrder(file()), 0U);
+  EXPECT_FALSE(ReadStacksRequest(file()));
+  EXPECT_EQ(WriteStacksOrder(file(), 1), EPERM);
+}
+
+TEST_F(StacksRequestTest, IsForThisUserAlone) {
+  MakeStacksRequest(file(), request_);
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(file()).permissions(), perms::owner_read | perms::owner_write);
+}
+
+TEST(StacksOrder, RisesAlsoWhereTheClockDoesNot) {
+  const std::uint64_t first = NextStacksOrder(0);
+  EXPECT_GT(first, 1700000000000000U);
+  EXPECT_GT(NextStacksOrder(first), first);
+  EXPECT_EQ(NextStacksOrder(4000000000000000), 4000000000000001U);
+}
+
+TEST(StacksLooks, OfAllRanksAreNoMoreThanSixtyFourASecond) {
+  EXPECT_EQ(SecondsBetweenStacksLooks(1), 1);
+  EXPECT_EQ(SecondsBetweenStacksLooks(64), 1);
+  EXPECT_EQ(SecondsBetweenStacksLooks(640), 10);
+}
+
+TEST(RankStacksText, IsReadBack) {
+  const std::string text =
+      FormatRankStacks({"rank 1 on n2, process 7: in training", 17, "thread 7 (x)\n  #0 f in p\n"});
+  EXPECT_EQ(text,
+            "rank 1 on n2, process 7: in training\nasked for by ddlctl, order 17\n\n"
+            "thread 7 (x)\n  #0 f in p\n");
+  const auto read = ParseRankStacks(text);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->headline, "rank 1 on n2, process 7: in training");
+  EXPECT_EQ(read->order, 17U);
+  EXPECT_EQ(read->stacks, "thread 7 (x)\n  #0 f in p\n");
+  const auto unasked = ParseRankStacks(FormatRankStacks({"rank 1 on n2", 0, "thread\n"}));
+  ASSERT_TRUE(unasked);
+  EXPECT_EQ(unasked->order, 0U);
+  EXPECT_EQ(unasked->stacks, "thread\n");
+}
+
+TEST(RankStacksText, OfAnyOtherKindIsNone) {
+  for (const char* text :
+       {"", "rank 1", "rank 1\n", "rank 1\nthread\n", "Rank 1\n\nthread\n",
+        "rank 1\nasked for by ddlctl, order 0\n\n", "rank 1\nasked for by ddlctl, order x\n\n",
+        "rank 1\nasked for by ddlctl, order 1\n", "rank 1\nasked for by ddlctl, order 1\nx\n"}) {
+    EXPECT_FALSE(ParseRankStacks(text)) << text;
+  }
+  EXPECT_EQ(StacksFileName(12), "rank-12.txt");
+}
+
+constexpr double kStart = 1'000'000;
+
+TEST(TimeLimit, KeepsAMinuteUntilACheckpointWasTimed) {
+  TimeLimit limit(kStart, kStart + 3600, {});
+  EXPECT_EQ(limit.margin(), 60);
+  EXPECT_FALSE(limit.IsDue(kStart + 3539.9));
+  EXPECT_TRUE(limit.IsDue(kStart + 3540));
+}
+
+TEST(TimeLimit, KeepsTwiceTheLongestOfTheLastFiveCheckpointsAndTenSeconds) {
+  TimeLimit limit(kStart, kStart + 3600, {});
+  limit.CheckpointTook(100);
+  EXPECT_EQ(limit.margin(), 210);
+  for (const double seconds : {1, 2, 7, 4}) limit.CheckpointTook(seconds);
+  EXPECT_EQ(limit.margin(), 210);
+  limit.CheckpointTook(5);
+  EXPECT_EQ(limit.margin(), 24);
+}
+
+// One that is being written is finished first.
+TEST(TimeLimit, CountsCheckpointsTwiceWhileOneIsBeingWritten) {
+  TimeLimit limit(kStart, kStart + 3600, {});
+  limit.CheckpointBegan();
+  EXPECT_EQ(limit.margin(), 60);
+  limit.CheckpointTook(100);
+  EXPECT_EQ(limit.margin(), 210);
+  limit.CheckpointBegan();
+  EXPECT_EQ(limit.margin(), 410);
+  limit.CheckpointTook(1);
+  EXPECT_EQ(limit.margin(), 210);
+}
+
+TEST(TimeLimit, KeepsTheLongestOfTheLastStepsToo) {
+  TimeLimit limit(kStart, kStart + 3600, {});
+  limit.StepTook(30);
+  limit.StepTook(2);
+  EXPECT_EQ(limit.margin(), 90);
+  for (int i = 0; i < 19; ++i) limit.StepTook(3);
+  EXPECT_EQ(limit.margin(), 63);
+}
+
+// Else a job of a minute would end as soon as it began.
+TEST(TimeLimit, KeepsAQuarterOfAShortJob) {
+  TimeLimit limit(kStart, kStart + 20, {});
+  EXPECT_EQ(limit.margin(), 5);
+  limit.CheckpointTook(1);
+  EXPECT_EQ(limit.margin(), 7);
+}
+
+TEST(TimeLimit, KeepsWhatItIsToldAndAStep) {
+  TimeLimit limit(kStart, kStart + 3600, 300);
+  limit.CheckpointTook(1000);
+  limit.StepTook(2);
+  EXPECT_EQ(limit.margin(), 302);
 }
 
 }  // namespace

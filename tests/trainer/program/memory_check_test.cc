@@ -5,19 +5,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+#include <vector>
+
 #include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "tests/trainer/train/training_run.h"
+#include "trainer/backend/registry.h"
 #include "trainer/core/error.h"
+#include "trainer/program/memory_needs.h"
+#include "trainer/program/memory_room.h"
 #include "trainer/program/setup.h"
 
 namespace trainer {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr RunMemory kRun{.host_batches = 3};
 
@@ -243,6 +251,252 @@ TEST(RunMemory, CountsWhatTheSourcesHold) {
   options.mode = RunMode::kPredict;
   EXPECT_EQ(MakeRunMemory(options, *backend, 1, 4).host_batches, 0);
   EXPECT_EQ(MakeRunMemory(options, *backend, 1, 4).device_batches, 2);
+}
+
+constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+
+// The largest that fits, found the long way.
+std::int64_t LargestByCounting(const std::function<MemoryBytes(std::int64_t)>& bytes_of,
+                               const MemoryBytes& room) {
+  std::int64_t batch = 0;
+  while (bytes_of(batch + 1).FitInto(room)) ++batch;
+  return batch;
+}
+
+struct Found {
+  std::int64_t batch = 0;
+  int plans = 0;
+};
+
+Found Find(const std::function<std::optional<MemoryBytes>(std::int64_t)>& bytes_of,
+           const MemoryBytes& room, std::int64_t first_guess) {
+  Found found;
+  found.batch = LargestBatch(
+      [&](std::int64_t batch) {
+        ++found.plans;
+        return bytes_of(batch);
+      },
+      room, first_guess);
+  return found;
+}
+
+TEST(LargestBatch, IsExactWhateverIsGuessedFirstAndTakesFewPlans) {
+  const auto bytes_of = [](std::int64_t batch) {
+    const auto images = static_cast<std::size_t>(batch);
+    return MemoryBytes{1000 + 70 * images, 300 + 11 * images};
+  };
+  for (const MemoryBytes& room :
+       {MemoryBytes{10000, kUnlimited}, MemoryBytes{kUnlimited, 10000}, MemoryBytes{10000, 1000},
+        MemoryBytes{1070, 311}, MemoryBytes{1069, 5000}, MemoryBytes{999, 5000}}) {
+    const std::int64_t expected = LargestByCounting(bytes_of, room);
+    for (const std::int64_t guess : {1, 2, 63, 64, 65, 1000, 1000000000}) {
+      const Found found = Find(bytes_of, room, guess);
+      EXPECT_EQ(found.batch, expected) << room.device << " " << room.host << " " << guess;
+      EXPECT_LE(found.plans, 6);
+    }
+  }
+}
+
+// As an arena whose pieces are multiples of 256 bytes, with a piece that comes in with batch 40.
+TEST(LargestBatch, IsExactWhereTheNeedsAreNearlyLinear) {
+  const auto bytes_of = [](std::int64_t batch) {
+    const auto images = static_cast<std::size_t>(batch);
+    const std::size_t piece = batch > 40 ? 5000 : 0;
+    return MemoryBytes{(images * 333 + 255) / 256 * 256 + piece, 0};
+  };
+  for (std::size_t room = 1000; room < 60000; room += 777) {
+    const std::int64_t expected = LargestByCounting(bytes_of, {room, 0});
+    for (const std::int64_t guess : {1, 39, 300}) {
+      EXPECT_EQ(Find(bytes_of, {room, 0}, guess).batch, expected) << room << " " << guess;
+    }
+  }
+}
+
+TEST(LargestBatch, FitsWhateverTheNeedsAre) {
+  const auto bytes_of = [](std::int64_t batch) {
+    return MemoryBytes{static_cast<std::size_t>(batch * batch), 0};
+  };
+  const Found found = Find(bytes_of, {1000000, 0}, 7);
+  EXPECT_LE(found.batch, 1000);
+  EXPECT_GE(found.batch, 900);
+}
+
+TEST(LargestBatch, PassesOverBatchesThatCannotBePlanned) {
+  const auto bytes_of = [](std::int64_t batch) -> std::optional<MemoryBytes> {
+    if (batch > 500) return std::nullopt;
+    return MemoryBytes{static_cast<std::size_t>(batch) * 10, 0};
+  };
+  EXPECT_EQ(Find(bytes_of, {1000, 0}, 5000).batch, 100);
+  EXPECT_EQ(Find(bytes_of, {1000, 0}, 1).batch, 100);
+}
+
+TEST(LargestBatch, IsNoneWhereNotOneImageFits) {
+  EXPECT_EQ(Find([](std::int64_t) { return MemoryBytes{2, 0}; }, {1, 0}, 100).batch, 0);
+  EXPECT_EQ(Find([](std::int64_t) { return std::nullopt; }, {1, 0}, 100).batch, 0);
+}
+
+NetworkPlan PlanOf(std::int64_t batch) {
+  const auto backend = MakeBackend("reference", {.threads = 1});
+  return PlanNetwork(*backend, {"resnet_tiny", batch, 32, 32, 10, 0});
+}
+
+std::size_t HostBytesOf(const std::string& name, const std::vector<MemoryPart>& parts) {
+  const auto part = std::ranges::find(parts, name, &MemoryPart::name);
+  return part == parts.end() ? kUnlimited : part->bytes.host;
+}
+
+TEST(MemoryNeeds, OnTheHostEverythingIsHostMemory) {
+  const auto backend = MakeBackend("reference", {.threads = 1});
+  const NetworkPlan plan = PlanOf(4);
+  const std::vector<MemoryPart> parts = PartsOfMemory(
+      plan,
+      {.is_host = true, .ranks = 2, .host_batches = 3, .host_records = 700, .host_threads = 5});
+  const NetworkBytes network = plan.bytes();
+  EXPECT_EQ(Sum(parts).device, 0U);
+  EXPECT_EQ(HostBytesOf("weights", parts), network.weights);
+  EXPECT_EQ(HostBytesOf("gradients", parts), network.gradients);  // nothing is staged
+  EXPECT_EQ(HostBytesOf("activations", parts), network.activations);
+  EXPECT_EQ(HostBytesOf("input batches", parts), 3U * 4 * (32 * 32 * 3 + 9) + 700);
+  const std::size_t statistics = plan.layout.statistic_elements * 4;
+  EXPECT_EQ(HostBytesOf("checkpoint", parts), plan.layout.elements * 8 + 4 * statistics);
+}
+
+TEST(MemoryNeeds, AGpuHasTheNetworkAndTwoBatches) {
+  const NetworkPlan plan = PlanOf(4);
+  const NetworkBytes network = plan.bytes();
+  const auto parts = PartsOfMemory(plan, {.is_host = false, .ranks = 1, .host_batches = 3});
+  const MemoryBytes sum = Sum(parts);
+  EXPECT_GT(sum.device, network.total() + 2 * InputBytes(plan.spec) + 900'000'000);
+  EXPECT_EQ(HostBytesOf("gradients", parts), 0U);
+  const auto of_two = PartsOfMemory(plan, {.is_host = false, .ranks = 2, .host_batches = 3});
+  EXPECT_EQ(HostBytesOf("gradients", of_two), plan.layout.elements * 4);  // staged
+}
+
+// The reference computes in fp32: all gradients are written over, so all sums lie elsewhere.
+TEST(MemoryNeeds, SumsOfSeveralBatchesAreAmongTheGradients) {
+  const NetworkPlan plan = PlanOf(4);
+  const auto one = PartsOfMemory(plan, {});
+  const auto several = PartsOfMemory(plan, {.accumulate = 2});
+  EXPECT_EQ(HostBytesOf("gradients", several) - HostBytesOf("gradients", one),
+            plan.layout.elements * 4);
+  EXPECT_EQ(Sum(several).host - Sum(one).host, plan.layout.elements * 4);
+}
+
+TEST(MemoryNeeds, ACheckpointThatIsGoneBackToIsReadBesideTheCopyOfOne) {
+  const NetworkPlan plan = PlanOf(4);
+  const std::size_t values = plan.layout.elements * sizeof(float);
+  const auto host = [&](const RunMemory& run) { return Sum(PartsOfMemory(plan, run)).host; };
+  EXPECT_EQ(host({.goes_back = true}), host({}) + 2 * values);
+}
+
+TEST(MemoryNeeds, AveragesAreCountedOnTheDeviceInCheckpointsAndInPlaceOfTheWeights) {
+  const auto backend = MakeBackend("reference", {.threads = 1});
+  NetworkSpec spec = PlanOf(4).spec;
+  const auto without = PartsOfMemory(PlanNetwork(*backend, spec), {.is_host = false});
+  spec.keeps_averages = true;
+  const NetworkPlan plan = PlanNetwork(*backend, spec);
+  const auto with = PartsOfMemory(plan, {.is_host = false});
+  const std::size_t values = plan.layout.elements * 4;
+  const std::size_t statistics = plan.layout.statistic_elements * 4;
+  EXPECT_EQ(Sum(with).device - Sum(without).device, values + statistics);
+  EXPECT_EQ(Sum(with).host - Sum(without).host, 2 * values + 4 * statistics);
+  EXPECT_EQ(with.size(), without.size() + 1);
+}
+
+TEST(MemoryNeeds, AreATableOfGigabytes) {
+  const std::vector<MemoryPart> parts = {{"weights", {100'000'000, 0}},
+                                         {"activations", {12'345'000'000, 50'000'000}}};
+  EXPECT_THAT(
+      MemoryTable(parts, {16'000'000'000, kUnlimited}, 300, false),
+      ElementsAre(
+          "GB for each rank           GPU      host", "  weights                 0.10      0.00",
+          "  activations            12.35      0.05", "  total                  12.45      0.05",
+          "  available              16.00 not known", "largest batch       300 images in a rank"));
+  EXPECT_THAT(MemoryTable({{"weights", {0, 100'000'000}}}, {0, 1'000'000'000}, 3, true),
+              ElementsAre("GB for each rank          host",  //
+                          "  weights                 0.10",  //
+                          "  total                   0.10",  //
+                          "  available               1.00",  //
+                          "largest batch       3 images in a rank"));
+}
+
+constexpr std::size_t kUnknown = std::numeric_limits<std::size_t>::max();
+
+// What one rank finds.
+struct FreeMemory {
+  std::string gpu;
+  std::size_t free_bytes = 0;
+};
+
+// What ShareGpus makes of it on each rank.
+std::vector<MemoryRoom> Share(const std::vector<FreeMemory>& found) {
+  std::vector<MemoryRoom> rooms(found.size());
+  RunRanks(static_cast<int>(found.size()), [&](Communicator& communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const auto& [gpu, free_bytes] = found[rank];
+    MemoryRoom own;
+    own.bytes = {free_bytes, 1000 + rank};
+    own.is_host = gpu.empty();
+    rooms[rank] = ShareGpus(own, gpu, communicator);
+  });
+  for (std::size_t rank = 0; rank < rooms.size(); ++rank) {
+    EXPECT_EQ(rooms[rank].bytes.host, 1000 + rank);
+    EXPECT_EQ(rooms[rank].is_host, found[rank].gpu.empty());
+    EXPECT_EQ(rooms[rank].sharing, rooms[0].sharing);
+  }
+  return rooms;
+}
+
+TEST(ShareGpus, ARankWithAGpuOfItsOwnHasAllOfIt) {
+  const auto rooms = Share({{"1B", 80'000'000'001}, {"1C", kUnknown}, {"", 0}, {"", 0}});
+  EXPECT_EQ(rooms[0].bytes.device, 80'000'000'001U);
+  EXPECT_EQ(rooms[1].bytes.device, kUnknown);
+  EXPECT_EQ(rooms[2].bytes.device, 0U);
+  for (const MemoryRoom& room : rooms) EXPECT_EQ(room.ranks_of_gpu, 1);
+  EXPECT_EQ(rooms[0].sharing, "");
+}
+
+// The second rank has measured when the first had already taken memory for CUDA itself, the first
+// before the second had.
+TEST(ShareGpus, TwoRanksHaveHalfOfTheLeastThatOneFound) {
+  const auto rooms = Share({{"1B", 77'900'000'000}, {"1B", 77'800'000'000}});
+  for (const MemoryRoom& room : rooms) {
+    EXPECT_EQ(room.bytes.device, 38'900'000'000U);
+    EXPECT_EQ(room.ranks_of_gpu, 2);
+  }
+  EXPECT_EQ(rooms[0].sharing,
+            "2 ranks share each GPU: each plans with 1/2 of what is free, 38.90 GB");
+}
+
+TEST(ShareGpus, CountsTheRanksOfEachGpu) {
+  const auto even = Share({{"1B", 40'000'000'000},
+                           {"1C", 30'000'000'000},
+                           {"1B", 40'000'000'000},
+                           {"1C", 30'000'000'000}});
+  EXPECT_EQ(even[2].bytes.device, 20'000'000'000U);
+  EXPECT_EQ(even[3].bytes.device, 15'000'000'000U);
+  EXPECT_EQ(even[0].sharing,
+            "2 ranks share each GPU: each plans with 1/2 of what is free, 15.00 GB or more");
+  const auto uneven = Share({{"1B", 40'000'000'000},
+                             {"1C", 16'000'000'000},
+                             {"1B", 40'000'000'000},
+                             {"1B", 40'000'000'000}});
+  EXPECT_EQ(uneven[0].bytes.device, 13'333'333'333U);
+  EXPECT_EQ(uneven[0].ranks_of_gpu, 3);
+  EXPECT_EQ(uneven[1].bytes.device, 16'000'000'000U);
+  EXPECT_EQ(uneven[1].ranks_of_gpu, 1);
+  EXPECT_EQ(uneven[0].sharing,
+            "up to 3 ranks share a GPU: each plans with its part of what is free, 13.33 GB or "
+            "more");
+}
+
+TEST(FindMemoryRoom, HasNoMemoryOfADeviceThatIsTheHost) {
+  const auto backend = MakeBackend("reference", {});
+  const MemoryRoom room = FindMemoryRoom(*backend, {4096, "left on this machine"});
+  EXPECT_EQ(room.bytes, (MemoryBytes{0, 4096}));
+  EXPECT_EQ(room.host_origin, "left on this machine");
+  EXPECT_TRUE(room.is_host);
+  EXPECT_EQ(room.ranks_of_gpu, 1);
 }
 
 }  // namespace

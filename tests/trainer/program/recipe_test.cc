@@ -4,21 +4,133 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"
+#include "trainer/program/launch_environment.h"
+#include "trainer/program/prediction_text.h"
+#include "trainer/program/record_cache_report.h"
+#include "trainer/program/scan_report.h"
+#include "trainer/program/sources.h"
+#include "trainer/program/split_step.h"
 
 namespace trainer {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const std::vector<ImageClass> kClasses = {
+    {"n01440764", "tench, Tinca tinca"}, {"n01443537", ""}, {"", ""}};
+
+ImagePrediction Image(const std::string& file) {
+  return {file, {{1, 0.5}, {0, 0.25}, {2, 0.125}, {3, 0.125}}, ""};
+}
+
+TEST(PredictionText, HasNamesWhereTheyAreKnown) {
+  const std::vector<ImagePrediction> one = {Image("a.jpg")};
+  EXPECT_EQ(FormatPredictions(one, kClasses),
+            "class 1 probability 0.5 n01443537\n"
+            "class 0 probability 0.25 n01440764 tench, Tinca tinca\n"
+            "class 2 probability 0.125\n"
+            "class 3 probability 0.125\n");
+  EXPECT_EQ(FormatPredictions(one, {}).substr(0, 26), "class 1 probability 0.5\ncl");
+}
+
+TEST(PredictionText, ANameIsOneLine) {
+  const std::vector<ImagePrediction> images = {{"a\nb\x1b[2J\x7f c.jpg", {}, "is no image"},
+                                               {"ä.jpg", {}, "is none"}};
+  EXPECT_EQ(FormatPredictions(images, {}),
+            "a\\nb\\x1b[2J\\x7f c.jpg: is no image\nä.jpg: is none\n");
+}
+
+TEST(PredictionText, OfSeveralImagesHasTheirFiles) {
+  const std::vector<ImagePrediction> images = {
+      {"a.jpg", {{1, 1}}, ""}, {"b.gif", {}, "the image is GIF"}, {"c", {{0, 1}}, ""}};
+  EXPECT_EQ(FormatPredictions(images, {}),
+            "a.jpg:\nclass 1 probability 1\n"
+            "b.gif: the image is GIF\n"
+            "c:\nclass 0 probability 1\n");
+}
+
+TEST(PredictionText, AsJsonIsOneObjectInALine) {
+  const std::vector<ImagePrediction> images = {Image("it's \"a\"\n.jpg"),
+                                               {"b\xff.gif", {}, "the image is GIF"}};
+  const std::string text = FormatPredictionsAsJson(images, kClasses);
+  ASSERT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  const auto first = nlohmann::json::parse(text.substr(0, text.find('\n')));
+  EXPECT_EQ(first["file"], "it's \"a\"\n.jpg");
+  ASSERT_EQ(first["classes"].size(), 4U);
+  EXPECT_EQ(
+      first["classes"][0],
+      (nlohmann::json{{"class", 1}, {"label", 2}, {"name", "n01443537"}, {"probability", 0.5}}));
+  EXPECT_EQ(first["classes"][1]["text"], "tench, Tinca tinca");
+  EXPECT_FALSE(first["classes"][2].contains("name"));
+  const auto second = nlohmann::json::parse(text.substr(text.find('\n') + 1));
+  EXPECT_EQ(second["error"], "the image is GIF");
+  EXPECT_EQ(second["file"], "b\xef\xbf\xbd.gif");
+  EXPECT_FALSE(second.contains("classes"));
+}
+
+EnvironmentLookup LookupIn(std::map<std::string, std::string> variables) {
+  return [variables = std::move(variables)](const std::string& name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+TEST(ReadRank, RefusesWhatContradictsItself) {
+  EXPECT_EQ(ReadRank(LookupIn({})).world_size, 1);
+  try {
+    ReadRank(LookupIn({{"RANK", "2"}, {"WORLD_SIZE", "2"}}));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_NE(std::string(error.what()).find("RANK=2"), std::string::npos) << error.what();
+  }
+}
+
+TEST(StartedTasks, AreThoseOfMpirunOrOfTheStep) {
+  EXPECT_EQ(StartedTasks(LookupIn({})), 0);
+  EXPECT_EQ(StartedTasks(LookupIn({{"OMPI_COMM_WORLD_SIZE", "4"}})), 4);
+  EXPECT_EQ(StartedTasks(LookupIn({{"SLURM_STEP_NUM_TASKS", "8"}})), 8);
+  EXPECT_EQ(StartedTasks(LookupIn({{"OMPI_COMM_WORLD_SIZE", "4"}, {"SLURM_STEP_NUM_TASKS", "8"}})),
+            4);
+}
+
+TEST(MakeCommOptions, LeavesOutHanUnlessTheUserAsksForComponents) {
+  const auto leaves_out = [](std::map<std::string, std::string> variables) {
+    return MakeCommOptions({}, LookupIn(std::move(variables)), nullptr).leaves_out_han;
+  };
+  EXPECT_TRUE(leaves_out({}));
+  EXPECT_TRUE(leaves_out({{"OMPI_MCA_coll_tuned_priority", "40"}}));
+  EXPECT_FALSE(leaves_out({{"OMPI_MCA_coll_han_priority", "35"}}));
+  EXPECT_FALSE(leaves_out({{"OMPI_MCA_coll", "han,tuned,basic,libnbc"}}));
+}
+
+TEST(SliceOfGpu, IsTheOneThatCudaShows) {
+  const auto of = [](const std::string& visible) {
+    return SliceOfGpu(LookupIn({{"CUDA_VISIBLE_DEVICES", visible}}));
+  };
+  EXPECT_EQ(of("MIG-4a2b,MIG-77c1"), "MIG-4a2b");
+  EXPECT_EQ(of("MIG-GPU-8e6f/1/0"), "MIG-GPU-8e6f/1/0");
+  for (const char* whole : {"", "0,1", "GPU-8e6f", "0,MIG-4a2b"}) EXPECT_EQ(of(whole), "") << whole;
+  EXPECT_EQ(SliceOfGpu(LookupIn({})), "");
+}
 
 OptionsOfRecipe Apply(std::vector<std::string> arguments, int ranks) {
   return ApplyRecipe(ParseOptions(arguments), arguments, ranks);
@@ -143,6 +255,166 @@ TEST(Recipe, IsRefusedWhereNothingIsPublished) {
   EXPECT_THAT(RecipeRefusal({"--recipe=bede", "--batch_size=257"}, 32),
               HasSubstr("256 to 8192 images in a step, not 8224"));
   EXPECT_THAT(RecipeRefusal({"--recipe=bede", "--batch_size=255"}, 1), HasSubstr("(1 rank x 255)"));
+}
+
+const RecordCacheUse kUse = {
+    "/ssd/d/records-1", 144'300'000'000, 12'345'678'900, 200'000'000'000, 30, 70, ""};
+
+TEST(DescribeRecordCache, SaysWhatIsThere) {
+  EXPECT_EQ(DescribeRecordCacheAtStart(kUse),
+            "records are kept in /ssd/d/records-1, up to 200.000 GB: 12.346 of 144.300 GB are "
+            "there");
+  EXPECT_EQ(DescribeRecordCacheAtEnd(kUse),
+            "30 of 100 records that rank 0 has read were in /ssd/d/records-1, which has 12.346 of "
+            "144.300 GB now");
+}
+
+TEST(DescribeRecordCache, SaysWhyNoMoreIsKept) {
+  RecordCacheUse use = kUse;
+  use.note = "it is full";
+  EXPECT_TRUE(DescribeRecordCacheAtEnd(use).ends_with(" GB now; no more is kept: it is full"));
+  use = {};
+  use.note = "/data/train-1 was changed just now";
+  EXPECT_EQ(DescribeRecordCacheAtStart(use),
+            "records are not kept on this node: /data/train-1 was changed just now");
+  EXPECT_EQ(DescribeRecordCacheAtEnd(use),
+            "records were not kept on this node: /data/train-1 was changed just now");
+}
+
+TEST(DescribeScans, AddsUpWhatAllRanksHaveRead) {
+  RunRanks(3, [](Communicator& communicator) {
+    const ScanCost scanned = {1024, 1000, 1281167, 20498672, 0.734, ""};
+    const ScanCost known = {1024, 0, 0, 0, 0.73, ""};
+    EXPECT_EQ(
+        DescribeScans(communicator.rank() == 1 ? scanned : known, "", "/run/d", communicator),
+        "records of 1024 files found in 0.73 s: 1281167 headers, 20.5 MB, read by 1 of 3 ranks");
+  });
+}
+
+TEST(DescribeScans, SaysWhereThePlacesOfRecordsAreWithoutAScan) {
+  ThreadWorld world(1);
+  ThreadCommunicator alone(world, 0);
+  const ScanCost known = {1, 0, 0, 0, 0.016, ""};
+  EXPECT_EQ(DescribeScans(known, "", "/run/d", alone),
+            "records of 1 file found in 0.02 s: an earlier scan is in /run/d");
+  EXPECT_EQ(DescribeScans(known, "/idx", "/run/d", alone),
+            "records of 1 file found in 0.02 s: index files are in /idx");
+}
+
+TEST(ScanCacheFolder, IsThatOfThisUserInTheFirstFolderThatCanBeWritten) {
+  const TemporaryFolder folder;
+  const std::string base = folder.path().string();
+  for (const char* name : {"/a", "/b", "/c"}) std::filesystem::create_directory(base + name);
+  std::map<std::string, std::string> variables;
+  const EnvironmentLookup get = [&](const std::string& name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+  const std::string own = "/ddltraind-" + std::to_string(::geteuid());
+  Options options;
+  EXPECT_EQ(ScanCacheFolder(options, get), "/tmp" + own);
+  variables = {
+      {"XDG_RUNTIME_DIR", base + "/none"}, {"SLURM_TMPDIR", "relative"}, {"TMPDIR", base + "/c"}};
+  EXPECT_EQ(ScanCacheFolder(options, get), base + "/c" + own);
+  variables["SLURM_TMPDIR"] = base + "/b";
+  EXPECT_EQ(ScanCacheFolder(options, get), base + "/b" + own);
+  variables["XDG_RUNTIME_DIR"] = base + "/a";
+  EXPECT_EQ(ScanCacheFolder(options, get), base + "/a" + own);
+  options.scan_cache = "off";
+  EXPECT_EQ(ScanCacheFolder(options, get), "");
+}
+
+Options Split(const std::vector<std::string>& arguments, int ranks) {
+  Options options = ParseOptions(arguments).options;
+  SplitStep(options, ranks);
+  return options;
+}
+
+std::string SplitRefusal(const std::vector<std::string>& arguments, int ranks) {
+  try {
+    Split(arguments, ranks);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST(SplitStep, KeepsTheImagesOfAStepForAnyRanks) {
+  for (const int ranks : {4, 3, 2, 1}) {
+    const Options options = Split({"--global_batch_size=32", "--batch_size=8"}, ranks);
+    EXPECT_EQ(GlobalBatchOf(options, ranks).images(), 32);
+    EXPECT_LE(options.batch_size, 8);
+  }
+}
+
+TEST(SplitStep, SaysWhatEachRankComputes) {
+  const auto line = [](const std::vector<std::string>& arguments, int ranks) {
+    return DescribeStep(Split(arguments, ranks), ranks);
+  };
+  EXPECT_EQ(line({"--batch_size=8"}, 4), "");
+  EXPECT_EQ(line({"--global_batch_size=32", "--batch_size=8"}, 4),
+            "--global_batch_size=32: 4 ranks x 8");
+  EXPECT_EQ(
+      line({"--global_batch_size=32", "--batch_size=8"}, 3),
+      "--global_batch_size=32: 8 batches of 4 over 3 ranks; 2 compute 3 in a step, the others "
+      "2");
+  EXPECT_EQ(
+      line({"--global_batch_size=5", "--batch_size=1"}, 4),
+      "--global_batch_size=5: 5 batches of 1 over 4 ranks; 1 computes 2 in a step, the others "
+      "1");
+}
+
+TEST(SplitStep, RefusesWhatCannotBeSplitAndNamesWhatCan) {
+  EXPECT_EQ(SplitRefusal({"--global_batch_size=3"}, 4),
+            "--global_batch_size=3 is less than an image for each of 4 ranks: give 4 or more, or "
+            "start fewer ranks");
+  EXPECT_EQ(SplitRefusal({"--global_batch_size=37", "--batch_size=16"}, 4),
+            "--global_batch_size=37: 4 ranks cannot compute so many images in batches of equal "
+            "size up to --batch_size=16, but for very small ones: give 36 or 38, or start another "
+            "number of ranks");
+  EXPECT_THAT(SplitRefusal({"--global_batch_size=16777213"}, 7),
+              HasSubstr("batches of equal size, but for very small ones: give 16777212 or "));
+}
+
+TEST(SplitStep, LeavesEvaluationItsBatch) {
+  EXPECT_EQ(Split({"--mode=evaluate", "--global_batch_size=32"}, 3).batch_size, 10);
+  EXPECT_EQ(Split({"--mode=evaluate", "--global_batch_size=2"}, 3).batch_size, 1);
+  const Options options = Split({"--mode=evaluate", "--global_batch_size=32", "--batch_size=5"}, 3);
+  EXPECT_EQ(options.batch_size, 5);
+  EXPECT_EQ(options.accumulate, 1);
+  EXPECT_EQ(DescribeStep(options, 3), "");
+}
+
+TEST(SplitStep, StaysWhereARecipeIsApplied) {
+  const std::vector<std::string> arguments = {"--recipe=nvidia", "--global_batch_size=1024",
+                                              "--batch_size=256"};
+  ParsedOptions parsed = ParseOptions(arguments);
+  SplitStep(parsed.options, 3);
+  const Options options = ApplyRecipe(parsed, arguments, 3).options;
+  EXPECT_EQ(GlobalBatchOf(options, 3), (GlobalBatch{128, 3, 3, 1, true}));
+}
+
+TEST(SplitStep, OptionsThatFixASplitAreRefused) {
+  const auto refusal = [](const std::vector<std::string>& arguments) -> std::string {
+    try {
+      ParseOptions(arguments);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), EX_USAGE);
+      return error.what();
+    }
+    return "not refused";
+  };
+  EXPECT_THAT(refusal({"--global_batch_size=32", "--accumulate=2"}),
+              HasSubstr("--accumulate follows from --global_batch_size"));
+  EXPECT_THAT(
+      refusal({"--global_batch_size=32", "--precision=fp16", "--reduce_precision=16bit"}),
+      HasSubstr("--global_batch_size makes several of a step where the ranks become fewer"));
+  for (const char* const wrong : {"0", "-1", "16777217", "many", "1.5"}) {
+    EXPECT_THAT(refusal({std::string("--global_batch_size=") + wrong}),
+                HasSubstr("--global_batch_size"))
+        << wrong;
+  }
 }
 
 }  // namespace

@@ -2,12 +2,22 @@
 
 #include "bench/ddlbench/runs/repeat.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include "bench/ddlbench/runs/loader_table.h"
+#include "bench/ddlbench/runs/repeat_progress.h"
+#include "bench/ddlbench/runs/repeat_report.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -15,7 +25,157 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class RepeatProgressTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = std::filesystem::path(::testing::TempDir()) /
+            ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove(path_);
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  void Append(const std::string& text) { std::ofstream(path_, std::ios::app) << text; }
+
+  // Of a step that takes so long at 64 images.
+  static std::string StepLines(int iteration, double seconds, double loss) {
+    const auto line = [](const std::string& key, double value) {
+      return fmt::format(":::NVLOGv0.2.3 resnet 1.5 (training_hooks.py:100) {}: {}\n", key, value);
+    };
+    return line("iteration", iteration) + line("imgs_per_sec", 64 / seconds) +
+           line("cross_entropy", loss);
+  }
+
+  // What is printed now.
+  std::string Shown() {
+    out_.str("");
+    progress_->Show();
+    return out_.str();
+  }
+
+  void Start(int repeat, int number) { progress_.emplace(path_, 64, repeat, number, out_); }
+
+  std::filesystem::path path_;
+  std::ostringstream out_;
+  std::optional<RepeatProgress> progress_;
+};
+
+TEST_F(RepeatProgressTest, HasAPrefixWhereItIsGivenOne) {
+  Append(StepLines(0, 40, 7.5));
+  progress_.emplace(path_, 64, 13, 1, out_, "D3 ");
+  EXPECT_THAT(Shown(), StartsWith("D3 [  0/ 13] | ETA: "));
+}
+
+TEST_F(RepeatProgressTest, HasALineForEachObservationOnce) {
+  Append("");
+  Start(13, 2);
+  EXPECT_EQ(Shown(), "");
+  Append(StepLines(0, 40, 7.5));
+  EXPECT_EQ(Shown(), "");
+  const std::string second = StepLines(1, 20, 7.25);
+  Append(second.substr(0, second.size() - 1));
+  EXPECT_EQ(Shown(), "");
+  Append("\n");
+  EXPECT_EQ(Shown(), "[  0/ 13] | ETA:  12.00 min | Batch Loss   7.2500\n");  // 12 x 60 s
+  EXPECT_EQ(Shown(), "");
+  Append(StepLines(2, 1, 7) + StepLines(3, 2, 6.5) + StepLines(4, 1, 6) + StepLines(5, 5, 5.5));
+  EXPECT_EQ(Shown(),
+            "[  1/ 13] | ETA:   0.55 min | Batch Loss   6.5000\n"    // 11 x 3 s
+            "[  2/ 13] | ETA:   1.00 min | Batch Loss   5.5000\n");  // 10 x 6 s
+}
+
+// The first ten observations take 3 s, the others 60, 120 and 180 s.
+TEST_F(RepeatProgressTest, FromTheEleventhObservationOnTheMeanCounts) {
+  for (int i = 0; i < 10; ++i) Append(StepLines(i, 3, 1));
+  Append(StepLines(10, 60, 1) + StepLines(11, 120, 1) + StepLines(12, 180, 1));
+  Start(15, 1);
+  EXPECT_THAT(Shown(), EndsWith("[  9/ 15] | ETA:   0.25 min | Batch Loss   1.0000\n"
+                                "[ 10/ 15] | ETA:   4.00 min | Batch Loss   1.0000\n"
+                                "[ 11/ 15] | ETA:   4.50 min | Batch Loss   1.0000\n"
+                                "[ 12/ 15] | ETA:   4.00 min | Batch Loss   1.0000\n"));
+}
+
+TEST_F(RepeatProgressTest, StepsBeyondTheLastObservationHaveNoLine) {
+  for (int i = 0; i < 13; ++i) Append(StepLines(i, 3, 1));
+  Start(12, 1);
+  EXPECT_THAT(Shown(), EndsWith("[ 11/ 12] | ETA:   0.00 min | Batch Loss   1.0000\n"));
+}
+
+TEST_F(RepeatProgressTest, IsSilentFromAWrongLineOn) {
+  Append(StepLines(0, 3, 1) + StepLines(7, 3, 1));
+  Start(12, 1);
+  EXPECT_THAT(Shown(), StartsWith("[  0/ 12]"));
+  Append(StepLines(1, 3, 1));
+  EXPECT_EQ(Shown(), "");
+}
+
+TEST_F(RepeatProgressTest, IsSilentWithoutALog) {
+  Start(12, 1);
+  EXPECT_EQ(Shown(), "");
+}
+
+RepeatOutcome MakeOutcome(std::size_t observations, double seconds) {
+  RepeatOutcome outcome;
+  outcome.run.suite = "fast";
+  outcome.run.name = "convnet";
+  outcome.run.batch_size = 64;
+  outcome.run.repeat = 12;
+  outcome.run.number = 5;
+  outcome.run.vcd = "3";
+  outcome.start = 1'795'402'643'000'123;
+  outcome.observations.assign(observations, seconds);
+  return outcome;
+}
+
+TEST(RepeatOutcome, HasTimesWhereAnObservationCounts) {
+  EXPECT_FALSE(MakeOutcome(10, 2).times());
+  ASSERT_TRUE(MakeOutcome(11, 2).times());
+  EXPECT_EQ(MakeOutcome(11, 2).times()->items_avg, 160);
+}
+
+TEST(FormatObservations, HasStatisticsWhereThereAreSome) {
+  EXPECT_THAT(
+      FormatObservations(MakeOutcome(12, 2)),
+      testing::AllOf(HasSubstr("| 10 (warm-up) | 2.0000   | 160.00    |\n"),
+                     HasSubstr("| 12          | 2.0000   | 160.00    |\n"),
+                     HasSubstr("| s      | 2.0000    | 0.0000    | 2.0000    | 2.0000    | 2 "
+                               "    |\n")));
+  EXPECT_THAT(FormatObservations(MakeOutcome(3, 2)), Not(HasSubstr("| train")));
+}
+
+TEST(FormatCopies, HasEachAndTheirSum) {
+  std::vector<RepeatOutcome> copies = {MakeOutcome(12, 2), MakeOutcome(12, 4), MakeOutcome(5, 1)};
+  copies[1].run.vcd = "7";
+  EXPECT_EQ(FormatCopies(copies),
+            "| device | s         | sd        | images/s  |\n"
+            "| ------ | --------- | --------- | --------- |\n"
+            "| 3      | 2.0000    | 0.0000    | 160.00    |\n"
+            "| 7      | 4.0000    | 0.0000    | 80.00     |\n"
+            "| all    |           |           | 240.00    |\n");
+}
+
+TEST(WriteMilaReport, NamesARunThatHasFailed) {
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / "WriteMilaReport";
+  std::filesystem::remove_all(folder);
+  RepeatOutcome outcome = MakeOutcome(4, 2);
+  outcome.run.completed = false;
+  const std::filesystem::path failed = WriteMilaReport(outcome, folder);
+  EXPECT_EQ(failed, folder / "fast.convnet.R0.D3.FAIL.20261123-025723-000123.json");
+  const auto report = nlohmann::json::parse(std::ifstream(failed));
+  EXPECT_EQ(report["completed"], false);
+  EXPECT_FALSE(report.contains("train"));
+  EXPECT_FALSE(report.contains("train_item"));
+  outcome = MakeOutcome(12, 2);
+  const std::filesystem::path path = WriteMilaReport(outcome, folder);
+  EXPECT_EQ(path, folder / "fast.convnet.R0.D3.20261123-025723-000123.json");
+  EXPECT_THAT(FormatSaved(outcome, path), HasSubstr("\nSaving report to " + path.string()));
+  std::filesystem::remove_all(folder);
+}
 
 const Programs kRepeatPrograms = {"/bin/ddlbench", "/bin/ddlrun", "/bin/ddltraind"};
 
@@ -164,6 +324,33 @@ TEST(VisibleDevices, AreNumbers) {
   for (const std::string text : {",", "1,", ",1", "1,,2", "-1"}) {
     EXPECT_EQ(VisibleDevices(text, 1), "0") << text;
   }
+}
+
+TEST(FormatLoader, HasTheMedianOfTheRoundsAndThatOfAThread) {
+  LoaderOptions options;
+  options.rounds = 3;
+  options.steps = 20;
+  const std::vector<LoaderSpeeds> all = {{1, {100, 120, 80}, {}}, {4, {400, 300, 360}, {}}};
+  EXPECT_EQ(FormatLoader(options, all, 2),
+            "2 ranks, each with batches of 256 images of 224 pixels; 3 rounds of 20 steps\n\n"
+            "| threads | images/s  | per thread | min       | max       |\n"
+            "| ------- | --------- | ---------- | --------- | --------- |\n"
+            "| 1       | 100.0     | 50.0       | 80.0      | 120.0     |\n"
+            "| 4       | 360.0     | 45.0       | 300.0     | 400.0     |\n");
+}
+
+TEST(FormatLoader, HasTheShareOfTheRateOfAllRanksAndTheMedianWait) {
+  LoaderOptions options;
+  options.rounds = 3;
+  options.take_rate = 200;
+  const std::vector<LoaderSpeeds> all = {{4, {400, 300, 360}, {0.5, 2, 1.25}}};
+  EXPECT_EQ(
+      FormatLoader(options, all, 2),
+      "2 ranks, each with batches of 256 images of 224 pixels, taken at 200 images/s; "
+      "3 rounds of 20 steps\n\n"
+      "| threads | images/s  | per thread | min       | max       | % of rate | waited, s |\n"
+      "| ------- | --------- | ---------- | --------- | --------- | --------- | --------- |\n"
+      "| 4       | 360.0     | 45.0       | 300.0     | 400.0     | 90.0      | 1.250     |\n");
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/ddlbench/speeds/mila_benchmarks.h"
+#include "bench/ddlbench/speeds/sha256.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -17,6 +19,27 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
+
+// The numbers of mila-iqia/training, profiles/fast.json.
+TEST(MilaBenchmarkOf, HasMilasSettings) {
+  EXPECT_EQ(MilaBenchmarkOf("convnet").batch_size, 64);
+  EXPECT_FALSE(MilaBenchmarkOf("convnet").half);
+  EXPECT_EQ(MilaBenchmarkOf("convnet").kind, MilaKind::kOne);
+  EXPECT_EQ(MilaBenchmarkOf("convnet_fp16").batch_size, 128);
+  EXPECT_TRUE(MilaBenchmarkOf("convnet_fp16").half);
+  EXPECT_EQ(MilaBenchmarkOf("convnet_distributed").kind, MilaKind::kDistributed);
+  EXPECT_EQ(MilaBenchmarkOf("convnet_distributed").batch_size, 64);
+  EXPECT_TRUE(MilaBenchmarkOf("convnet_distributed_fp16").half);
+  EXPECT_EQ(MilaBenchmarkOf("convnet_distributed_fp16").batch_size, 128);
+  EXPECT_EQ(MilaBenchmarkOf("loader").kind, MilaKind::kLoader);
+  EXPECT_EQ(MilaBenchmarkOf("loader").batch_size, 256);
+}
+
+TEST(MilaBenchmarkOf, TakesAnotherNameForConvnet) {
+  EXPECT_EQ(MilaBenchmarkOf("mine").batch_size, 64);
+  EXPECT_EQ(MilaBenchmarkOf("mine").kind, MilaKind::kOne);
+  EXPECT_EQ(MilaBenchmarkOf("").kind, MilaKind::kOne);
+}
 
 MilaRun MakeRun() {
   MilaRun run;
@@ -196,6 +219,26 @@ TEST(ParseMilaReport, RefusesWhatIsNone) {
         "{\"name\": \"\xff\", \"train_item\": 1}"}) {
     EXPECT_THROW(ParseMilaReport(text), trainer::Error) << text;
   }
+}
+
+// The vectors of FIPS 180-4's examples.
+TEST(Sha256, HasTheStandardsResults) {
+  EXPECT_EQ(Sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(Sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(Sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(Sha256(std::string(1'000'000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+// Lengths around those at which one block is no longer enough; by Python's hashlib.
+TEST(Sha256, PadsEveryLength) {
+  EXPECT_EQ(Sha256(std::string(55, 'x')),
+            "d5e285683cd4efc02d021a5c62014694958901005d6f71e89e0989fac77e4072");
+  EXPECT_EQ(Sha256(std::string(56, 'x')),
+            "04c26261370ee7541549d16dee320c723e3fd14671e66a099afe0a377c16888e");
+  EXPECT_EQ(Sha256(std::string(64, 'x')),
+            "7ce100971f64e7001e8fe5a51973ecdfe1ced42befe7ee8d5fd6219506b5393c");
 }
 
 }  // namespace

@@ -4,22 +4,103 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "ddldata/inspect.h"
 #include "tests/trainer/data/data_fixture.h"
+#include "tests/trainer/data/record_source_fixture.h"
+#include "trainer/data/files/data_elsewhere.h"
+#include "trainer/data/files/data_set.h"
+#include "trainer/data/files/open_files.h"
+#include "trainer/data/files/record_index.h"
+#include "trainer/data/files/shard_manifest.h"
+#include "trainer/data/files/text_lines.h"
 
 namespace trainer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
+namespace fs = std::filesystem;
+
+class SayWhatIsThereTest : public ::testing::Test {
+ protected:
+  void Make(const std::string& file) {
+    const fs::path path = fs::path(dir_.path()) / file;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << "x";
+  }
+  std::string Say() const { return SayWhatIsThere(dir_.path()); }
+
+  TempDir dir_;
+};
+
+TEST_F(SayWhatIsThereTest, IsNothingOfAnEmptyFolderNorOfNone) {
+  EXPECT_EQ(Say(), "");
+  EXPECT_EQ(SayWhatIsThere("/no/such/folder"), "");
+  Make("notes.txt");
+  EXPECT_EQ(Say(), "");
+}
+
+TEST_F(SayWhatIsThereTest, IsNothingOfTheOtherSplitWhereItBelongs) {
+  Make("train-00000-of-00002");
+  EXPECT_EQ(Say(), "");
+  EXPECT_EQ(SayWhatIsThere(dir_.path() + "/"), "");
+}
+
+TEST_F(SayWhatIsThereTest, NamesDataFilesInAFolderOfTheirOwnAndHowToLinkThem) {
+  Make("validation/validation-00000-of-00001");
+  EXPECT_THAT(Say(), HasSubstr("validation-00000-of-00001 is in one of its own"));
+  EXPECT_THAT(Say(), EndsWith("ln -s " + dir_.path() + "/validation/* " + dir_.path()));
+  Make("imagenet/train/train-00000-of-00001");
+  EXPECT_THAT(Say(), HasSubstr("validation-00000-of-00001"));  // the nearest
+}
+
+TEST_F(SayWhatIsThereTest, QuotesWhatAShellWouldTakeApart) {
+  Make("my data/train/train-00000-of-00001");
+  const std::string folder = dir_.path() + "/my data";
+  EXPECT_THAT(SayWhatIsThere(folder), EndsWith("ln -s '" + folder + "/train'/* '" + folder + "'"));
+}
+
+TEST_F(SayWhatIsThereTest, GivesLinksThatHoldFromARelativeFolder) {
+  Make("data/train/train-00000-of-00001");
+  const fs::path before = fs::current_path();
+  fs::current_path(dir_.path());
+  const std::string text = SayWhatIsThere("data");
+  const fs::path here = fs::current_path();
+  fs::current_path(before);
+  EXPECT_THAT(text, EndsWith("ln -s " + (here / "data/train").string() + "/* data"));
+}
+
+TEST_F(SayWhatIsThereTest, KnowsTensorFlowDatasets) {
+  Make("5.1.0/imagenet2012-train.tfrecord-00000-of-01024");
+  EXPECT_THAT(Say(), HasSubstr("01024 is of TensorFlow Datasets"));
+}
+
+TEST_F(SayWhatIsThereTest, KnowsImagesAndTarsOfThemTwoFoldersDown) {
+  Make("train/n01440764/n01440764_10026.JPEG");
+  EXPECT_THAT(Say(), EndsWith("n01440764_10026.JPEG, with: ddldata convert"));
+  Make("ILSVRC2012_img_train.tar");
+  EXPECT_THAT(Say(), EndsWith("ILSVRC2012_img_train.tar, with: ddldata convert"));
+}
+
+TEST_F(SayWhatIsThereTest, LooksNoDeeper) {
+  Make("a/b/c/d.jpg");
+  EXPECT_EQ(Say(), "");
+}
 
 constexpr char kWayOut[] = "; if a part of the set is meant, say so: ddldata manifest --part d";
 
@@ -117,6 +198,263 @@ TEST_F(DataFilesTest, RefusesAnIncompleteSet) {
 
 TEST_F(DataFilesTest, LeavesOtherSplitsAlone) {
   EXPECT_THAT(ListDataFiles(dir_.path(), Split::kValidation, false).problems, IsEmpty());
+}
+
+TEST(PlanOpenFiles, RaisesTheLimitByWhatIsNeeded) {
+  EXPECT_EQ(PlanOpenFiles({1024, 524288, 20}, 1024), (OpenFilePlan{20 + 1024 + 1024, 1024}));
+  // Of a second data set, with the first one's files open.
+  EXPECT_EQ(PlanOpenFiles({2068, 524288, 1044}, 128), (OpenFilePlan{1044 + 128 + 1024, 128}));
+}
+
+TEST(PlanOpenFiles, LeavesAHighLimitAlone) {
+  EXPECT_EQ(PlanOpenFiles({524288, 1048576, 20}, 1024), (OpenFilePlan{524288, 1024}));
+  EXPECT_EQ(PlanOpenFiles({2068, 4096, 20}, 1024), (OpenFilePlan{2068, 1024}));
+}
+
+TEST(PlanOpenFiles, NeverPassesTheHardLimit) {
+  EXPECT_EQ(PlanOpenFiles({1024, 1500, 20}, 1024), (OpenFilePlan{1500, 730}));
+  EXPECT_EQ(PlanOpenFiles({1024, 1024, 20}, 1024), (OpenFilePlan{1024, 492}));
+  EXPECT_EQ(PlanOpenFiles({1024, 1024, 600}, 100), (OpenFilePlan{1024, 0}));
+}
+
+rlimit FileLimits() {
+  rlimit limits{};
+  ::getrlimit(RLIMIT_NOFILE, &limits);
+  return limits;
+}
+
+// Ends this process: with 0 if `holds` returns true under these limits.
+[[noreturn]] void WithFileLimits(rlim_t soft, rlim_t hard, const std::function<bool()>& holds) {
+  const rlimit limits{soft, hard};
+  ::_exit(::setrlimit(RLIMIT_NOFILE, &limits) == 0 && holds() ? 0 : 1);
+}
+
+TEST_F(RecordSourceTest, RaisesTheLimitOnOpenFilesWhereItMay) {
+  const rlim_t hard = FileLimits().rlim_max;
+  if (hard < 2048) GTEST_SKIP() << "the hard limit on open files is below 2048";
+  EXPECT_EXIT(WithFileLimits(64, hard,
+                             [&] {
+                               const std::string note = MakeRecordSource(options_)->note();
+                               const rlimit limits = FileLimits();
+                               return note.empty() && limits.rlim_cur > 1024 &&
+                                      limits.rlim_cur < 1200 && limits.rlim_max == hard;
+                             }),
+              testing::ExitedWithCode(0), "");
+}
+
+// With room for one of the three files: the others are opened for each record.
+TEST_F(RecordSourceTest, ReadsFilesThatCannotStayOpenAndSaysSo) {
+  const auto expected = Take(options_, 0, 8);
+  EXPECT_EXIT(WithFileLimits(200, 200,
+                             [&] {
+                               // What else is open depends on who runs the test.
+                               for (rlim_t limit = 200; MakeRoomForOpenFiles(3) > 1; --limit) {
+                                 const rlimit limits{limit, limit};
+                                 ::setrlimit(RLIMIT_NOFILE, &limits);
+                               }
+                               const std::string note = MakeRecordSource(options_)->note();
+                               return note.starts_with(dir_.path() + ": 1 of 3 data files stay") &&
+                                      Take(options_, 0, 8) == expected;
+                             }),
+              testing::ExitedWithCode(0), "");
+}
+
+TEST(ParseDecimal, TakesDecimalNumbersAsAWhole) {
+  EXPECT_EQ(ParseDecimal("0.2620"), 0.2620);
+  EXPECT_EQ(ParseDecimal("-12"), -12);
+  EXPECT_EQ(ParseDecimal("+.5"), 0.5);
+  EXPECT_EQ(ParseDecimal("1e-3"), 0.001);
+  EXPECT_EQ(ParseDecimal("2E2"), 200);
+  for (const char* none : {"", " 1", "1 ", "1,5", "nan", "inf", "-inf", "1e999", "0x10", "1.2.3",
+                           "-", "1e", "--1", "1_000"}) {
+    EXPECT_EQ(ParseDecimal(none), std::nullopt) << none;
+  }
+  EXPECT_EQ(ParseDecimal(std::string_view("1\0", 2)), std::nullopt);
+}
+
+TEST(ForEachLine, NumbersTrimmedLinesFromOne) {
+  std::string seen;
+  const auto take = [&](std::string_view line, std::size_t number) {
+    seen += std::to_string(number) + "=" + std::string(line) + ";";
+  };
+  ForEachLine(" a\t\r\nb c\n", "list", take);
+  EXPECT_EQ(seen, "1=a;2=b c;");
+  EXPECT_EQ(DataErrorOf([&] { ForEachLine("a\n \nb", "list", take); }),
+            "list:2: the line is empty");
+  EXPECT_EQ(DataErrorOf([&] { ForEachLine("", "list", take); }), "list:1: the file is empty");
+}
+
+// As Notepad and Excel save "Unicode".
+TEST(ForEachLine, RefusesUtf16) {
+  const auto take = [](std::string_view, std::size_t) {};
+  for (const std::string_view text :
+       {std::string_view("\xff\xfe"
+                         "a\0\n\0",
+                         6),
+        std::string_view("\xfe\xff\0a\0\n", 6), std::string_view("a\0\n\0", 4)}) {
+    EXPECT_EQ(DataErrorOf([&] { ForEachLine(text, "list", take); }),
+              "list:1: the file is UTF-16 (or has bytes of value 0): save it as UTF-8");
+  }
+}
+
+TEST(Quoted, IsOneShortLine) {
+  EXPECT_EQ(Quoted("a b"), "\"a b\"");
+  EXPECT_EQ(Quoted("a\nb\x7f"), "\"a?b?\"");
+  EXPECT_EQ(Quoted(std::string(40, 'x')), "\"" + std::string(40, 'x') + "\"");
+  EXPECT_EQ(Quoted(std::string(41, 'x')), "\"" + std::string(40, 'x') + "...\"");
+}
+
+TEST(WithoutByteOrderMark, LeavesTheRest) {
+  EXPECT_EQ(WithoutByteOrderMark("\xef\xbb\xbf"
+                                 "a"),
+            "a");
+  EXPECT_EQ(WithoutByteOrderMark("a\xef\xbb\xbf"), "a\xef\xbb\xbf");
+}
+
+constexpr char kText[] =
+    "ddldata manifest 1\n"
+    "train-00000-of-00002 1250 143721084 5d8a01f3\n"
+    "train-00001-of-00002 1251 143802131 08c1e0a9\n"
+    "end 2 ";
+
+const std::vector<ShardSummary> kShards = {{"train-00000-of-00002", 1250, 143721084, 0x5d8a01f3},
+                                           {"train-00001-of-00002", 1251, 143802131, 0x08c1e0a9}};
+
+TEST(ShardManifest, IsTextThatIsReadBack) {
+  const std::string text = FormatShardManifest(kShards);
+  EXPECT_THAT(text, StartsWith(kText));
+  EXPECT_EQ(text.size(), std::string(kText).size() + 9);
+  EXPECT_EQ(ParseShardManifest(text, "m"), kShards);
+  EXPECT_TRUE(ParseShardManifest(FormatShardManifest({}), "m").empty());
+}
+
+std::string RefusalOfShardManifest(const std::string& text) {
+  return DataErrorOf([&] { ParseShardManifest(text, "d/ddldata.manifest"); });
+}
+
+TEST(ShardManifest, RefusesOtherTextByItsLine) {
+  const std::string text = FormatShardManifest(kShards);
+  EXPECT_THAT(RefusalOfShardManifest(""),
+              StartsWith("d/ddldata.manifest:1: expected \"ddldata manifest 1\""));
+  EXPECT_THAT(RefusalOfShardManifest("ddldata manifest 0\n"),
+              StartsWith("d/ddldata.manifest:1: expected \"ddldata manifest 1\""));
+  EXPECT_THAT(RefusalOfShardManifest(text.substr(0, 40)),
+              StartsWith("d/ddldata.manifest:2: the end is missing"));
+  EXPECT_THAT(RefusalOfShardManifest("ddldata manifest 1\ntrain-0 x 1 00000000\n"),
+              AllOf(StartsWith("d/ddldata.manifest:2: expected \"NAME RECORDS BYTES CHECKSUM\""),
+                    HasSubstr("make a new one: ddldata manifest d")));
+}
+
+TEST(ShardManifest, RefusesEveryTextWithABitTurnedOrAByteLess) {
+  const std::string text = FormatShardManifest(kShards);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string other = text;
+    other[i] ^= 1;
+    RefusalOfShardManifest(other);
+    RefusalOfShardManifest(text.substr(0, i) + text.substr(i + 1));
+  }
+  RefusalOfShardManifest(text + "\n");
+}
+
+// A set of two shards of three records, and one of validation, with its manifest.
+class ManifestOfASet : public ::testing::Test {
+ protected:
+  ManifestOfASet() {
+    WriteRecords(one_, {"a", "b", "c"});
+    WriteRecords(two_, {"d", "e", "f"});
+    WriteRecords(dir_ / "validation-00000-of-00001", {"g"});
+    MakeShardManifest(dir_.path(), false, 2);
+  }
+
+  void Open(const std::string& index_dir = "", const RankShare& share = {}) {
+    DataSet(dir_.path(), index_dir, Split::kTrain, 2, share);
+  }
+  std::string RefusalOfShardManifest(const std::string& index_dir = "",
+                                     const RankShare& share = {}) {
+    return DataErrorOf([&] { Open(index_dir, share); });
+  }
+
+  TempDir dir_;
+  const std::string one_ = dir_ / "train-00000-of-00002";
+  const std::string two_ = dir_ / "train-00001-of-00002";
+  const std::string manifest_ = dir_ / "ddldata.manifest";
+};
+
+TEST_F(ManifestOfASet, ListsTheFilesOfBothSplits) {
+  const auto manifest = ReadShardManifest(dir_.path());
+  ASSERT_TRUE(manifest);
+  ASSERT_EQ(manifest->size(), 3U);
+  EXPECT_EQ((*manifest)[0].name, "train-00000-of-00002");
+  EXPECT_EQ((*manifest)[0].records, 3U);
+  EXPECT_EQ((*manifest)[0].bytes, 3U * 17);
+  Open();
+}
+
+TEST_F(ManifestOfASet, IsNotNeeded) {
+  std::filesystem::remove(manifest_);
+  EXPECT_FALSE(ReadShardManifest(dir_.path()));
+  WriteRecords(two_, {"d"});
+  Open();
+}
+
+TEST_F(ManifestOfASet, TellsOfRecordsThatAreMissingOrDoubled) {
+  WriteRecords(two_, {"d", "f"});
+  EXPECT_EQ(RefusalOfShardManifest(),
+            two_ + " has 2 records, not the 3 of " + manifest_ +
+                ": restore the file, or, if the folder is as it should be, make a new "
+                "manifest: ddldata manifest " +
+                dir_.path());
+  WriteRecords(two_, {"d", "e", "e", "f"});
+  EXPECT_THAT(RefusalOfShardManifest(), StartsWith(two_ + " has 4 records, not the 3 of "));
+  WriteRecords(two_, {"d", "e", "long"});
+  EXPECT_THAT(RefusalOfShardManifest(), StartsWith(two_ + " has 54 bytes, not the 51 of "));
+}
+
+TEST_F(ManifestOfASet, TellsOfRecordsThatAreExchanged) {
+  for (const std::vector<std::string>& records :
+       {std::vector<std::string>{"d", "f", "e"}, {"d", "e", "e"}, {"a", "b", "c"}}) {
+    WriteRecords(two_, records);
+    EXPECT_THAT(RefusalOfShardManifest(),
+                StartsWith(two_ + " has other records than those, or in another order"));
+  }
+}
+
+TEST_F(ManifestOfASet, TellsOfFilesThatAreMissingOrNew) {
+  std::filesystem::remove(two_);
+  std::filesystem::rename(one_, dir_ / "train-00000-of-00001");
+  EXPECT_THAT(RefusalOfShardManifest(),
+              StartsWith(dir_ / "train-00000-of-00001" + " is not in " + manifest_));
+  std::filesystem::rename(dir_ / "train-00000-of-00001", dir_ / "train-a");
+  WriteText(manifest_, FormatShardManifest(std::vector<ShardSummary>{
+                           {"train-a", 3, 51, ReadShardManifest(dir_.path())->front().checksum},
+                           {"train-b", 3, 51, 0}}));
+  EXPECT_THAT(RefusalOfShardManifest(),
+              StartsWith(dir_.path() + " has no file train-b, which is in " + manifest_));
+}
+
+// With index files each rank reads the checksums of its share: together, all.
+TEST_F(ManifestOfASet, IsComparedByShareWhereThereAreIndexFiles) {
+  const TempDir index;
+  MakeIndexFiles(dir_.path(), index.path(), 1);
+  Open(index.path());
+  WriteRecords(two_, {"d", "f", "e"});
+  EXPECT_THAT(RefusalOfShardManifest(index.path()), StartsWith(two_));
+  EXPECT_THAT(RefusalOfShardManifest(index.path(), {.rank = 1, .ranks = 2}), StartsWith(two_));
+  Open(index.path(), {.rank = 0, .ranks = 2});
+}
+
+TEST_F(ManifestOfASet, IsRefusedWhereItIsDamaged) {
+  std::string text = ReadText(manifest_);
+  text[text.size() / 2] ^= 1;
+  WriteText(manifest_, text);
+  EXPECT_THAT(RefusalOfShardManifest(), StartsWith(manifest_ + ":"));
+}
+
+TEST_F(ManifestOfASet, IsNotMadeOfNamesThatItCannotHold) {
+  const TempDir dir;
+  WriteRecords(dir / "train-a b", {"a"});
+  EXPECT_THAT(DataErrorOf([&] { MakeShardManifest(dir.path(), false, 1); }),
+              StartsWith(dir / "train-a b" + ": a name with a blank cannot be in a manifest"));
 }
 
 }  // namespace

@@ -4,12 +4,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "tests/support/other_user.h"
 #include "tests/trainer/data/data_fixture.h"
+#include "trainer/core/crc32c.h"
+#include "trainer/data/files/private_folder.h"
+#include "trainer/data/files/record_index.h"
+#include "trainer/data/files/scan_file.h"
 
 namespace trainer {
 namespace {
@@ -18,6 +25,53 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+namespace fs = std::filesystem;
+
+std::string RefusalOfRecordIndex(const std::string& text, std::uint64_t data_bytes) {
+  return DataErrorOf([&] { ParseIndex(text, "idx/train-0", data_bytes); });
+}
+
+TEST(RecordIndex, ReadsWhatItWrites) {
+  const std::string text = "0 21\n21 16\n37 3016\n";
+  const auto places = ParseIndex(text, "idx", 3053);
+  EXPECT_THAT(places, ElementsAre(RecordPlace{0, 21}, RecordPlace{21, 16}, RecordPlace{37, 3016}));
+  EXPECT_EQ(FormatIndex(places), text);
+}
+
+TEST(RecordIndex, LastLineNeedsNoNewline) {
+  EXPECT_THAT(ParseIndex("0 21", "idx", 21), ElementsAre(RecordPlace{0, 21}));
+}
+
+TEST(RecordIndex, RefusesLinesThatAreNotTwoNumbers) {
+  for (const char* line : {"", "21", "0 21 ", "0  21", "a b", "-0 21", "0 99999999999999999999"}) {
+    EXPECT_THAT(RefusalOfRecordIndex("0 20\n" + std::string(line) + "\n", 41),
+                StartsWith("idx/train-0:2: expected \"OFFSET SIZE\""))
+        << line;
+  }
+}
+
+TEST(RecordIndex, RefusesGapsOverlapsAndRecordsThatAreTooShort) {
+  EXPECT_EQ(
+      RefusalOfRecordIndex("0 21\n22 16\n", 38),
+      "idx/train-0:2: a record of 16 bytes at offset 22 does not fit: 21 of the data file's 38 "
+      "bytes are taken by the lines before; make a new index with: ddldata index DATA_DIR "
+      "INDEX_DIR");
+  EXPECT_THAT(RefusalOfRecordIndex("0 21\n20 17\n", 37),
+              StartsWith("idx/train-0:2: a record of 17 bytes"));
+  EXPECT_THAT(RefusalOfRecordIndex("0 15\n", 15),
+              StartsWith("idx/train-0:1: a record of 15 bytes"));
+}
+
+TEST(RecordIndex, RefusesIndexOfAFileOfAnotherSize) {
+  EXPECT_THAT(RefusalOfRecordIndex("0 21\n", 20),
+              StartsWith("idx/train-0:1: a record of 21 bytes"));
+  EXPECT_THAT(
+      RefusalOfRecordIndex("0 21\n", 37),
+      StartsWith("idx/train-0:2: the index ends at byte 21 but the data file has 37 bytes"));
+  EXPECT_THAT(RefusalOfRecordIndex("", 37), StartsWith("idx/train-0:1: the index ends at byte 0"));
+  EXPECT_THAT(RefusalOfRecordIndex("0 18446744073709551615\n", 37),
+              StartsWith("idx/train-0:1: a record of 1844"));
+}
 
 std::string ReadOne(const RecordFile& file, const RecordPlace& place) {
   std::vector<std::uint8_t> buffer;
@@ -167,6 +221,238 @@ TEST_F(TfRecord, RefusesMissingFileAndDirectory) {
             "cannot open " + path_ + ": No such file or directory");
   EXPECT_EQ(DataErrorOf([&] { RecordFile(dir_.path(), true); }),
             dir_.path() + " is not a regular file");
+}
+
+constexpr std::chrono::milliseconds kAtOnce{0};
+
+class PrivateFolderTest : public ::testing::Test {
+ protected:
+  std::string Refusal() const {
+    try {
+      PrivateFolder folder(path_);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), EX_OSERR);
+      return error.what();
+    }
+    return "";
+  }
+
+  static std::string ReadFrom(const PrivateFolder& folder, const std::string& name,
+                              std::uint64_t max_bytes = 100) {
+    const auto bytes = folder.Read(name, max_bytes);
+    return bytes ? std::string(bytes->begin(), bytes->end()) : "nothing";
+  }
+
+  TempDir dir_;
+  const std::string path_ = dir_ / "own";
+};
+
+TEST_F(PrivateFolderTest, IsMadeForThisUserAlone) {
+  const mode_t before = ::umask(0);
+  PrivateFolder folder(path_);
+  folder.Write("a", "one");
+  ::umask(before);
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(path_ + "/a").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(ReadFrom(PrivateFolder(path_), "a"), "one");
+}
+
+TEST_F(PrivateFolderTest, IsRefusedWhereOthersMayHaveBeen) {
+  fs::create_directory(path_);
+  ::chmod(path_.c_str(), 0755);
+  EXPECT_THAT(Refusal(), HasSubstr(path_ + ": it is open to others: chmod 700"));
+  ::chmod(path_.c_str(), 0701);
+  EXPECT_THAT(Refusal(), HasSubstr("open to others"));
+  ::chmod(path_.c_str(), 0700);
+  EXPECT_EQ(Refusal(), "");
+}
+
+TEST_F(PrivateFolderTest, IsRefusedWhereItIsAnotherUsers) {
+  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can give a folder to another user";
+  fs::create_directory(path_);
+  ::chmod(path_.c_str(), 0700);
+  ASSERT_EQ(::chown(path_.c_str(), tests::kNobody, tests::kNobody), 0);
+  EXPECT_THAT(Refusal(), HasSubstr(path_ + ": it is of another user"));
+}
+
+TEST_F(PrivateFolderTest, IsNoLinkAndNoFile) {
+  fs::create_directory(dir_ / "elsewhere");
+  ::chmod((dir_ / "elsewhere").c_str(), 0700);
+  fs::create_directory_symlink(dir_ / "elsewhere", path_);
+  EXPECT_THAT(Refusal(), HasSubstr("cannot open the folder " + path_));
+  fs::remove(path_);
+  WriteText(path_, "a file");
+  EXPECT_THAT(Refusal(), HasSubstr("cannot open the folder " + path_));
+}
+
+TEST_F(PrivateFolderTest, NeedsTheFolderAbove) {
+  EXPECT_EQ(::access(path_.c_str(), F_OK), -1);
+  const std::string deep = path_ + "/deeper";
+  EXPECT_THROW(PrivateFolder folder(deep), Error);
+}
+
+TEST_F(PrivateFolderTest, ReadsPlainFilesOfThisUserUpToALimit) {
+  const PrivateFolder folder(path_);
+  EXPECT_EQ(ReadFrom(folder, "none"), "nothing");
+  folder.Write("a", "12345");
+  EXPECT_EQ(ReadFrom(folder, "a", 5), "12345");
+  EXPECT_EQ(ReadFrom(folder, "a", 4), "nothing");
+  fs::create_symlink("a", path_ + "/link");
+  EXPECT_EQ(ReadFrom(folder, "link"), "nothing");
+  ASSERT_EQ(::mkfifo((path_ + "/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ReadFrom(folder, "pipe"), "nothing");
+  fs::create_directory(path_ + "/folder");
+  EXPECT_EQ(ReadFrom(folder, "folder"), "nothing");
+  if (tests::HasOtherUsers()) {
+    ASSERT_EQ(::chown((path_ + "/a").c_str(), tests::kNobody, tests::kNobody), 0);
+    EXPECT_EQ(ReadFrom(folder, "a"), "nothing");
+  }
+}
+
+TEST_F(PrivateFolderTest, WritesWhole) {
+  const PrivateFolder folder(path_);
+  folder.Write("a", "old and long");
+  WriteText(path_ + "/.a.tmp", "of a process that was killed");
+  folder.Write("a", "new");
+  EXPECT_EQ(ReadFrom(folder, "a"), "new");
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_), fs::directory_iterator()), 1);
+  // Where it cannot have its name, nothing is left.
+  fs::create_directory(path_ + "/b");
+  EXPECT_THROW(folder.Write("b", "x"), Error);
+  EXPECT_FALSE(fs::exists(path_ + "/.b.tmp"));
+}
+
+TEST_F(PrivateFolderTest, KeepsTheNewestFiles) {
+  const PrivateFolder folder(path_);
+  const auto now = fs::file_time_type::clock::now();
+  int age = 0;
+  for (const char* name : {"x-new", "x-older", "x-oldest", "other"}) {
+    folder.Write(name, name);
+    fs::last_write_time(path_ + "/" + name, now - std::chrono::hours(++age));
+  }
+  folder.Prune("x-", 3);
+  EXPECT_TRUE(fs::exists(path_ + "/x-oldest"));
+  folder.Prune("x-", 2);
+  EXPECT_FALSE(fs::exists(path_ + "/x-oldest"));
+  EXPECT_TRUE(fs::exists(path_ + "/x-older"));
+  EXPECT_TRUE(fs::exists(path_ + "/other"));
+}
+
+TEST_F(PrivateFolderTest, HasLocksOfWhichOneHolderHasEach) {
+  const PrivateFolder folder(path_);
+  auto held = folder.Lock("lock-1", kAtOnce);
+  ASSERT_TRUE(held);
+  EXPECT_FALSE(folder.Lock("lock-1", kAtOnce));
+  EXPECT_TRUE(folder.Lock("lock-2", kAtOnce));
+  held.reset();
+  EXPECT_TRUE(folder.Lock("lock-1", kAtOnce));
+}
+
+TEST_F(PrivateFolderTest, HasNoLockInPlaceOfALink) {
+  const PrivateFolder folder(path_);
+  fs::create_symlink(dir_ / "target", path_ + "/lock-1");
+  EXPECT_FALSE(folder.Lock("lock-1", kAtOnce));
+  EXPECT_FALSE(fs::exists(dir_ / "target"));
+}
+
+constexpr char kSetOfScans[] = "node1 /data train-";
+
+std::vector<ScannedFile> SomeScans() {
+  return {{"train-0", {1, 2, 100, 3, 4}, {{{0, 40}, {40, 60}}, 0x12345678, 0}},
+          {"train-1", {1, 5, 16, -1, 1'800'000'000'000'000'001}, {{{0, 16}}, 7, 0}}};
+}
+
+std::optional<std::vector<ScannedFile>> ParseScansOf(const std::string& bytes) {
+  return ParseScans(AsBytes(bytes), kSetOfScans);
+}
+
+// `bytes` with the checksum that belongs to them.
+std::string WithChecksum(std::string bytes) {
+  constexpr std::size_t kAt = 17;
+  const std::uint32_t checksum = Crc32c(std::as_bytes(std::span(bytes).subspan(kAt + 4)));
+  for (std::size_t i = 0; i < 4; ++i) bytes[kAt + i] = static_cast<char>(checksum >> (8 * i));
+  return bytes;
+}
+
+TEST(ScanFile, IsReadBack) {
+  EXPECT_EQ(ParseScansOf(FormatScans(kSetOfScans, SomeScans())), SomeScans());
+  EXPECT_EQ(ParseScansOf(FormatScans(kSetOfScans, {})), std::vector<ScannedFile>{});
+}
+
+TEST(ScanFile, HasTheLayoutOfItsHeader) {
+  const std::string bytes = FormatScans("s", {{{"f", {1, 2, 16, 3, 4}, {{{0, 16}}, 5, 0}}}});
+  EXPECT_EQ(bytes.substr(0, 17), "ddltraind scan 1\n");
+  const std::string expected(
+      "\1\0\0\0s"
+      "\1\0\0\0"
+      "\1\0\0\0f"
+      "\1\0\0\0\0\0\0\0"
+      "\2\0\0\0\0\0\0\0"
+      "\20\0\0\0\0\0\0\0"
+      "\3\0\0\0\0\0\0\0"
+      "\4\0\0\0\0\0\0\0"
+      "\5\0\0\0"
+      "\1\0\0\0"
+      "\20\0\0\0",
+      66);
+  EXPECT_EQ(bytes.substr(21), expected);
+  EXPECT_EQ(bytes, WithChecksum(bytes));
+}
+
+TEST(ScanFile, IsOfOneSet) {
+  const std::string bytes = FormatScans("node2 /data train-", SomeScans());
+  EXPECT_EQ(ParseScansOf(bytes), std::nullopt);
+}
+
+TEST(ScanFile, IsNothingWithAByteChangedCutOffOrAdded) {
+  const std::string bytes = FormatScans(kSetOfScans, SomeScans());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    for (const int turned : {1, 128, 255}) {
+      std::string other = bytes;
+      other[i] = static_cast<char>(other[i] ^ turned);
+      EXPECT_EQ(ParseScansOf(other), std::nullopt) << i;
+    }
+    EXPECT_EQ(ParseScansOf(bytes.substr(0, i)), std::nullopt) << i;
+  }
+  EXPECT_EQ(ParseScansOf(bytes + '\0'), std::nullopt);
+  EXPECT_EQ(ParseScansOf(WithChecksum(bytes + '\0')), std::nullopt);
+}
+
+// Whoever can write good checksums still cannot make records that do not fill their file.
+TEST(ScanFile, IsNothingWhereRecordsDoNotFillTheFile) {
+  for (const std::vector<RecordPlace>& places : {std::vector<RecordPlace>{{0, 40}, {40, 59}},
+                                                 {{0, 40}, {40, 61}},
+                                                 {{0, 15}, {15, 85}},
+                                                 {}}) {
+    std::vector<ScannedFile> files = SomeScans();
+    files[0].scan.places = places;
+    EXPECT_EQ(ParseScansOf(FormatScans(kSetOfScans, files)), std::nullopt);
+  }
+}
+
+TEST(ScanFile, IsNothingWhereFilesAreDoubledOrOutOfOrder) {
+  std::vector<ScannedFile> files = SomeScans();
+  files[1].name = "train-0";
+  EXPECT_EQ(ParseScansOf(FormatScans(kSetOfScans, files)), std::nullopt);
+  files[1].name = "train";
+  EXPECT_EQ(ParseScansOf(FormatScans(kSetOfScans, files)), std::nullopt);
+}
+
+// Numbers that promise more than there is, with good checksums.
+TEST(ScanFile, IsNothingWhereCountsAreTooLarge) {
+  const std::string bytes = FormatScans(kSetOfScans, SomeScans());
+  const std::size_t behind_set = 21 + 4 + sizeof(kSetOfScans) - 1;
+  for (const std::size_t at : {std::size_t{21}, behind_set, behind_set + 4}) {
+    std::string other = bytes;
+    other.replace(at, 4, "\xff\xff\xff\xff");
+    EXPECT_EQ(ParseScansOf(WithChecksum(other)), std::nullopt) << at;
+  }
+}
+
+TEST(ScanFile, DoesNotKeepRecordsOf4GiB) {
+  constexpr std::uint64_t kLimit = std::uint64_t{1} << 32;
+  EXPECT_TRUE(KeepsScan({{{0, kLimit - 1}}, 0, 0}));
+  EXPECT_FALSE(KeepsScan({{{0, 16}, {16, kLimit}}, 0, 0}));
 }
 
 }  // namespace

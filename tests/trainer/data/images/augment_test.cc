@@ -2,16 +2,24 @@
 
 #include "trainer/data/images/augment.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "trainer/core/philox.h"
+#include "trainer/data/images/blend_columns.h"
+#include "trainer/data/images/resize.h"
+
 namespace trainer {
 namespace {
+
+using ::testing::ElementsAre;
 
 Random NumbersOf(std::uint64_t sample) { return {1, RandomPurpose::kAugment, sample}; }
 
@@ -195,6 +203,123 @@ TEST(Augment, CentreIsThatOfTheImageResizedTo256) {
   EXPECT_DOUBLE_EQ(photo.width, 224 * 500.0 / 341);
   EXPECT_EQ(photo.readable, (PixelBox{0, 0, 500, 375}));
   EXPECT_FALSE(photo.mirror);
+}
+
+constexpr int kPixels = 50;
+constexpr std::size_t kElements = std::size_t{3} * kPixels;
+constexpr std::uint8_t kUntouched = 0xA5;
+
+// What blend_columns.h says, in whole numbers that cannot overflow.
+std::vector<std::uint8_t> Expected(const std::vector<std::int64_t>& values,
+                                   const std::vector<Tap>& columns) {
+  std::vector<std::uint8_t> out;
+  for (const Tap& tap : columns) {
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      const std::int64_t left = values[3 * static_cast<std::size_t>(tap.first) + channel];
+      const std::int64_t right = values[3 * static_cast<std::size_t>(tap.second) + channel];
+      const std::int64_t sum = left * (256 - tap.weight) + right * tap.weight;
+      out.push_back(static_cast<std::uint8_t>((sum + 32768) / 65536));
+    }
+  }
+  return out;
+}
+
+// Rows of any values, of the smallest and of the largest, and any number of columns.
+TEST(BlendColumns, IsTheRoundedSumWithAndWithoutVectorUnits) {
+  Random random(1, RandomPurpose::kGenerate, 0);
+  for (int round = 0; round < 600; ++round) {
+    std::vector<std::int64_t> values;
+    std::vector<std::int16_t> row;
+    for (std::size_t i = 0; i <= kElements; ++i) {
+      const std::int64_t any = random.Below(65281);
+      values.push_back(round % 3 == 0 ? any : random.Below(2) * 65280);
+      row.push_back(static_cast<std::int16_t>(values.back() - 32768));
+    }
+    std::vector<Tap> columns;
+    for (int i = 0; i < round % 20; ++i) {
+      columns.push_back({static_cast<int>(random.Below(kPixels)),
+                         static_cast<int>(random.Below(kPixels)),
+                         round % 2 == 0 ? static_cast<int>(random.Below(257)) : i % 2 * 256});
+    }
+    const std::vector<std::uint8_t> expected = Expected(values, columns);
+    for (const auto blend : {BlendColumns, BlendColumnsOneByOne}) {
+      std::vector<std::uint8_t> out(expected.size() + 16, kUntouched);
+      blend(row.data(), columns, out.data());
+      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), out.begin())) << round;
+      const auto behind = std::count(out.end() - 16, out.end(), kUntouched);
+      ASSERT_EQ(behind, 16) << round;
+    }
+  }
+}
+
+// A piece at (x, y) whose pixel (i, j) has the value of `gray` in all channels.
+ImagePiece Piece(PixelBox box, const std::vector<std::uint8_t>& gray) {
+  ImagePiece piece{box, {}};
+  for (const std::uint8_t value : gray) piece.pixels.insert(piece.pixels.end(), 3, value);
+  return piece;
+}
+
+View Whole(const PixelBox& box) {
+  return {static_cast<double>(box.x),
+          static_cast<double>(box.y),
+          static_cast<double>(box.width),
+          static_cast<double>(box.height),
+          box,
+          false};
+}
+
+// The red channel of the result.
+std::vector<int> Resized(const ImagePiece& piece, const View& view, int size) {
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(size * size * 3));
+  Resize(piece, view, size, out);
+  std::vector<int> red;
+  for (std::size_t i = 0; i < out.size(); i += 3) red.push_back(out[i]);
+  return red;
+}
+
+TEST(Resize, SameSizeIsACopy) {
+  const PixelBox box{5, 7, 2, 2};
+  EXPECT_THAT(Resized(Piece(box, {0, 100, 200, 255}), Whole(box), 2),
+              ElementsAre(0, 100, 200, 255));
+}
+
+TEST(Resize, DoublingHasHalfPixelCentres) {
+  const PixelBox box{0, 0, 2, 2};
+  // Weights 1/4 and 3/4 between the pixels, the border beyond their centres.
+  EXPECT_THAT(Resized(Piece(box, {0, 80, 0, 80}), Whole(box), 4),
+              ElementsAre(0, 20, 60, 80, 0, 20, 60, 80, 0, 20, 60, 80, 0, 20, 60, 80));
+}
+
+TEST(Resize, HalvingIsTheMeanOfFour) {
+  const PixelBox box{0, 0, 2, 2};
+  EXPECT_THAT(Resized(Piece(box, {10, 20, 30, 40}), Whole(box), 1), ElementsAre(25));
+}
+
+TEST(Resize, ReadsNoPixelOutsideTheReadableOnes) {
+  const ImagePiece piece = Piece({0, 0, 4, 1}, {255, 10, 30, 255});
+  const View view{1, 0, 2, 1, {1, 0, 2, 1}, false};
+  EXPECT_THAT(Resized(piece, view, 4),
+              ::testing::Each(::testing::AllOf(::testing::Ge(10), ::testing::Le(30))));
+}
+
+TEST(Resize, ReadsAcrossTheViewWhereItMay) {
+  const ImagePiece piece = Piece({0, 0, 4, 1}, {250, 10, 30, 250});
+  const View view{1, 0, 2, 1, {0, 0, 4, 1}, false};
+  EXPECT_THAT(Resized(piece, view, 4),
+              ::testing::ElementsAreArray(
+                  {70, 15, 25, 85, 70, 15, 25, 85, 70, 15, 25, 85, 70, 15, 25, 85}));
+}
+
+TEST(Resize, CommutesWithMirroring) {
+  const PixelBox box{0, 0, 5, 1};
+  const auto forward = Resized(Piece(box, {1, 50, 90, 20, 200}), Whole(box), 3);
+  auto backward = Resized(Piece(box, {200, 20, 90, 50, 1}), Whole(box), 3);
+  for (int row = 0; row < 3; ++row) {
+    for (int column = 0; column < 3; ++column) {
+      EXPECT_EQ(forward[static_cast<std::size_t>(row * 3 + column)],
+                backward[static_cast<std::size_t>(row * 3 + 2 - column)]);
+    }
+  }
 }
 
 }  // namespace

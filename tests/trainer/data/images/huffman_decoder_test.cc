@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Single bits of made-up scans; jpeg_units_test.cc has whole images.
+// Single bits of made-up scans; jpeg_test.cc has whole images.
 
 #include "trainer/data/images/huffman_decoder.h"
 

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "launcher/base/environment.h"
+#include "launcher/base/inherited_variables.h"
+#include "launcher/base/messages.h"
+#include "tests/support/folders.h"
+
+namespace launcher {
+namespace {
+
+TEST(Environment, SnapshotHoldsValuesWithEqualsSignsAndNewlines) {
+  setenv("DDLRUN_TEST_VALUE", "a=b\nc", 1);
+  EXPECT_EQ(SnapshotEnvironment().at("DDLRUN_TEST_VALUE"), "a=b\nc");
+  unsetenv("DDLRUN_TEST_VALUE");
+}
+
+TEST(Environment, StringsAreForExecve) {
+  EXPECT_THAT(ToStrings({{"B", "2"}, {"A", ""}}), testing::ElementsAre("A=", "B=2"));
+}
+
+TEST(Environment, CanDoWithoutDefaultsOfSlurmTools) {
+  EXPECT_THAT(ToStrings(WithoutDefaultsOfSlurmTools({{"SCANCEL_STATE", "PENDING"},
+                                                     {"SLURM_CONF", "a"},
+                                                     {"SQUEUE_FORMAT", "%i"},
+                                                     {"SQUEUED", "b"}})),
+              testing::ElementsAre("SLURM_CONF=a", "SQUEUED=b"));
+}
+
+TEST(Environment, AnEmptyVariableCountsAsNotSet) {
+  const Environment environment = {{"EMPTY", ""}, {"FULL", "x"}};
+  EXPECT_EQ(ValueOr(environment, "FULL", "y"), "x");
+  EXPECT_EQ(ValueOr(environment, "EMPTY", "y"), "y");
+  EXPECT_EQ(ValueOr(environment, "MISSING", "y"), "y");
+}
+
+TEST(InheritedVariables, LeaveTheComponentsOfTheJobItself) {
+  const Environment of_batch = {{"SLURM_JOB_ID", "12"},
+                                {"SLURM_HET_SIZE", "2"},
+                                {"SLURM_JOB_ID_HET_GROUP_0", "12"},
+                                {"SLURM_JOB_ID_HET_GROUP_1", "13"}};
+  EXPECT_EQ(WithoutInheritedComponents(of_batch), of_batch);
+  Environment of_a_step = of_batch;
+  of_a_step["SLURM_JOB_ID"] = "13";
+  EXPECT_EQ(WithoutInheritedComponents(of_a_step), of_a_step);
+}
+
+TEST(InheritedVariables, AreThoseOfTheComponentsOfAnotherJob) {
+  EXPECT_EQ(
+      WithoutInheritedComponents({{"SLURM_JOB_ID", "14"},
+                                  {"SLURM_JOB_NODELIST", "n1"},
+                                  {"SLURM_HET_SIZE", "2"},
+                                  {"SLURM_JOB_ID_HET_GROUP_0", "12"},
+                                  {"SLURM_JOB_NODELIST_HET_GROUP_1", "n[2-3]"},
+                                  {"MY_HET_GROUP_1", "x"}}),
+      (Environment{{"SLURM_JOB_ID", "14"}, {"SLURM_JOB_NODELIST", "n1"}, {"MY_HET_GROUP_1", "x"}}));
+  EXPECT_EQ(WithoutInheritedComponents({}), Environment());
+}
+
+const Environment kOfARank = {{"DDLRUN_LAUNCHER", "local"},
+                              {"RANK", "1"},
+                              {"MASTER_ADDR", "n1"},
+                              {"DDLRUN_MASTER_ADDR", "n1"},
+                              {"MASTER_PORT", "61234"},
+                              {"DDLRUN_MASTER_PORT", "61234"},
+                              {"OMP_NUM_THREADS", "8"},
+                              {"DDLRUN_OMP_NUM_THREADS", "8"},
+                              {"DDL_HOST_PORT", "2200"},
+                              {"DDL_HOST_LIST", "n1:0,1"},
+                              {"DDL_OPTIONS", "-mode p:2x1x1x1 "},
+                              {"DDLRUN_HEARTBEAT", "beats/1"},
+                              {"MINE", "x"}};
+
+TEST(InheritedVariables, OfAnEnclosingLaunchAreNobodysWish) {
+  EXPECT_EQ(WithoutEnclosingLaunch(kOfARank),
+            (Environment{{"DDLRUN_LAUNCHER", "local"}, {"RANK", "1"}, {"MINE", "x"}}));
+}
+
+TEST(InheritedVariables, StayWhereARankHasSetThemAnew) {
+  for (const auto& [name, value] :
+       Environment{{"MASTER_ADDR", "n2"}, {"MASTER_PORT", "29500"}, {"OMP_NUM_THREADS", "1"}}) {
+    Environment environment = kOfARank;
+    environment[name] = value;
+    environment = WithoutEnclosingLaunch(environment);
+    EXPECT_EQ(environment[name], value);
+    EXPECT_FALSE(environment.contains("DDLRUN_" + name));
+  }
+}
+
+TEST(InheritedVariables, StayOutsideOfALaunch) {
+  const Environment wishes = {{"MASTER_ADDR", "n2"},     {"MASTER_PORT", "29500"},
+                              {"OMP_NUM_THREADS", "4"},  {"DDL_OPTIONS", "-mode r:2x1x1x1 "},
+                              {"DDL_HOST_LIST", "n2:0"}, {"DDLRUN_HEARTBEAT", "beats"}};
+  EXPECT_EQ(WithoutEnclosingLaunch(wishes), wishes);
+}
+
+TEST(InheritedVariables, OfTorchrunSayNotWhereRanksMeet) {
+  EXPECT_EQ(WithoutEnclosingLaunch({{"TORCHELASTIC_RUN_ID", "none"},
+                                    {"MASTER_ADDR", "localhost"},
+                                    {"MASTER_PORT", "29500"},
+                                    {"OMP_NUM_THREADS", "1"}}),
+            (Environment{{"TORCHELASTIC_RUN_ID", "none"}, {"OMP_NUM_THREADS", "1"}}));
+}
+
+// The rows of the table of codes in doc/reference/exit-codes.md.
+std::vector<std::string> DocumentedRows() {
+  std::ifstream page(tests::SourceFolder() + "/doc/reference/exit-codes.md");
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("| `DDL-")) rows.push_back(line);
+  }
+  return rows;
+}
+
+TEST(Messages, AreDocumentedOneByOne) {
+  std::vector<std::string> rows;
+  for (const MessageClass& row : MessageTable()) {
+    rows.push_back("| `" + CodeOf(row) + "` | " + row.level + " | " + row.meaning + " |");
+  }
+  EXPECT_EQ(DocumentedRows(), rows);
+}
+
+TEST(Messages, HaveOneCodeEachInOrder) {
+  const auto before = [](const MessageClass& a, const MessageClass& b) {
+    return std::pair(a.family, a.number) < std::pair(b.family, b.number);
+  };
+  const auto& table = MessageTable();
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    EXPECT_EQ(static_cast<std::size_t>(table[i].message), i) << "every message has one row";
+    EXPECT_TRUE(i == 0 || before(table[i - 1], table[i])) << CodeOf(table[i]);
+  }
+}
+
+TEST(Messages, LookAsThoseOfIbm) {
+  EXPECT_EQ(Coded(Message::kNoConnectionTests, "Not performing connection tests."),
+            "[WARN DDL-2-17] Not performing connection tests.");
+}
+
+TEST(Messages, GiveARefusalTheNumberOfItsExitCode) {
+  for (const int code : {EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_OSERR, EX_CONFIG}) {
+    EXPECT_EQ(CodedError(LaunchError(code, "text")),
+              "[ERROR DDL-20-" + std::to_string(code) + "] text");
+  }
+}
+
+TEST(Messages, CallOurOwnMistakesAsIbmDid) {
+  EXPECT_EQ(CodedError(LaunchError(EX_SOFTWARE, "text")), "[ERROR DDL-2-0] Unexpected Error: text");
+  EXPECT_EQ(CodedUnexpected("text"), "[ERROR DDL-2-0] Unexpected Error: text");
+}
+
+}  // namespace
+}  // namespace launcher

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "launcher/base/error.h"
+#include "launcher/system/child_process.h"
+#include "launcher/system/command_output.h"
+#include "launcher/system/files.h"
+#include "launcher/system/line_reader.h"
+#include "launcher/system/programs.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+namespace fs = std::filesystem;
+
+// What a child prints that looks at its standard streams, started by a process that has closed
+// those of `closed`.
+std::string StreamsOfChild(const std::string& closed) {
+  std::array<int, 2> ends = {-1, -1};
+  if (pipe(ends.data()) != 0) return "no pipe";
+  const pid_t starter = fork();
+  if (starter == 0) {
+    for (const char digit : closed) close(digit - '0');
+    ChildSpec spec;
+    spec.argv = {"/bin/sh", "-c",
+                 "for fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] && printf $fd; done; readlink "
+                 "/proc/$$/fd/0; echo error >&2"};
+    spec.environment = {"PATH=/usr/bin:/bin"};
+    sigemptyset(&spec.signal_mask);
+    ChildProcess child = StartChild(spec);
+    waitpid(child.pid, nullptr, 0);
+    std::array<char, 200> text = {};
+    for (const support::Descriptor* from : {&child.stdout_pipe, &child.stderr_pipe}) {
+      const ssize_t got = read(from->fd(), text.data(), text.size());
+      if (got > 0 && write(ends[1], text.data(), static_cast<std::size_t>(got)) != got) _exit(1);
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string text;
+  std::array<char, 200> part = {};
+  ssize_t got = 0;
+  while ((got = read(ends[0], part.data(), part.size())) > 0) {
+    text.append(part.data(), static_cast<std::size_t>(got));
+  }
+  close(ends[0]);
+  waitpid(starter, nullptr, 0);
+  return text;
+}
+
+TEST(StartChild, GivesAllStandardStreamsAlthoughItsOwnAreClosed) {
+  for (const char* closed : {"", "0", "01", "02", "12", "012"}) {
+    EXPECT_EQ(StreamsOfChild(closed), "012/dev/null\nerror\n") << closed;
+  }
+}
+
+constexpr std::chrono::seconds kLong{60};
+constexpr std::chrono::milliseconds kShort{100};
+
+CommandOutput Shell(const std::string& script) {
+  return CommandOutput({"/bin/sh", "-c", script}, {{"PATH", "/usr/bin:/bin"}});
+}
+
+TEST(CommandOutput, IsWhatACommandWritesOnBothStreams) {
+  CommandOutput command = Shell("echo out; echo error >&2");
+  EXPECT_TRUE(command.Wait(kLong));
+  EXPECT_TRUE(command.text() == "out\nerror\n" || command.text() == "error\nout\n");
+}
+
+TEST(CommandOutput, KnowsACommandThatFailed) {
+  EXPECT_FALSE(Shell("exit 3").Wait(kLong));
+  EXPECT_FALSE(Shell("kill -KILL $$").Wait(kLong));
+  EXPECT_THROW(CommandOutput({"/nonexistent"}, {}), LaunchError);
+}
+
+TEST(CommandOutput, TakesOneThatSomebodyElseHasReapedForAFailure) {
+  CommandOutput command = Shell("echo out");
+  ASSERT_GT(command.pid(), 0);
+  ASSERT_EQ(waitpid(command.pid(), nullptr, 0), command.pid());
+  EXPECT_TRUE(command.HasEnded());
+  EXPECT_EQ(command.pid(), 0);
+  EXPECT_FALSE(command.Wait(kLong));
+  EXPECT_EQ(command.text(), "out\n");
+}
+
+TEST(CommandOutput, EndsACommandThatTakesTooLong) {
+  EXPECT_FALSE(Shell("exec sleep 600").Wait(kShort));
+  // Also where it, or what it has started, still has or has closed its output.
+  EXPECT_FALSE(Shell("sleep 600 & exec sleep 600").Wait(kShort));
+  EXPECT_FALSE(Shell("exec sleep 600 > /dev/null 2>&1").Wait(kShort));
+}
+
+std::string NewFolder() {
+  std::string path = testing::TempDir() + "/files.XXXXXX";
+  return mkdtemp(path.data());
+}
+
+int ExitCodeOf(void (*action)(const std::string&), const std::string& path) {
+  try {
+    action(path);
+    return 0;
+  } catch (const LaunchError& error) {
+    EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+    return error.exit_code();
+  }
+}
+
+void Read(const std::string& path) { ReadFile(path); }
+
+TEST(Files, AreReadWhole) {
+  const std::string folder = NewFolder();
+  std::ofstream(folder + "/hosts") << "n1\nn2 slots=2";
+  EXPECT_EQ(ReadFile(folder + "/hosts"), "n1\nn2 slots=2");
+  fs::remove_all(folder);
+}
+
+TEST(Files, AreRefusedWhereTheyAreNone) {
+  const std::string folder = NewFolder();
+  EXPECT_EQ(ExitCodeOf(Read, folder + "/missing"), EX_DATAERR);
+  EXPECT_EQ(ExitCodeOf(Read, folder), EX_DATAERR);
+  std::ofstream(folder + "/large") << "";
+  fs::resize_file(folder + "/large", 16777217);
+  EXPECT_EQ(ExitCodeOf(Read, folder + "/large"), EX_DATAERR);
+  fs::remove_all(folder);
+}
+
+TEST(Directories, AreMadeWithThoseAboveThem) {
+  const std::string folder = NewFolder();
+  MakeDirectory(folder + "/a/b");
+  MakeDirectory(folder + "/a/b");
+  EXPECT_TRUE(fs::is_directory(folder + "/a/b"));
+  std::ofstream(folder + "/file") << "";
+  EXPECT_EQ(ExitCodeOf(MakeDirectory, folder + "/file"), EX_OSERR);
+  EXPECT_EQ(ExitCodeOf(MakeDirectory, folder + "/file/below"), EX_OSERR);
+  fs::remove_all(folder);
+}
+
+TEST(CurrentDirectory, HasTheNameThatTheShellGivesItWhereThatIsRight) {
+  const std::string folder = fs::canonical(NewFolder()).string();
+  fs::create_directory(folder + "/place");
+  fs::create_directory(folder + "/other");
+  fs::create_directory_symlink("place", folder + "/link");
+  ASSERT_EQ(chdir((folder + "/place").c_str()), 0);
+  EXPECT_EQ(CurrentDirectory({{"PWD", folder + "/link"}}), folder + "/link");
+  for (const std::string& wrong :
+       {std::string(), std::string("."), folder + "/other", folder + "/missing"}) {
+    EXPECT_EQ(CurrentDirectory({{"PWD", wrong}}), folder + "/place") << wrong;
+  }
+  EXPECT_EQ(CurrentDirectory({}), folder + "/place");
+  EXPECT_EQ(AbsolutePath("a/b"), folder + "/place/a/b");
+  EXPECT_EQ(AbsolutePath("/a/b"), "/a/b");
+  ASSERT_EQ(chdir("/"), 0);
+  fs::remove_all(folder);
+}
+
+TEST(CurrentDirectory, ThatWasRemovedIsSaidToBe) {
+  const std::string folder = NewFolder();
+  ASSERT_EQ(chdir(folder.c_str()), 0);
+  fs::remove_all(folder);
+  EXPECT_THROW(CurrentDirectory({{"PWD", folder}}), LaunchError);
+  EXPECT_EQ(ExitCodeOf([](const std::string& path) { AbsolutePath(path); }, "a"), EX_OSERR);
+  EXPECT_EQ(ExitCodeOf([](const std::string& path) { AbsolutePath(path); }, "."), EX_OSERR);
+  EXPECT_EQ(AbsolutePath("/a"), "/a");
+  ASSERT_EQ(chdir("/"), 0);
+}
+
+class LineReaderTest : public testing::Test {
+ protected:
+  LineReaderTest() {
+    std::array<int, 2> in = {};
+    EXPECT_EQ(pipe2(in.data(), O_NONBLOCK), 0);
+    EXPECT_GT(fcntl(in[1], F_SETPIPE_SZ, 1 << 20), 0);
+    from_ = support::Descriptor(in[0]);
+    writer_ = support::Descriptor(in[1]);
+  }
+
+  LineReader Make(LineReader::Unit unit = LineReader::Unit::kLines) {
+    return {std::move(from_), unit, [this](std::string_view text) { texts_.emplace_back(text); }};
+  }
+
+  void Send(const std::string& text) {
+    ASSERT_EQ(write(writer_.fd(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+
+  support::Descriptor from_, writer_;
+  std::vector<std::string> texts_;
+};
+
+TEST_F(LineReaderTest, KeepsALineBackUntilItIsWhole) {
+  LineReader reader = Make();
+  Send("one\ntw");
+  EXPECT_TRUE(reader.Read());
+  EXPECT_THAT(texts_, ElementsAre("one\n"));
+  Send("o\n");
+  EXPECT_TRUE(reader.Read());
+  EXPECT_THAT(texts_, ElementsAre("one\n", "two\n"));
+  EXPECT_FALSE(reader.Read());
+}
+
+TEST_F(LineReaderTest, GivesALastLineWithoutAnEnd) {
+  LineReader reader = Make();
+  Send("a\n\nno end");
+  writer_.Close();
+  EXPECT_TRUE(reader.Read());
+  EXPECT_FALSE(reader.is_open());
+  EXPECT_THAT(texts_, ElementsAre("a\n", "\n", "no end"));
+}
+
+TEST_F(LineReaderTest, ShowsAProgressBarMoving) {
+  LineReader reader = Make();
+  Send("10%\r20%\r3");
+  EXPECT_TRUE(reader.Read());
+  EXPECT_THAT(texts_, ElementsAre("10%\r", "20%\r"));
+}
+
+TEST_F(LineReaderTest, GivesChunksAtOnce) {
+  LineReader reader = Make(LineReader::Unit::kChunks);
+  Send("password: ");
+  EXPECT_TRUE(reader.Read());
+  EXPECT_THAT(texts_, ElementsAre("password: "));
+}
+
+TEST_F(LineReaderTest, GivesAnEndlessLineInParts) {
+  LineReader reader = Make();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_THAT(texts_, IsEmpty());
+    Send(std::string(16384, 'x'));
+    EXPECT_TRUE(reader.Read());
+  }
+  ASSERT_EQ(texts_.size(), 1U);
+  EXPECT_GT(texts_[0].size(), kMaxLineBytes);
+}
+
+TEST_F(LineReaderTest, ComesBackFromAPipeThatIsNeverEmpty) {
+  LineReader reader = Make();
+  Send(std::string(kMaxLineBytes * 4, '\n'));
+  EXPECT_TRUE(reader.Read());
+  EXPECT_EQ(texts_.size(), kMaxLineBytes);
+}
+
+TEST_F(LineReaderTest, ComesToTheEndOfAPipeInWhichSomebodyWritesForEver) {
+  LineReader reader = Make();
+  reader.ReadNoMoreThanThePipeHolds();
+  const std::string part(1 << 16, '\n');
+  for (int i = 0; i < 16; ++i) {
+    Send(part);
+    EXPECT_TRUE(reader.Read());
+    EXPECT_TRUE(reader.is_open());
+  }
+  Send("too late");
+  EXPECT_TRUE(reader.Read());
+  EXPECT_FALSE(reader.is_open());
+  EXPECT_EQ(texts_.size(), std::size_t{1} << 20);
+}
+
+TEST(WithoutEnd, TakesOneEndAway) {
+  EXPECT_EQ(WithoutEnd("a\n"), "a");
+  EXPECT_EQ(WithoutEnd("a\r"), "a");
+  EXPECT_EQ(WithoutEnd("\n"), "");
+  EXPECT_EQ(WithoutEnd("a"), "a");
+}
+
+class ProgramsTest : public testing::Test {
+ protected:
+  ProgramsTest() {
+    std::string path = testing::TempDir() + "/programs.XXXXXX";
+    folder_ = mkdtemp(path.data());
+  }
+  ~ProgramsTest() override { fs::remove_all(folder_); }
+
+  std::string Make(const std::string& name, fs::perms permissions) const {
+    const fs::path path = fs::path(folder_) / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << "";
+    fs::permissions(path, permissions);
+    return path;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(ProgramsTest, AreFoundInTheFirstFolderOfPathThatHasThem) {
+  const std::string in_second = Make("second/program", fs::perms::owner_all);
+  const std::string path = folder_ + "/first:" + folder_ + "/second:" + folder_ + "/third";
+  Make("third/program", fs::perms::owner_all);
+  EXPECT_EQ(FindProgram("program", {{"PATH", path}}), in_second);
+  const std::string in_first = Make("first/program", fs::perms::owner_all);
+  EXPECT_EQ(FindProgram("program", {{"PATH", path}}), in_first);
+  EXPECT_EQ(FindProgram("other", {{"PATH", path}}), "");
+  EXPECT_EQ(FindProgram("program", {}), "");
+}
+
+TEST_F(ProgramsTest, AFolderOrARelativeEntryOfPathIsNone) {
+  fs::create_directories(folder_ + "/bin/program");
+  EXPECT_EQ(FindProgram("program", {{"PATH", folder_ + "/bin"}}), "");
+  EXPECT_EQ(FindProgram("sh", {{"PATH", "bin:./bin:"}}), "");
+}
+
+TEST_F(ProgramsTest, APathIsTakenAsItIs) {
+  const std::string program = Make("program", fs::perms::owner_all);
+  EXPECT_EQ(FindProgram(program, {}), program);
+  EXPECT_EQ(FindProgram(folder_ + "/other", {}), "");
+}
+
+TEST_F(ProgramsTest, HelpersAreInLibexecBesideTheFolderOfPrograms) {
+  const std::string helper = Make("libexec/ddlrun/helper", fs::perms::owner_all);
+  EXPECT_EQ(RequireHelper("helper", folder_ + "/bin"), helper);
+  try {
+    RequireHelper("other", folder_ + "/bin");
+    FAIL();
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
+    EXPECT_NE(std::string(error.what()).find(folder_ + "/libexec/ddlrun/other is missing"),
+              std::string::npos);
+  }
+}
+
+TEST(ProgramDirectory, IsThatOfThisTest) {
+  EXPECT_TRUE(fs::exists(ProgramDirectory() + "/launcher_system_test"));
+}
+
+}  // namespace
+}  // namespace launcher

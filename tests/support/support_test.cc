@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "support/build.h"
+#include "support/counted.h"
+#include "support/file.h"
+#include "support/format_version.h"
+#include "support/number.h"
+#include "support/quoting.h"
+#include "support/spelling.h"
+
+namespace support {
+namespace {
+
+using ::testing::MatchesRegex;
+namespace fs = std::filesystem;
+
+TEST(Build, VersionIsThreeNumbers) {
+  EXPECT_THAT(ProgramVersion(), MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+}
+
+// Every optional library is in one of the lines.
+TEST(Build, SaysWhatItWasBuiltWithAndWithout) {
+  const std::string text = BuildText();
+  EXPECT_THAT(text, MatchesRegex("built with: [^\n]+(\nbuilt without: [^\n]+)?"));
+  for (const char* name :
+       {"oneDNN", "CUDA", "cuDNN", "NCCL", "NVTX", "MPI", "PMIx", "UCX", "libpng"}) {
+    const std::size_t first = text.find(name);
+    ASSERT_NE(first, std::string::npos) << name;
+    EXPECT_EQ(text.find(name, first + 1), std::string::npos) << name;
+  }
+}
+
+TEST(Counted, KnowsSingularAndPlural) {
+  EXPECT_EQ(Counted(0, "rank"), "0 ranks");
+  EXPECT_EQ(Counted(1, "rank"), "1 rank");
+  EXPECT_EQ(Counted(16, "GPU"), "16 GPUs");
+}
+
+class FileTest : public ::testing::Test {
+ protected:
+  FileTest() {
+    std::string folder = testing::TempDir() + "/files.XXXXXX";
+    folder_ = mkdtemp(folder.data());
+  }
+  ~FileTest() override { fs::remove_all(folder_); }
+
+  static std::string TextOf(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::size_t CountFiles() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+
+  fs::path folder_;
+};
+
+using DescriptorTest = FileTest;
+
+TEST_F(DescriptorTest, IsClosedOnceByItsLastOwner) {
+  Descriptor file(::open(folder_.c_str(), O_RDONLY | O_CLOEXEC));
+  const int fd = file.fd();
+  {
+    Descriptor other = std::move(file);
+    EXPECT_EQ(other.fd(), fd);
+    EXPECT_NE(::fcntl(fd, F_GETFD), -1);
+  }
+  EXPECT_EQ(::fcntl(fd, F_GETFD), -1);
+  Descriptor again(::open(folder_.c_str(), O_RDONLY | O_CLOEXEC));
+  const int second = again.fd();
+  again = Descriptor(::open(folder_.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(::fcntl(second, F_GETFD), -1);  // what is replaced is closed at once
+  EXPECT_EQ(again.Close(), 0);
+  EXPECT_FALSE(again.is_open());
+  EXPECT_EQ(again.Close(), 0);
+}
+
+TEST_F(DescriptorTest, KeepsErrno) {
+  Descriptor none(1 << 30);
+  errno = ENOSPC;
+  EXPECT_EQ(none.Close(), EBADF);
+  EXPECT_EQ(errno, ENOSPC);
+}
+
+TEST_F(FileTest, IsReadWholeUpToItsLimit) {
+  const fs::path path = folder_ / "a";
+  const std::string text(100000, 'x');
+  std::ofstream(path) << text;
+  EXPECT_EQ(ReadWholeFile(path, text.size()).content, text);
+  EXPECT_EQ(ReadWholeFile(path, text.size(), FileKind::kAny).content, text);
+  const WholeFile refused = ReadWholeFile(path, text.size() - 1);
+  EXPECT_EQ(refused.problem, ReadProblem::kTooLong);
+  EXPECT_EQ(refused.bytes, text.size());
+  EXPECT_EQ(refused.content, "");
+}
+
+TEST_F(FileTest, ThatIsNoneIsRefused) {
+  const WholeFile missing = ReadWholeFile(folder_ / "a", 10);
+  EXPECT_EQ(missing.problem, ReadProblem::kOpen);
+  EXPECT_EQ(missing.error, ENOENT);
+  EXPECT_EQ(ReadWholeFile(folder_, 10).problem, ReadProblem::kNotRegular);
+  const WholeFile folder = ReadWholeFile(folder_, 10, FileKind::kAny);
+  EXPECT_EQ(folder.problem, ReadProblem::kRead);
+  EXPECT_EQ(folder.error, EISDIR);
+}
+
+TEST_F(FileTest, MayBeAPipeWhereThatIsAllowed) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(ReadWholeFile(pipe, 10).problem, ReadProblem::kNotRegular);  // nobody writes to it
+  const std::string text(200000, 'x');
+  for (const std::size_t limit : {text.size(), text.size() - 1}) {
+    std::thread writer([&] { std::ofstream(pipe) << text; });
+    const WholeFile read = ReadWholeFile(pipe, limit, FileKind::kAny);
+    writer.join();
+    EXPECT_EQ(read.problem, limit < text.size() ? ReadProblem::kTooLong : ReadProblem::kNone);
+    EXPECT_EQ(read.content, limit < text.size() ? "" : text);
+  }
+}
+
+TEST_F(FileTest, IsReadFromAnOffset) {
+  std::ofstream(folder_ / "a") << "abcdef";
+  const Descriptor file(::open((folder_ / "a").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string part(4, ' ');
+  EXPECT_EQ(ReadAt(file.fd(), 1, std::as_writable_bytes(std::span(part))).bytes, 4U);
+  EXPECT_EQ(part, "bcde");
+  const Transfer last = ReadAt(file.fd(), 5, std::as_writable_bytes(std::span(part)));
+  EXPECT_EQ(last.bytes, 1U);
+  EXPECT_EQ(last.error, 0);
+  EXPECT_EQ(ReadAt(-1, 0, std::as_writable_bytes(std::span(part))).error, EBADF);
+}
+
+TEST_F(FileTest, TakesItsPlaceWhenItIsCommitted) {
+  const fs::path path = folder_ / "a";
+  std::ofstream(path) << "old";
+  for (const bool is_durable : {false, true}) {
+    const std::string text = is_durable ? "newest" : "new";
+    {
+      AtomicFile file(path, {.is_durable = is_durable});
+      EXPECT_EQ(file.Write(text.substr(0, 1)), 0);
+      EXPECT_EQ(file.Write(text.substr(1)), 0);
+      EXPECT_EQ(file.Finish(), 0);
+      EXPECT_NE(TextOf(path), text);
+      EXPECT_EQ(file.Commit(), 0);
+    }
+    EXPECT_EQ(TextOf(path), text);
+    EXPECT_EQ(CountFiles(), 1U);
+  }
+}
+
+TEST_F(FileTest, IsNothingUnlessItIsCommitted) {
+  const fs::path path = folder_ / "a";
+  std::ofstream(folder_ / ".a.tmp") << "of a process that was killed, and longer";
+  {
+    AtomicFile file(path);
+    EXPECT_TRUE(fs::exists(folder_ / ".a.tmp"));
+    file.Write("new");
+  }
+  EXPECT_EQ(CountFiles(), 0U);
+  std::ofstream(folder_ / ".a.tmp") << "of a process that was killed, and longer";
+  EXPECT_EQ(ReplaceFile(path, "new"), 0);
+  EXPECT_EQ(TextOf(path), "new");
+}
+
+TEST_F(FileTest, KeepsItsFirstErrorAndTheOldFile) {
+  const fs::path path = folder_ / "a";
+  std::ofstream(path) << "old";
+  fs::create_directory(folder_ / ".a.tmp");
+  AtomicFile file(path);
+  EXPECT_EQ(file.error(), EISDIR);
+  EXPECT_EQ(file.Write("new"), EISDIR);
+  EXPECT_EQ(file.Commit(), EISDIR);
+  EXPECT_EQ(TextOf(path), "old");
+  EXPECT_EQ(ReplaceFile(folder_ / "none/a", "new"), ENOENT);
+  fs::create_directory(folder_ / "folder");
+  EXPECT_EQ(ReplaceFile(folder_ / "folder", "new"), EISDIR);
+  EXPECT_FALSE(fs::exists(folder_ / ".folder.tmp"));
+}
+
+TEST_F(FileTest, FollowsNoLinkInItsTemporaryPlace) {
+  std::ofstream(folder_ / "other") << "other";
+  fs::create_symlink(folder_ / "other", folder_ / ".a.tmp");
+  EXPECT_EQ(ReplaceFile(folder_ / "a", "new"), ELOOP);
+  EXPECT_EQ(TextOf(folder_ / "other"), "other");
+}
+
+TEST_F(FileTest, IsWrittenInAFolderThatIsOpen) {
+  const Descriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_EQ(ReplaceFile("a", "new", {.mode = 0600, .folder = folder.fd()}), 0);
+  EXPECT_EQ(TextOf(folder_ / "a"), "new");
+  EXPECT_EQ(fs::status(folder_ / "a").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(CountFiles(), 1U);
+}
+
+TEST_F(FileTest, ThatCannotBeWrittenIsAnError) {
+  const Descriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  if (!full.is_open()) GTEST_SKIP() << "no /dev/full here";
+  const Transfer written = WriteAll(full.fd(), "text");
+  EXPECT_EQ(written.error, ENOSPC);
+  EXPECT_EQ(written.bytes, 0U);
+  EXPECT_EQ(SyncFile(full.fd()), 0);  // it does not know the call
+  EXPECT_EQ(SyncFile(-1), EBADF);
+}
+
+TEST_F(FileTest, MakesFoldersOrSaysWhatIsInTheirWay) {
+  EXPECT_EQ(MakeFolders(folder_ / "a" / "b"), "");
+  EXPECT_EQ(MakeFolders(folder_ / "a" / "b"), "");
+  // Scratch was purged, and with it what a link names.
+  fs::create_symlink("/nonexist/scratch", folder_ / "link");
+  const std::string to_nothing = (folder_ / "link").string() +
+                                 " is a link to /nonexist/scratch, which is not there (make that "
+                                 "folder)";
+  EXPECT_EQ(MakeFolders(folder_ / "link"), to_nothing);
+  EXPECT_EQ(MakeFolders(folder_ / "link" / "below"), to_nothing);
+  EXPECT_EQ(MakeFolders(folder_ / "link" / ""), to_nothing);
+  fs::create_symlink("a", folder_ / "to_folder");
+  EXPECT_EQ(MakeFolders(folder_ / "to_folder" / "c"), "");
+  std::ofstream(folder_ / "file").put('x');
+  const std::string is_file = (folder_ / "file").string() + " is a file, not a folder";
+  EXPECT_EQ(MakeFolders(folder_ / "file"), is_file);
+  EXPECT_EQ(MakeFolders(folder_ / "file" / "below" / "it"), is_file);
+  EXPECT_EQ(MakeFolders("/proc/self/x"), "No such file or directory");
+  fs::create_symlink("loop", folder_ / "loop");
+  EXPECT_NE(MakeFolders(folder_ / "loop"), "");
+}
+
+TEST(FormatVersion, IsTheNumberBehindTheBeginning) {
+  EXPECT_EQ(FormatVersion("a file 1\nmore", "a file "), 1);
+  EXPECT_EQ(FormatVersion("a file 20, and more", "a file "), 20);
+  EXPECT_EQ(FormatVersion("a file 3", "a file "), 3);
+}
+
+TEST(FormatVersion, OfAnyOtherTextThereIsNone) {
+  for (const char* text : {"", "a file", "a file ", "a file x", "a file -1", "another file 1",
+                           "a file 99999999999999999999"}) {
+    EXPECT_EQ(FormatVersion(text, "a file "), std::nullopt) << text;
+  }
+}
+
+TEST(FormatVersion, ANewerOneIsDescribedWithWhatIsKnownAndWhatToDo) {
+  EXPECT_EQ(DescribeNewerFormat("a file", 3, 1),
+            "a file of format 3, and this program reads format 1: use the version of ddlrun that "
+            "has written it, or a newer one");
+}
+
+TEST(WholeNumber, IsAllOfTheText) {
+  EXPECT_EQ(WholeNumber<int>("29500"), 29500);
+  EXPECT_EQ(WholeNumber<int>("007"), 7);
+  EXPECT_EQ(WholeNumber<int>("-1"), -1);
+  EXPECT_EQ(WholeNumber<std::int64_t>("4294996796"), 4294996796);
+  EXPECT_EQ(WholeNumber<double>("2.5e3"), 2500.0);
+  EXPECT_EQ(WholeNumber<std::uint64_t>("ff", 16), 255U);
+}
+
+TEST(WholeNumber, IsNoneWithAnythingElse) {
+  for (const std::string text : {"", "29500abc", "abc", "1 ", " 1", "+1", "1,2", "0x10", "1.0",
+                                 "4294996796", "-2147483649", "--1", "-"}) {
+    EXPECT_EQ(WholeNumber<int>(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(WholeNumber<int>(std::string("1\0", 2)), std::nullopt);
+  for (const std::string text : {"-1", "18446744073709551616"}) {
+    EXPECT_EQ(WholeNumber<std::uint64_t>(text), std::nullopt) << text;
+  }
+  for (const std::string text : {"", "1.5s", "1,5", ".", "1e999"}) {
+    EXPECT_EQ(WholeNumber<double>(text), std::nullopt) << text;
+  }
+  for (const std::string text : {"0xff", "fg", ""}) {
+    EXPECT_EQ(WholeNumber<unsigned>(text, 16), std::nullopt) << text;
+  }
+}
+
+TEST(QuoteCommand, QuotesOnlyWhatAShellWouldChange) {
+  EXPECT_EQ(QuoteCommand({"a-b_c=/d.e:f,g@h%i+j", "k l", "", "it's", "$HOME", "-mode p:4x1x1x1 "}),
+            "a-b_c=/d.e:f,g@h%i+j 'k l' '' 'it'\\''s' '$HOME' '-mode p:4x1x1x1 '");
+}
+
+TEST(EditDistance, CountsEditsAndSwaps) {
+  EXPECT_EQ(EditDistance("", ""), 0U);
+  EXPECT_EQ(EditDistance("", "abc"), 3U);
+  EXPECT_EQ(EditDistance("abc", "abc"), 0U);
+  EXPECT_EQ(EditDistance("kitten", "sitting"), 3U);
+  EXPECT_EQ(EditDistance("btach_size", "batch_size"), 1U);
+}
+
+TEST(NearestSpelling, FindsTheOneMeant) {
+  const std::vector<std::string> options = {"--batch_size", "--data_dir", "--seed"};
+  EXPECT_EQ(NearestSpelling("--btach_size", options), "--batch_size");
+  EXPECT_EQ(NearestSpelling("--sed", options), "--seed");
+  EXPECT_EQ(NearestSpelling("--num", {"--nun", "--nub"}), "--nun");  // the first of both
+}
+
+TEST(NearestSpelling, StaysSilentWhenNothingIsNear) {
+  EXPECT_EQ(NearestSpelling("--quantize", {"--seed", "--mode"}), "");
+  EXPECT_EQ(NearestSpelling(std::string(100000, 'x'), {"--seed"}), "");
+  EXPECT_EQ(NearestSpelling("", {}), "");
+}
+
+}  // namespace
+}  // namespace support

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/other_user.h"
+#include "tests/trainer/control/sample_status.h"
+#include "tests/trainer/temporary_folder.h"
+#include "trainer/control/control_address.h"
+#include "trainer/control/control_client.h"
+#include "trainer/control/control_message.h"
+#include "trainer/control/control_server.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+ControlAddress SampleAddress() {
+  return {.host = "gpu025.example.org",
+          .node = "gpu025",
+          .job = "123",
+          .pid = 4711,
+          .socket = "/tmp/ddltraind.abcdef/4711.socket",
+          .last = std::nullopt};
+}
+
+TEST(ControlAddressText, IsReadBack) {
+  const ControlAddress read = ParseAddress(FormatAddress(SampleAddress()));
+  EXPECT_EQ(read.host, "gpu025.example.org");
+  EXPECT_EQ(read.node, "gpu025");
+  EXPECT_EQ(read.job, "123");
+  EXPECT_EQ(read.pid, 4711);
+  EXPECT_EQ(read.socket, "/tmp/ddltraind.abcdef/4711.socket");
+  EXPECT_FALSE(read.last);
+}
+
+TEST(ControlAddressText, HasTheLastWordsOfATraining) {
+  ControlAddress address = SampleAddress();
+  address.last = SampleStatus();
+  address.last->state = RunState::kDone;
+  const ControlAddress read = ParseAddress(FormatAddress(address));
+  ASSERT_TRUE(read.last);
+  EXPECT_EQ(read.last->state, RunState::kDone);
+  EXPECT_EQ(read.last->step, 1200);
+}
+
+TEST(ControlAddressText, OfOutsideSlurmHasNeitherNodeNorJob) {
+  ControlAddress address = SampleAddress();
+  address.node = "";
+  address.job = "";
+  EXPECT_EQ(ParseAddress(FormatAddress(address)).job, "");
+}
+
+TEST(ControlAddressText, OfAnyOtherKindIsRefused) {
+  for (const char* text : {"", "x", "[]", "{}", R"({"host":"a"})", R"({"host":1,"node":"","job":"",
+       "pid":1,"socket":"/s","last":null})",
+                           R"({"host":"a","node":"","job":"","pid":1,"socket":"/s",
+       "last":{}})"}) {
+    EXPECT_THROW(ParseAddress(text), Error) << text;
+  }
+}
+
+// They become arguments of srun, and a path.
+TEST(ControlAddressText, NamesThatAreNoneAreRefused) {
+  const auto refused = [](auto change) {
+    ControlAddress address = SampleAddress();
+    change(address);
+    EXPECT_THROW(ParseAddress(FormatAddress(address)), Error) << FormatAddress(address);
+  };
+  refused([](ControlAddress& address) { address.host = ""; });
+  refused([](ControlAddress& address) { address.host = "n1,n2"; });
+  refused([](ControlAddress& address) { address.node = "--reboot"; });
+  refused([](ControlAddress& address) { address.node = "n[1-9]"; });
+  refused([](ControlAddress& address) { address.job = "1 2"; });
+  refused([](ControlAddress& address) { address.socket = "socket"; });
+  refused([](ControlAddress& address) { address.socket = ""; });
+  refused([](ControlAddress& address) { address.socket.push_back('\0'); });
+}
+
+TEST(ReadAddress, OfAFolderWithoutATrainingIsNone) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(ReadAddress(folder.path()));
+  EXPECT_FALSE(ReadAddress(folder.path() / "none"));
+}
+
+TEST(ReadAddress, NamesAFileThatCannotBeRead) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / kControlAddressName;
+  std::ofstream(file) << FormatAddress(SampleAddress());
+  EXPECT_EQ(ReadAddress(folder.path())->pid, 4711);
+  std::ofstream(file) << "{";
+  try {
+    ReadAddress(folder.path());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_DATAERR);
+    EXPECT_THAT(error.what(), HasSubstr(file.string() + ": not written by"));
+  }
+}
+
+TEST(ControlRequestText, IsWhatTheReferenceSays) {
+  EXPECT_EQ(FormatRequest({}), R"({"protocol":1,"do":"status"})");
+  EXPECT_EQ(FormatRequest({ControlOrder::kPause}), R"({"protocol":1,"do":"pause"})");
+  EXPECT_EQ(FormatRequest({ControlOrder::kStacks}), R"({"protocol":1,"do":"stacks"})");
+  EXPECT_EQ(FormatRequest({ControlOrder::kSet, 5}),
+            R"({"protocol":1,"do":"set","display_every":5})");
+}
+
+TEST(ControlRequestText, IsReadBack) {
+  for (std::size_t i = 0; i < kControlOrders; ++i) {
+    const ControlRequest request = {static_cast<ControlOrder>(i), 7};
+    const ParsedRequest parsed = ParseRequest(FormatRequest(request));
+    ASSERT_TRUE(parsed.request) << parsed.problem;
+    EXPECT_EQ(parsed.request->order, request.order);
+    EXPECT_EQ(parsed.request->display_every, request.order == ControlOrder::kSet ? 7 : 0);
+  }
+  const ParsedRequest status = ParseRequest(FormatRequest({}));
+  ASSERT_TRUE(status.request);
+  EXPECT_EQ(status.request->order, std::nullopt);
+}
+
+TEST(ControlRequestText, OfAnyOtherKindIsNoneAndSaysWhy) {
+  const auto problem = [](const std::string& line) {
+    const ParsedRequest parsed = ParseRequest(line);
+    EXPECT_FALSE(parsed.request) << line;
+    return parsed.problem;
+  };
+  for (const char* text : {"", "{", "[]", "7", "null", "\"pause\"", "{\"protocol\":1", "\xff"}) {
+    EXPECT_EQ(problem(text), "no JSON object") << text;
+  }
+  EXPECT_THAT(problem("{}"), HasSubstr("no message with the number of its protocol"));
+  EXPECT_THAT(problem(R"({"protocol":"1","do":"stop"})"), HasSubstr("the number of its protocol"));
+  EXPECT_THAT(problem(R"({"protocol":1.0,"do":"stop"})"), HasSubstr("the number of its protocol"));
+  EXPECT_EQ(problem(R"({"protocol":2,"do":"stop"})"),
+            "protocol 2 where 1 is spoken: use the ddlctl that came with this ddltraind");
+  EXPECT_EQ(problem(R"({"protocol":1})"), "nothing to do in it");
+  EXPECT_EQ(problem(R"({"protocol":1,"do":["stop"]})"), "nothing to do in it");
+  EXPECT_EQ(problem(R"({"protocol":1,"do":"Stop"})"), "\"Stop\", which is not known here");
+  EXPECT_EQ(problem(R"({"protocol":1,"do":"stop","now":true})"), "members that are not known here");
+  EXPECT_EQ(problem(R"({"protocol":1,"do":"stop","display_every":5})"),
+            "members that are not known here");
+  EXPECT_EQ(problem(R"({"protocol":1,"do":"stacks","rank":0})"), "members that are not known here");
+}
+
+TEST(ControlRequestText, SetsNothingButNumbersFromOneOn) {
+  const auto with = [](const std::string& value) {
+    return ParseRequest(R"({"protocol":1,"do":"set","display_every":)" + value + "}");
+  };
+  EXPECT_EQ(with("1").request->display_every, 1);
+  EXPECT_EQ(with("2147483647").request->display_every, 2147483647);
+  for (const char* value : {"0", "-1", "2147483648", "18446744073709551615", "1.5", "1e3", "\"5\"",
+                            "null", "99999999999999999999"}) {
+    EXPECT_EQ(with(value).problem, "set needs display_every, from 1 to 2147483647") << value;
+  }
+  EXPECT_THAT(ParseRequest(R"({"protocol":1,"do":"set"})").problem,
+              HasSubstr("needs display_every"));
+}
+
+TEST(ControlRequestText, HasALimitOfLength) {
+  const std::string request = FormatRequest({ControlOrder::kStop});
+  const std::string longest = request + std::string(kMaxRequestBytes - request.size(), ' ');
+  EXPECT_TRUE(ParseRequest(longest).request);
+  EXPECT_EQ(ParseRequest(longest + " ").problem, "a message of more than 4096 bytes");
+  EXPECT_FALSE(ParseRequest(std::string(kMaxRequestBytes, '[')).request);
+}
+
+void ExpectSame(const RunStatus& read, const RunStatus& said) {
+  EXPECT_EQ(read.state, said.state);
+  EXPECT_EQ(read.step, said.step);
+  EXPECT_EQ(read.steps, said.steps);
+  EXPECT_EQ(read.epoch, said.epoch);
+  EXPECT_EQ(read.epochs, said.epochs);
+  EXPECT_EQ(read.loss, said.loss);
+  EXPECT_EQ(read.images_per_second, said.images_per_second);
+  EXPECT_EQ(read.eta_seconds, said.eta_seconds);
+  EXPECT_EQ(read.checkpoint_step, said.checkpoint_step);
+  EXPECT_EQ(read.times.step, said.times.step);
+  EXPECT_EQ(read.times.phases, said.times.phases);
+  EXPECT_EQ(read.median_own_seconds, said.median_own_seconds);
+  ASSERT_EQ(read.loads.size(), said.loads.size());
+  for (std::size_t i = 0; i < read.loads.size(); ++i) {
+    EXPECT_EQ(read.loads[i].rank, said.loads[i].rank);
+    EXPECT_EQ(read.loads[i].host, said.loads[i].host);
+    EXPECT_EQ(read.loads[i].own_seconds, said.loads[i].own_seconds);
+    EXPECT_EQ(read.loads[i].input_wait_seconds, said.loads[i].input_wait_seconds);
+    EXPECT_EQ(read.loads[i].gpu_percent, said.loads[i].gpu_percent);
+    EXPECT_EQ(read.loads[i].compute_mhz, said.loads[i].compute_mhz);
+    EXPECT_EQ(read.loads[i].celsius, said.loads[i].celsius);
+  }
+  EXPECT_EQ(read.display_every, said.display_every);
+  EXPECT_EQ(read.asked, said.asked);
+  EXPECT_EQ(read.identity.ranks, said.identity.ranks);
+  EXPECT_EQ(read.identity.host, said.identity.host);
+  EXPECT_EQ(read.identity.pid, said.identity.pid);
+  EXPECT_EQ(read.identity.version, said.identity.version);
+  EXPECT_EQ(read.identity.job, said.identity.job);
+}
+
+TEST(ControlAnswerText, IsReadBack) {
+  const RunStatus status = SampleStatus();
+  const std::string line = FormatAnswer({"", status});
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  EXPECT_THAT(line,
+              testing::StartsWith(R"({"protocol":1,"status":{"state":"training","step":1200,)"));
+  const ControlAnswer answer = ParseAnswer(line);
+  EXPECT_EQ(answer.refusal, "");
+  ExpectSame(answer.status, status);
+  const ControlAnswer refusal = ParseAnswer(FormatAnswer({"not \"now\"\n", status}));
+  EXPECT_EQ(refusal.refusal, "not \"now\"\n");
+  ExpectSame(refusal.status, status);
+}
+
+TEST(ControlAnswerText, ToStacksHasTheNumberOfTheOrder) {
+  const std::string line =
+      FormatAnswer({.refusal = "", .status = SampleStatus(), .stacks_order = 1764000000000000});
+  EXPECT_THAT(line, testing::StartsWith(
+                        R"({"protocol":1,"stacks_order":1764000000000000,"status":{"state":)"));
+  EXPECT_EQ(ParseAnswer(line).stacks_order, 1764000000000000U);
+  EXPECT_EQ(ParseAnswer(FormatAnswer({"", SampleStatus()})).stacks_order, 0U);
+  for (const char* number : {"-1", "1.5", "\"1\"", "null"}) {
+    std::string strange = line;
+    strange.replace(strange.find("1764000000000000"), 16, number);
+    EXPECT_THROW(ParseAnswer(strange), Error) << number;
+  }
+}
+
+TEST(ControlAnswerText, WhatIsNotKnownIsNull) {
+  RunStatus status;
+  status.loss = INFINITY;
+  const std::string line = FormatAnswer({"", status});
+  EXPECT_THAT(line, HasSubstr(R"("loss":null,"images_per_second":null,"eta_seconds":null,)"
+                              R"("checkpoint_step":null)"));
+  const RunStatus read = ParseAnswer(line).status;
+  EXPECT_TRUE(std::isnan(read.loss) && std::isnan(read.eta_seconds));
+  EXPECT_EQ(read.checkpoint_step, -1);
+}
+
+TEST(ControlAnswerText, HasTheLoadsOfRanksWithUnitsInTheirNames) {
+  const std::string line = FormatAnswer({"", SampleStatus()});
+  EXPECT_THAT(
+      line,
+      HasSubstr(
+          R"("median_own_seconds":0.55,"rank_loads":[{"rank":0,"host":"gpu025.cluster",)"
+          R"("own_seconds":0.55,"input_wait_seconds":0.0125,"gpu_busy_percent":98,"clock_mhz":1980,)"
+          R"("celsius":61},{"rank":1,"host":"gpu026","own_seconds":0.688,"input_wait_seconds":0.275,)"
+          R"("gpu_busy_percent":null,"clock_mhz":null,"celsius":null}])"));
+  for (const char* part : {"\"rank\":0", "98", "\"gpu026\"", "0.688"}) {
+    std::string strange = line;
+    strange.replace(strange.find(part), std::string(part).size(),
+                    std::string(part) == "\"rank\":0" ? "\"rank\":-1" : "[]");
+    EXPECT_THROW(ParseAnswer(strange), Error) << part;
+  }
+}
+
+// As one of a ddltraind before it told them.
+TEST(ControlAnswerText, MayHaveNoLoads) {
+  std::string line = FormatAnswer({"", SampleStatus()});
+  const std::size_t begin = line.find("\"median_own");
+  line.erase(begin, line.find("\"display_every") - begin);
+  const RunStatus read = ParseAnswer(line).status;
+  EXPECT_TRUE(read.loads.empty());
+  EXPECT_TRUE(std::isnan(read.median_own_seconds));
+}
+
+// Of the most ranks that are told of, with the longest names: it goes out at once, and into the
+// file of last words.
+TEST(ControlAnswerText, FitsItsLimit) {
+  RunStatus status = SampleStatus();
+  RankLoads loads;
+  loads.SetHosts(std::vector<std::string>(10000, std::string(128, 'x')));
+  RankSaid said = {.input_wait_seconds = 100.0 / 3, .device = {}, .is_known = true};
+  said.device.compute_mhz = said.device.celsius = said.device.busy_percent = 65534;
+  loads.Add(std::vector<double>(10000, 1000.0 / 3), std::vector<RankSaid>(10000, said));
+  status.loads = loads.Slowest();
+  for (RankLoad& load : status.loads) load.rank += 9000;
+  const std::string line = FormatAnswer({"", status});
+  EXPECT_LT(line.size(), 15000U);
+}
+
+TEST(ControlAnswerText, OfNamesThatAreNoUtf8IsStillJson) {
+  RunStatus status;
+  status.identity.host = "gpu\xff";
+  EXPECT_EQ(ParseAnswer(FormatAnswer({"", status})).status.identity.host, "gpu\xEF\xBF\xBD");
+}
+
+TEST(ControlAnswerText, OfAnyOtherKindIsRefused) {
+  const std::string good = FormatAnswer({"", SampleStatus()});
+  for (const std::string& line :
+       {std::string(), std::string("[]"), std::string("{}"), good.substr(1),
+        std::string(R"({"protocol":1})"), std::string(R"({"protocol":2,"status":{}})"),
+        std::string(R"({"protocol":1,"status":{}})"), std::string(R"({"protocol":1,"status":7})"),
+        std::string(R"({"protocol":1,"refused":7,"status":{}})")}) {
+    EXPECT_THROW(ParseAnswer(line), Error) << line;
+  }
+  for (const char* number : {"-1", "1.5", "1e300", "18446744073709551615", "null"}) {
+    std::string strange = good;
+    strange.replace(strange.find("1200"), 4, number);
+    EXPECT_THROW(ParseAnswer(strange), Error) << number;
+  }
+  std::string unknown = good;
+  unknown.replace(unknown.find("training"), 8, "dreaming");
+  EXPECT_THROW(ParseAnswer(unknown), Error);
+}
+
+// What comes back for these bytes until the other end closes; shuts down the way there first if so
+// told.
+std::string Exchanged(const std::string& path, const std::string& bytes, bool shuts_down = false) {
+  int error = 0;
+  const support::Descriptor socket = ConnectTo(path, error);
+  if (error != 0) return "no connection";
+  static_cast<void>(::send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  if (shuts_down) ::shutdown(socket.fd(), SHUT_WR);
+  std::string text;
+  std::array<char, 4096> part{};
+  for (;;) {
+    const ssize_t count = ::recv(socket.fd(), part.data(), part.size(), 0);
+    if (count <= 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(count));
+  }
+}
+
+class ControlServerTest : public testing::Test {
+ protected:
+  ControlServerTest() { control_.Happened(RunEvent::kStep); }
+  std::string path() const { return (folder_.path() / "socket").string(); }
+  ControlServer& Start(uid_t uid = ::geteuid()) { return server_.emplace(path(), control_, uid); }
+  void ExpectNothingAsked() {
+    EXPECT_TRUE(control_.status().asked.empty());
+    EXPECT_EQ(control_.display_every(), 10);
+  }
+
+  const TemporaryFolder folder_;
+  RunControl control_{{.ranks = 2, .host = "n1", .pid = 7, .version = "1", .job = ""}, 10};
+  std::optional<ControlServer> server_;
+};
+
+TEST_F(ControlServerTest, AnswersWithTheStatus) {
+  Start();
+  const ControlAnswer answer = Ask(path(), {});
+  EXPECT_EQ(answer.refusal, "");
+  EXPECT_EQ(answer.status.state, RunState::kTraining);
+  EXPECT_EQ(answer.status.identity.host, "n1");
+}
+
+TEST_F(ControlServerTest, LeavesOrdersToTheLoop) {
+  Start();
+  EXPECT_EQ(Ask(path(), {ControlOrder::kPause}).refusal, "");
+  EXPECT_TRUE(control_.Look().pause);
+  EXPECT_EQ(Ask(path(), {ControlOrder::kSet, 3}).status.display_every, 3);
+  EXPECT_EQ(Ask(path(), {ControlOrder::kResume}).refusal, "");
+  EXPECT_THAT(Ask(path(), {ControlOrder::kResume}).refusal, HasSubstr("it is not paused"));
+}
+
+TEST_F(ControlServerTest, TakesAMessageInPieces) {
+  Start();
+  int error = 0;
+  const support::Descriptor socket = ConnectTo(path(), error);
+  for (const char letter : FormatRequest({ControlOrder::kStop}) + "\n") {
+    ASSERT_EQ(::send(socket.fd(), &letter, 1, 0), 1);
+  }
+  std::array<char, 1> first{};
+  ASSERT_EQ(::recv(socket.fd(), first.data(), first.size(), 0), 1);
+  EXPECT_TRUE(control_.Look().stop);
+}
+
+TEST_F(ControlServerTest, RefusesWhatIsNoMessageAndChangesNothing) {
+  Start();
+  for (const std::string& text :
+       {std::string("pause\n"), std::string("\n"),
+        std::string("{\"protocol\":9,\"do\":\"stop\"}\n"), std::string("\0\xff\n", 3),
+        std::string("GET / HTTP/1.1\r\n\r\n"), std::string(kMaxRequestBytes + 1, ' '),
+        FormatRequest({ControlOrder::kStop}).substr(1) + "\n",
+        std::string(kMaxRequestBytes, ' ') + FormatRequest({ControlOrder::kStop}) + "\n"}) {
+    EXPECT_THAT(Exchanged(path(), text),
+                StartsWith(R"({"protocol":1,"refused":"the message is not understood: )"));
+  }
+  ExpectNothingAsked();
+  EXPECT_EQ(Ask(path(), {}).refusal, "");
+}
+
+// Without its end it is no message.
+TEST_F(ControlServerTest, TakesNoMessageThatIsCutOff) {
+  Start();
+  EXPECT_EQ(Exchanged(path(), FormatRequest({ControlOrder::kStop}), /*shuts_down=*/true), "");
+  EXPECT_EQ(Exchanged(path(), "", /*shuts_down=*/true), "");
+  ExpectNothingAsked();
+}
+
+TEST_F(ControlServerTest, NeverWaitsForAClientThatSaysNothing) {
+  Start();
+  std::vector<support::Descriptor> silent;
+  int error = 0;
+  for (std::size_t i = 0; i + 1 < ControlServer::kMaxClients; ++i) {
+    silent.push_back(ConnectTo(path(), error));
+  }
+  EXPECT_EQ(Ask(path(), {}).refusal, "");
+  // With as many as there may be the next one waits until the first are sent away.
+  silent.push_back(ConnectTo(path(), error));
+  EXPECT_EQ(Ask(path(), {}).refusal, "");
+  std::array<char, 1> none{};
+  EXPECT_EQ(::recv(silent.front().fd(), none.data(), none.size(), 0), 0);
+}
+
+TEST_F(ControlServerTest, SaysNothingToAnotherUser) {
+  Start(::geteuid() + 1);
+  EXPECT_EQ(Exchanged(path(), FormatRequest({ControlOrder::kStop}) + "\n"), "");
+  ExpectNothingAsked();
+}
+
+// The same with somebody who really is another, in a folder that they can reach.
+TEST_F(ControlServerTest, SaysNothingToAProcessOfAnotherUser) {
+  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can become another user";
+  const std::string message = FormatRequest({ControlOrder::kStop}) + "\n";
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const pid_t child = ::fork();  // before there are threads
+  ASSERT_GE(child, 0);
+  char go = 'g';
+  if (child == 0) {
+    if (::setuid(tests::kNobody) != 0 || ::read(pipe[0], &go, 1) != 1) ::_exit(2);
+    ::_exit(Exchanged(path(), message).empty() ? 0 : 1);
+  }
+  Start();
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(path().c_str(), 0666), 0);
+  ASSERT_EQ(::write(pipe[1], &go, 1), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ExpectNothingAsked();
+}
+
+TEST_F(ControlServerTest, IsGoneWithItsSocket) {
+  Start();
+  EXPECT_TRUE(std::filesystem::is_socket(path()));
+  server_.reset();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  EXPECT_THROW(Ask(path(), {}), NobodyListens);
+}
+
+TEST_F(ControlServerTest, AProcessThatWasKilledLeavesASocketAtWhichNobodyListens) {
+  { const support::Descriptor left = ListenAt(path()); }
+  EXPECT_THROW(Ask(path(), {}), NobodyListens);
+  Start();
+  EXPECT_EQ(Ask(path(), {}).refusal, "");
+}
+
+TEST_F(ControlServerTest, RefusesAPathThatIsTooLong) {
+  const std::string path = (folder_.path() / std::string(200, 'x')).string();
+  EXPECT_THROW(ControlServer(path, control_, ::geteuid()), Error);
+  EXPECT_THROW(Ask(path, {}), Error);
+}
+
+TEST_F(ControlServerTest, OfAFolderThatIsNotThereSaysSo) {
+  try {
+    ControlServer((folder_.path() / "none" / "socket").string(), control_, ::geteuid());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_OSERR);
+    EXPECT_THAT(error.what(), HasSubstr("/none/socket: No such file"));
+  }
+}
+
+// Whatever somebody sends, and however they leave: the next one is answered.
+TEST_F(ControlServerTest, OutlivesNoise) {
+  Start();
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    std::string noise(random() % 5000, '\0');
+    for (char& letter : noise) letter = static_cast<char>(random());
+    int error = 0;
+    const support::Descriptor socket = ConnectTo(path(), error);
+    static_cast<void>(::send(socket.fd(), noise.data(), noise.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  }
+  EXPECT_EQ(Ask(path(), {}).refusal, "");
+  ExpectNothingAsked();
+}
+
+TEST(ControlClient, BelievesNoSocketOfAnotherUser) {
+  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can become another user";
+  const TemporaryFolder folder;
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0777), 0);
+  const std::string path = (folder.path() / "socket").string();
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (::setuid(tests::kNobody) != 0) ::_exit(2);
+    const support::Descriptor listener = ListenAt(path);
+    if (::write(pipe[1], "x", 1) != 1) ::_exit(3);
+    ::pause();
+  }
+  char ready = 0;
+  ASSERT_EQ(::read(pipe[0], &ready, 1), 1);
+  try {
+    Ask(path, {});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_NOPERM);
+    EXPECT_THAT(error.what(), HasSubstr("is the socket of another user"));
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/train/deferred_backend.h"
+#include "trainer/backend/registry.h"
+#include "trainer/checkpoint/names.h"
+#include "trainer/comm/single.h"
+#include "trainer/control/control_client.h"
+#include "trainer/core/error.h"
+#include "trainer/data/class_list.h"
+#include "trainer/program/control_point.h"
+#include "trainer/program/early_end.h"
+#include "trainer/program/own_device.h"
+#include "trainer/program/plan_file.h"
+#include "trainer/program/sources.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ControlPointTest : public testing::Test {
+ protected:
+  ControlPointTest() {
+    options_.mode = RunMode::kTrain;
+    options_.results_dir = (folder_.path() / "run").string();
+    options_.display_every = 7;
+    std::filesystem::create_directory(options_.results_dir);
+    std::filesystem::create_directory(folder_.path() / "tmp");
+    environment_ = {{"TMPDIR", (folder_.path() / "tmp").string()}, {"SLURM_JOB_ID", "17"}};
+    rank_.world_size = 2;
+    rank_.host = "n1";
+  }
+  std::unique_ptr<ControlPoint> Make(StacksOnRequest* stacks = nullptr) {
+    const EnvironmentLookup get = [&](const std::string& name) -> std::optional<std::string> {
+      const auto found = environment_.find(name);
+      return found == environment_.end() ? std::nullopt : std::optional(found->second);
+    };
+    return MakeControlPoint(options_, rank_, get, "1.2", MakeLogger(log_, 0, "info"), stacks);
+  }
+  ControlAddress Address() const { return ReadAddress(options_.results_dir).value(); }
+  bool LeavesNothing() const { return std::filesystem::is_empty(folder_.path() / "tmp"); }
+
+  const TemporaryFolder folder_;
+  Options options_;
+  launcher::RankInfo rank_;
+  std::map<std::string, std::string> environment_;
+  std::ostringstream log_;
+};
+
+TEST_F(ControlPointTest, TakesOrdersForStacksWhereThereIsWhoObeysThem) {
+  {
+    const auto point = Make();
+    EXPECT_NE(Ask(Address().socket, {ControlOrder::kStacks}).refusal, "");
+  }
+  StacksOnRequestOptions options;
+  options.request = folder_.path() / "none";
+  options.model_dir = folder_.path();
+  StacksOnRequest stacks(options);
+  const auto point = Make(&stacks);
+  const ControlAnswer answer = Ask(Address().socket, {ControlOrder::kStacks});
+  EXPECT_EQ(answer.refusal, "");
+  EXPECT_GT(answer.stacks_order, 0U);
+}
+
+TEST_F(ControlPointTest, IsFoundByTheFileAndAnswers) {
+  const auto point = Make();
+  const ControlAddress address = Address();
+  EXPECT_EQ(address.host, HostName());
+  EXPECT_EQ(address.node, "n1");
+  EXPECT_EQ(address.job, "17");
+  EXPECT_EQ(address.pid, ::getpid());
+  EXPECT_FALSE(address.last);
+  const RunStatus status = Ask(address.socket, {}).status;
+  EXPECT_EQ(status.state, RunState::kStarting);
+  EXPECT_EQ(status.display_every, 7);
+  EXPECT_EQ(status.identity.ranks, 2);
+  EXPECT_EQ(status.identity.host, "n1");
+  EXPECT_EQ(status.identity.version, "1.2");
+  Ask(address.socket, {ControlOrder::kStop});
+  EXPECT_TRUE(point->control().Look().stop);
+  EXPECT_EQ(log_.str(), "");
+}
+
+TEST_F(ControlPointTest, HasLastWords) {
+  const auto point = Make();
+  point->control().Happened(RunEvent::kStep);
+  point->control().Saved(3);
+  point->End(RunEvent::kEnd);
+  ASSERT_TRUE(Address().last);
+  EXPECT_EQ(Address().last->state, RunState::kDone);
+  EXPECT_EQ(Address().last->checkpoint_step, 3);
+  EXPECT_TRUE(LeavesNothing());
+  EXPECT_THROW(Ask(Address().socket, {}), NobodyListens);
+}
+
+TEST_F(ControlPointTest, OfATrainingThatThrowsHasFailed) {
+  Make().reset();
+  EXPECT_EQ(Address().last->state, RunState::kFailed);
+  EXPECT_TRUE(LeavesNothing());
+}
+
+TEST_F(ControlPointTest, PrefersTheRunDirectoryThenThePlacesOfTheUser) {
+  environment_["XDG_RUNTIME_DIR"] = "/run/user/1";
+  const auto get = [&](const std::string& name) -> std::optional<std::string> {
+    return environment_.count(name) > 0 ? std::optional(environment_[name]) : std::nullopt;
+  };
+  rank_.run_dir = "/tmp/ddlrun.abcdef";
+  const ControlPointOptions point = MakeControlPointOptions(options_, rank_, get, "1");
+  EXPECT_EQ(point.folder.run_directory, "/tmp/ddlrun.abcdef");
+  EXPECT_THAT(point.folder.bases, ElementsAre("/run/user/1", environment_["TMPDIR"], "/tmp"));
+}
+
+TEST_F(ControlPointTest, ATrainingGoesOnWithoutIt) {
+  std::filesystem::create_directory(std::filesystem::path(options_.results_dir) /
+                                    kControlAddressName);
+  const auto point = Make();
+  EXPECT_THAT(log_.str(), HasSubstr("warning: ddlctl cannot reach this training: cannot write "));
+  EXPECT_TRUE(LeavesNothing());
+  point->control().Happened(RunEvent::kStep);
+  point->End(RunEvent::kEnd);
+}
+
+TEST_F(ControlPointTest, ModesThatKeepNoWeightsHaveNone) {
+  for (const RunMode mode : {RunMode::kEvaluate, RunMode::kPredict, RunMode::kTrainingBenchmark,
+                             RunMode::kInferenceBenchmark}) {
+    options_.mode = mode;
+    EXPECT_EQ(Make(), nullptr);
+  }
+}
+
+constexpr std::int64_t kNow = 1'795'330'000;  // seconds since 1970
+
+class EarlyEndTest : public testing::Test {
+ protected:
+  EarlyEndTest() {
+    options_.mode = RunMode::kTrain;
+    options_.results_dir = folder_.path();
+  }
+  std::unique_ptr<RunRequests> Make(const std::optional<std::string>& end_time) {
+    const EnvironmentLookup get = [&](const std::string& name) {
+      EXPECT_EQ(name, "SLURM_JOB_END_TIME");
+      return end_time;
+    };
+    const WallClock clock = [] { return TimePoint(std::chrono::seconds(kNow)); };
+    return MakeRunRequests(options_, get, clock, MakeLogger(log_, 0, "info"));
+  }
+  int End(const StopCause& cause) {
+    const auto alone = MakeSingleCommunicator();
+    return EndStopped(options_, 7, cause, *alone, MakeLogger(log_, 0, "info"));
+  }
+
+  const TemporaryFolder folder_;
+  Options options_;
+  std::ostringstream log_;
+};
+
+TEST_F(EarlyEndTest, OutsideSlurmNoTimeIsWatchedAndNothingIsSaid) {
+  const auto requests = Make({});
+  ASSERT_NE(requests, nullptr);
+  EXPECT_FALSE(requests->Look().stop);
+  EXPECT_EQ(log_.str(), "");
+}
+
+TEST_F(EarlyEndTest, StopsAsLongBeforeTheEndAsItIsTold) {
+  options_.stop_margin = "120";
+  EXPECT_FALSE(Make(std::to_string(kNow + 121))->Look().stop);
+  EXPECT_TRUE(Make(std::to_string(kNow + 120))->Look().stop);
+  options_.stop_margin = "auto";
+  EXPECT_FALSE(Make(std::to_string(kNow + 120))->Look().stop);
+  options_.stop_margin = "off";
+  log_.str("");
+  EXPECT_FALSE(Make(std::to_string(kNow + 1))->Look().stop);
+  EXPECT_EQ(log_.str(), "");
+}
+
+TEST_F(EarlyEndTest, ATimeThatIsOverOrNoneIsSaidAndNotWatched) {
+  EXPECT_FALSE(Make(std::to_string(kNow))->Look().stop);
+  EXPECT_THAT(log_.str(), HasSubstr("warning: SLURM_JOB_END_TIME=1795330000 is over: the end of "
+                                    "the job's time is not watched"));
+  for (const char* text : {"", "tomorrow", "12x"}) {
+    log_.str("");
+    EXPECT_FALSE(Make(text)->Look().stop);
+    EXPECT_THAT(log_.str(), HasSubstr("is no time in seconds since 1970"));
+  }
+}
+
+TEST_F(EarlyEndTest, ModesThatKeepNoWeightsAreNotAskedForAny) {
+  for (const RunMode mode : {RunMode::kEvaluate, RunMode::kPredict, RunMode::kTrainingBenchmark,
+                             RunMode::kInferenceBenchmark}) {
+    options_.mode = mode;
+    EXPECT_EQ(Make(std::to_string(kNow + 1)), nullptr);
+  }
+}
+
+TEST_F(EarlyEndTest, SaysWhatHasStoppedTheRunAndEndsWith75) {
+  EXPECT_EQ(End({0, "by the file run/stop"}), EX_TEMPFAIL);
+  EXPECT_THAT(log_.str(), HasSubstr("stopped by the file run/stop after step 7: give the same "
+                                    "command again to go on"));
+  EXPECT_EQ(End({15, "for the end of the job's time"}), EX_TEMPFAIL);
+  EXPECT_THAT(log_.str(), HasSubstr("stopped by signal 15 after step 7"));
+  options_.resume = false;
+  End({15, ""});
+  EXPECT_THAT(log_.str(), HasSubstr("without --resume=never"));
+}
+
+TEST_F(EarlyEndTest, ARunWithoutACheckpointEndsWithItsSignal) {
+  options_.mode = RunMode::kEvaluate;
+  EXPECT_EQ(End({10, ""}), 138);
+  EXPECT_THAT(log_.str(), HasSubstr("--mode=evaluate writes no checkpoint"));
+}
+
+class LabelledSource final : public Source {
+ public:
+  explicit LabelledSource(std::optional<std::int64_t> highest) : highest_(highest) {}
+  std::int64_t samples() const override { return 1; }
+  std::optional<std::int64_t> SampleHighestLabel() const override { return highest_; }
+  void Seek(const Position& /*position*/) override {}
+  bool Next(HostBatch& /*batch*/) override { return false; }
+
+ private:
+  std::optional<std::int64_t> highest_;
+};
+
+class FewLabelsTest : public testing::Test {
+ protected:
+  std::string Describe(int classes, std::optional<std::int64_t> highest) {
+    Options options;
+    options.classes = classes;
+    options.data_dir = folder_.path().string();
+    Sources sources;
+    sources.training = std::make_unique<LabelledSource>(highest);
+    return DescribeFewLabels(sources, options);
+  }
+  const TemporaryFolder folder_;
+};
+
+TEST_F(FewLabelsTest, AreSaidWhereTheyAreBelowHalfOfTheClasses) {
+  EXPECT_THAT(Describe(1000, 10),
+              AllOf(HasSubstr("end at 10 (in some records of all its files)"),
+                    HasSubstr("--classes is 1000"), HasSubstr("--classes=10 ")));
+  EXPECT_NE(Describe(1000, 499), "");
+  EXPECT_NE(Describe(1001, 500), "");
+  for (const std::int64_t enough : {500, 999, 1000, 1001, 5000}) {
+    EXPECT_EQ(Describe(1000, enough), "") << enough;
+  }
+  EXPECT_EQ(Describe(2, 1), "");
+  EXPECT_EQ(Describe(1000, std::nullopt), "");
+  EXPECT_EQ(Describe(1000, 0), "");  // is refused when its turn comes
+}
+
+TEST_F(FewLabelsTest, AreThoseOfLabelsTxtWhereItIsOurs) {
+  WriteLabels(folder_.path().string(), {{"a", ""}, {"b", ""}, {"c", ""}});
+  EXPECT_THAT(Describe(10, 9), HasSubstr("end at 3 (by labels.txt there)"));
+  EXPECT_EQ(Describe(5, 1), "");
+  std::ofstream(folder_.path() / "labels.txt") << "0:daisy\n";
+  EXPECT_EQ(Describe(10, 9), "");
+}
+
+TEST_F(FewLabelsTest, AreNotSaidOfMadeUpImages) {
+  Options options;
+  Sources sources;
+  EXPECT_EQ(DescribeFewLabels(sources, options), "");
+  sources.evaluation = std::make_unique<LabelledSource>(1);
+  EXPECT_EQ(DescribeFewLabels(sources, options), "");
+}
+
+constexpr char kNoLibrary[] = "libno-such-nvml.so.1";
+
+TEST(OwnDevice, NamesTheCpuWhereItIsTheDevice) {
+  const auto backend = MakeBackend("reference", {});
+  EXPECT_THAT(OwnDevice(*backend).Describe(), testing::StartsWith("CPU"));
+}
+
+// A GPU whose driver answers the first question alone.
+class Gpu : public DeferredBackend {
+ public:
+  std::string device_id() const override {
+    if (++asked_ > 1) throw Error(EX_OSERR, "asking for the GPU's PCI bus id");
+    return "0000:1B:00.0";
+  }
+
+ private:
+  mutable int asked_ = 0;
+};
+
+TEST(OwnDevice, AsksForTheNameOfAGpuAtOnceAndNoMore) {
+  const Gpu gpu;
+  OwnDevice device(gpu, kNoLibrary);
+  EXPECT_EQ(device.Describe(), "GPU at 0000:1B:00.0");
+  EXPECT_EQ(device.Describe(), "GPU at 0000:1B:00.0");
+}
+
+// Not on the thread of the watch, where it would end the process.
+TEST(DeviceWatch, ThrowsAtOnceWhereTheGpuHasNoName) {
+  const Gpu gpu;
+  gpu.device_id();
+  EXPECT_THROW(DeviceWatch(gpu, kNoLibrary), Error);
+}
+
+class PlanFileTest : public testing::Test {
+ protected:
+  PlanFile Open() { return {path_, MakeLogger(said_, 0, "info")}; }
+
+  TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_.path() / "plans.txt";
+  std::ostringstream said_;
+};
+
+TEST_F(PlanFileTest, IsReadByTheNextRun) {
+  PlanFile first = Open();
+  first.Keep();
+  EXPECT_FALSE(std::filesystem::exists(path_));  // there is nothing to keep
+  first.plans()->Add("forward", "1");
+  first.Keep();
+  PlanFile second = Open();
+  EXPECT_EQ(second.plans()->Find("forward"), "1");
+  second.plans()->Add("backward", "2");
+  second.Keep();
+  PlanFile third = Open();
+  EXPECT_EQ(third.plans()->Find("forward"), "1");
+  EXPECT_EQ(third.plans()->Find("backward"), "2");
+  EXPECT_EQ(said_.str(), "");
+}
+
+TEST_F(PlanFileTest, OneThatIsDamagedIsSaid) {
+  std::ofstream(path_) << "ddltraind plans 1, crc32c 00000000\nforward\t1\n";
+  EXPECT_EQ(Open().plans()->Find("forward"), std::nullopt);
+  EXPECT_THAT(said_.str(), HasSubstr("cannot read " + path_.string() +
+                                     " (--plan_cache): its "
+                                     "checksum is wrong; algorithms are timed again"));
+}
+
+TEST_F(PlanFileTest, OneOfANewerFormatIsSaidAndLeftAsItIs) {
+  const std::string text =
+      std::string(kPlanBeginning) + std::to_string(kPlanFormat + 1) + "\nmore\n";
+  std::ofstream(path_) << text;
+  PlanFile newer = Open();
+  EXPECT_THAT(said_.str(),
+              HasSubstr("cannot read " + path_.string() + " (--plan_cache): plans of format " +
+                        std::to_string(kPlanFormat + 1) + ", and this program reads format " +
+                        std::to_string(kPlanFormat) +
+                        ": use the version of ddlrun that has written it, or a newer one; this run "
+                        "times algorithms and keeps nothing"));
+  newer.plans()->Add("forward", "1");
+  newer.Keep();
+  EXPECT_EQ(newer.plans()->Find("forward"), "1");
+  std::ostringstream now;
+  now << std::ifstream(path_).rdbuf();
+  EXPECT_EQ(now.str(), text);
+}
+
+TEST_F(PlanFileTest, WithoutAPathThereIsNone) {
+  path_.clear();
+  PlanFile none = Open();
+  none.plans()->Add("forward", "1");
+  none.Keep();
+  EXPECT_EQ(none.plans()->Find("forward"), "1");
+  EXPECT_EQ(said_.str(), "");
+}
+
+TEST_F(PlanFileTest, OneThatCannotBeReadOrWrittenIsSaidOnce) {
+  std::filesystem::create_directory(path_);
+  PlanFile folder = Open();
+  EXPECT_THAT(said_.str(), HasSubstr("cannot read " + path_.string() +
+                                     " (--plan_cache): it is no "
+                                     "regular file; algorithms are timed again"));
+  said_.str("");
+  folder.plans()->Add("forward", "1");
+  folder.Keep();
+  EXPECT_THAT(said_.str(), HasSubstr("cannot write " + path_.string() + " (--plan_cache): "));
+  said_.str("");
+  folder.plans()->Add("backward", "1");
+  folder.Keep();
+  EXPECT_EQ(said_.str(), "");
+}
+
+TEST_F(PlanFileTest, OneThatIsTooLongIsNotRead) {
+  std::ofstream(path_).close();
+  std::filesystem::resize_file(path_, (std::uintmax_t{16} << 20) + 1);
+  EXPECT_EQ(Open().plans()->Find("forward"), std::nullopt);
+  EXPECT_THAT(said_.str(), HasSubstr("it is longer than 16 MiB"));
+}
+
+TEST(PlanPath, IsBesideTheCheckpointsUnlessItIsGiven) {
+  Options options;
+  options.results_dir = "results";
+  options.mode = RunMode::kTrain;
+  EXPECT_EQ(PlanPath(options), "results/plans.txt");
+  options.model_dir = "model";
+  EXPECT_EQ(PlanPath(options), "model/plans.txt");
+  options.mode = RunMode::kTrainingBenchmark;
+  EXPECT_EQ(PlanPath(options), "");
+  options.plan_cache = "/scratch/plans";
+  EXPECT_EQ(PlanPath(options), "/scratch/plans");
+  options.plan_cache = "off";
+  options.mode = RunMode::kTrain;
+  EXPECT_EQ(PlanPath(options), "");
+}
+
+}  // namespace
+}  // namespace trainer

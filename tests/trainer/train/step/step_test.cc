@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "tests/trainer/train/faulty_ranks.h"
+#include "tests/trainer/train/thread_ranks.h"
+#include "trainer/core/error.h"
+#include "trainer/train/step/loss_scale.h"
+#include "trainer/train/step/metrics.h"
+#include "trainer/train/step/nan_watch.h"
+#include "trainer/train/step/rank_seconds.h"
+#include "trainer/train/step/rank_words.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+void GoodSteps(LossScale& scale, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) ASSERT_TRUE(scale.Update(false));
+}
+
+TEST(LossScale, StaticNeverMovesAndCannotTakeAnOverflow) {
+  LossScale scale = LossScale::Static(256);
+  GoodSteps(scale, 5000);
+  EXPECT_EQ(scale.scale(), 256);
+  EXPECT_FALSE(scale.Update(true));
+  EXPECT_EQ(scale.scale(), 256);
+}
+
+TEST(LossScale, DynamicDoublesAfterTwoThousandGoodSteps) {
+  LossScale scale = LossScale::Dynamic(256);
+  GoodSteps(scale, 1999);
+  EXPECT_EQ(scale.scale(), 256);
+  GoodSteps(scale, 1);
+  EXPECT_EQ(scale.scale(), 512);
+  EXPECT_EQ(scale.good_steps(), 0);
+}
+
+TEST(LossScale, DynamicHalvesOnOverflowAndCountsAnew) {
+  LossScale scale = LossScale::Dynamic(256);
+  GoodSteps(scale, 1999);
+  EXPECT_TRUE(scale.Update(true));
+  EXPECT_EQ(scale.scale(), 128);
+  GoodSteps(scale, 1999);
+  EXPECT_EQ(scale.scale(), 128);
+}
+
+TEST(LossScale, DynamicGivesUpBelowOne) {
+  LossScale scale = LossScale::Dynamic(2);
+  EXPECT_TRUE(scale.Update(true));
+  EXPECT_EQ(scale.scale(), 1);
+  EXPECT_FALSE(scale.Update(true));
+}
+
+TEST(LossScale, DynamicStopsGrowingAtTheLargest) {
+  LossScale scale = LossScale::Dynamic(LossScale::kLargest);
+  GoodSteps(scale, 2000);
+  EXPECT_EQ(scale.scale(), LossScale::kLargest);
+}
+
+TEST(LossScale, RestoredGoesOnWhereItWas) {
+  LossScale scale = LossScale::Dynamic(256);
+  scale.Restore(64, 1999);
+  GoodSteps(scale, 1);
+  EXPECT_EQ(scale.scale(), 128);
+
+  LossScale fixed = LossScale::Static(256);
+  fixed.Restore(64, 3);
+  EXPECT_EQ(fixed.scale(), 256);
+}
+
+constexpr int kRanks = 4;
+
+StepRecord RecordOf(double cross_entropy) {
+  StepRecord record;
+  record.step = 12;
+  record.learning_rate = 0.5;
+  record.cross_entropy = cross_entropy;
+  return record;
+}
+
+StepExchange Exchanged(int bad_gradients, int bad_weights = 0) {
+  StepExchange all;
+  all.bad_gradients = bad_gradients;
+  all.bad_weights = bad_weights;
+  return all;
+}
+
+// The message of the Error that Judge throws.
+std::string EndOf(NanWatch& watch, const StepRecord& record, const StepExchange& all,
+                  int exit_code = EX_SOFTWARE) {
+  LossScale scale = LossScale::Static(1);
+  try {
+    watch.Judge(record, all, scale);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), exit_code);
+    return error.what();
+  }
+  ADD_FAILURE() << "the run goes on";
+  return "";
+}
+
+TEST(NanWatch, StopsSayingTheStepWhatItIsAndWhatToTry) {
+  NanWatch watch(OnNan::kStop, kRanks);
+  EXPECT_EQ(EndOf(watch, RecordOf(NAN), Exchanged(kRanks)),
+            "step 12: the loss is nan (learning rate 0.5): training has diverged; start again from "
+            "the last checkpoint with a smaller --lr_init or more --lr_warmup_epochs, or with "
+            "--on_nan=skip, which leaves out single steps like this");
+  EXPECT_THAT(EndOf(watch, RecordOf(2), Exchanged(kRanks)),
+              HasSubstr("step 12: the gradient is nan"));
+  EXPECT_THAT(EndOf(watch, RecordOf(INFINITY), Exchanged(0)), HasSubstr("the loss is inf"));
+}
+
+TEST(NanWatch, LeavesARollbackToItsCallerSayingWhatItFound) {
+  NanWatch watch(OnNan::kRollback, kRanks);
+  LossScale scale = LossScale::Dynamic(2);
+  EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(0), scale), Verdict::kUpdated);
+  EXPECT_EQ(watch.Judge(RecordOf(NAN), Exchanged(kRanks), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.found(), "step 12: the loss is nan (learning rate 0.5)");
+  EXPECT_EQ(watch.Judge(RecordOf(INFINITY), Exchanged(0), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(kRanks), scale), Verdict::kOverflowed);
+  EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(kRanks), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.found(), "step 12: the gradient is nan (learning rate 0.5)");
+  EXPECT_EQ(watch.Judge(RecordOf(NAN), Exchanged(0, kRanks), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.found(), "step 12: the weights are too large or no numbers (learning rate 0.5)");
+}
+
+TEST(NanWatch, WeightsThatAreNoNumbersEndTheRunOfThoseWhoHaveNothingToGoBackTo) {
+  for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip}) {
+    NanWatch watch(on_nan, kRanks);
+    EXPECT_THAT(EndOf(watch, RecordOf(NAN), Exchanged(kRanks, kRanks)),
+                AllOf(HasSubstr("step 12: the weights are too large or no numbers (learning rate"),
+                      HasSubstr("--lr_init"), Not(HasSubstr("--on_nan"))));
+  }
+}
+
+TEST(NanWatch, LeavesOutTenStepsInARowAndNoMore) {
+  NanWatch watch(OnNan::kSkip, kRanks);
+  LossScale scale = LossScale::Static(1);
+  const auto leave_out_ten = [&] {
+    for (int i = 0; i < 10; ++i) {
+      const double loss = i % 2 == 0 ? NAN : 2;  // of a gradient alone too
+      EXPECT_EQ(watch.Judge(RecordOf(loss), Exchanged(kRanks), scale), Verdict::kLeftOut);
+    }
+  };
+  leave_out_ten();
+  EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(0), scale), Verdict::kUpdated);
+  leave_out_ten();
+  EXPECT_THAT(EndOf(watch, RecordOf(NAN), Exchanged(kRanks)),
+              HasSubstr("step 12: the loss is nan (learning rate 0.5), after 10 steps in a row "
+                        "whose updates were left out: training has diverged"));
+}
+
+TEST(NanWatch, LeavesOutNothingThatWasUsed) {
+  NanWatch watch(OnNan::kSkip, kRanks);
+  EXPECT_THAT(EndOf(watch, RecordOf(INFINITY), Exchanged(kRanks - 1)),
+              HasSubstr("but its gradient was used, so that --on_nan=skip cannot leave it out"));
+}
+
+TEST(NanWatch, WhatIsNoNumberOnSomeRanksAloneIsAFaultOfTheMachine) {
+  for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip, OnNan::kRollback}) {
+    NanWatch watch(on_nan, kRanks);
+    EXPECT_EQ(EndOf(watch, RecordOf(2), Exchanged(1), EX_OSERR),
+              "step 12: 1 of 4 ranks find numbers that are none in gradients that are the same on "
+              "all: a GPU or memory is failing; the same command with --paranoid=1 names the rank");
+    EXPECT_THAT(EndOf(watch, RecordOf(NAN), Exchanged(4, 3), EX_OSERR),
+                HasSubstr("3 of 4 ranks find numbers that are none in weights"));
+  }
+}
+
+TEST(NanWatch, AnOverflowLowersTheLossScaleWhateverIsAskedFor) {
+  for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip, OnNan::kRollback}) {
+    NanWatch watch(on_nan, kRanks);
+    LossScale scale = LossScale::Dynamic(2);
+    EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(kRanks), scale), Verdict::kOverflowed);
+    EXPECT_EQ(scale.scale(), 1);
+  }
+}
+
+TEST(NanWatch, ALossThatIsNoNumberDoesNotLowerTheLossScale) {
+  NanWatch watch(OnNan::kSkip, kRanks);
+  LossScale scale = LossScale::Dynamic(256);
+  EXPECT_EQ(watch.Judge(RecordOf(NAN), Exchanged(kRanks), scale), Verdict::kLeftOut);
+  EXPECT_EQ(scale.scale(), 256);
+}
+
+TrainConfig SkippingConfig(const TemporaryFolder& folder) {
+  TrainConfig config = SmallConfig(folder.path());
+  config.on_nan = OnNan::kSkip;
+  config.checkpoint_every = 1;
+  config.keep_checkpoints = 100;
+  return config;
+}
+
+// Weights, momentum, and each rank's running statistics.
+using Tensors = std::map<std::string, std::vector<float>>;
+std::pair<Tensors, Tensors> StateAt(const TemporaryFolder& folder, std::int64_t step) {
+  const std::filesystem::path saved = CheckpointFolder(folder.path(), step);
+  return {TensorsOf(saved / "model.safetensors"), TensorsOf(saved / "optimizer.safetensors")};
+}
+
+TEST(NanWatch, AStepThatIsLeftOutLeavesNoTraceOnAnyBackEnd) {
+  for (const std::string& backend : BackendNames()) {
+    if (!BackendProblem(backend).empty()) continue;
+    SCOPED_TRACE(backend);
+    const TemporaryFolder folder;
+    const Fault fault = {.steps = {2, 4}, .is_of_loss_too = true};
+    const auto ends = TrainWith(fault, SkippingConfig(folder), 2, false, backend);
+    EXPECT_EQ(ends[0].message + ends[1].message, "");
+    EXPECT_EQ(StateAt(folder, 3), StateAt(folder, 2));
+    EXPECT_NE(StateAt(folder, 4), StateAt(folder, 3));
+    EXPECT_EQ(StateAt(folder, 5), StateAt(folder, 4));
+    EXPECT_NE(StateAt(folder, 6), StateAt(folder, 5));
+  }
+}
+
+TEST(NanWatch, StepsThatAreLeftOutAreSaidOnceAndCountedAtTheEnd) {
+  const TemporaryFolder folder;
+  const Fault fault = {.steps = {2, 4}};
+  const auto ends = TrainWith(fault, SkippingConfig(folder));
+  EXPECT_THAT(ends[0].log, AllOf(HasSubstr("step 2: a gradient is no number, and the update is "
+                                           "left out (--on_nan=skip)"),
+                                 Not(HasSubstr("step 4: ")),
+                                 HasSubstr("2 updates were left out, for the loss or a gradient")));
+  EXPECT_THAT(ends[1].log, Not(HasSubstr("left out")));
+}
+
+TEST(NanWatch, EveryRankEndsAtTheSameStep) {
+  const TemporaryFolder folder;
+  TrainConfig config = SkippingConfig(folder);
+  config.checkpoint_every = 0;
+  config.schedule.num_iter = 20;
+  Fault fault = {.is_of_loss_too = true};
+  for (int step = 3; step < 20; ++step) fault.steps.insert(step);
+  auto ends = TrainWith(fault, config);
+  EXPECT_THAT(ends[0].message, HasSubstr("step 13: the loss is nan"));
+  EXPECT_EQ(ends[1].message, ends[0].message);
+  EXPECT_EQ(ends[1].exit_code, EX_SOFTWARE);
+
+  config.on_nan = OnNan::kStop;
+  ends = TrainWith(fault, config);
+  EXPECT_THAT(ends[0].message, HasSubstr("step 3: the loss is nan"));
+  EXPECT_EQ(ends[1].message, ends[0].message);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "checkpoints"));
+}
+
+TEST(RankSeconds, EachRankHearsOfAllInEveryStep) {
+  RunRanks(3, [](Communicator& communicator) {
+    RankSeconds seconds(communicator.rank(), 3);
+    for (const double step : {1.0, 2.0}) {
+      StepExchange own;
+      own.bad_weights = 1;
+      own.rank_seconds = seconds.Say(step * (communicator.rank() + 1));
+      EXPECT_EQ(Exchange(own, communicator).bad_weights, 3);
+      EXPECT_THAT(seconds.Heard(), ElementsAre(step, 2 * step, 3 * step));
+    }
+  });
+}
+
+// Sums what 130 ranks say, and gives what rank 0 has heard.
+std::vector<double> Step(std::vector<RankSeconds>& ranks, double seconds) {
+  std::vector<double> sum(RankSeconds::kPlaces);
+  std::vector<std::span<double>> said;
+  for (RankSeconds& rank : ranks) {
+    said.push_back(rank.Say(seconds));
+    for (std::size_t i = 0; i < said.back().size(); ++i) sum[i] += said.back()[i];
+    EXPECT_EQ(said.back().size(), said.front().size());
+  }
+  std::vector<double> heard;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    std::copy_n(sum.begin(), said[i].size(), said[i].begin());
+    const auto all = ranks[i].Heard();
+    if (i == 0) heard.assign(all.begin(), all.end());
+  }
+  return heard;
+}
+
+TEST(RankSeconds, ManyRanksTakeTurnsAndTellTheirMeans) {
+  constexpr int kRanks = 130;
+  std::vector<RankSeconds> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) ranks.emplace_back(rank, kRanks);
+  std::vector<double> heard = Step(ranks, 3);
+  EXPECT_EQ(heard[0], 3);
+  EXPECT_EQ(heard[63], 3);
+  EXPECT_EQ(heard[64], 0) << "it has not spoken yet";
+  heard = Step(ranks, 6);
+  EXPECT_EQ(heard[63], 3);
+  EXPECT_EQ(heard[64], 4.5);
+  heard = Step(ranks, 9);
+  EXPECT_EQ(heard[127], 4.5);
+  EXPECT_EQ(heard[128], 6);
+  EXPECT_EQ(heard[129], 6);
+  heard = Step(ranks, 12);
+  EXPECT_EQ(heard[0], 9) << "mean of what came after its first turn";
+  EXPECT_EQ(heard[129], 6);
+}
+
+DeviceState StateOf(std::optional<int> percent, std::optional<int> mhz,
+                    std::optional<int> celsius) {
+  DeviceState state;
+  state.busy_percent = percent;
+  state.compute_mhz = mhz;
+  state.celsius = celsius;
+  return state;
+}
+
+void ExpectSameState(const DeviceState& state, const DeviceState& other) {
+  EXPECT_EQ(state.busy_percent, other.busy_percent);
+  EXPECT_EQ(state.compute_mhz, other.compute_mhz);
+  EXPECT_EQ(state.celsius, other.celsius);
+}
+
+TEST(PackedState, IsUnpackedWithWhatIsNotKnown) {
+  for (const DeviceState& state :
+       {StateOf({}, {}, {}), StateOf(0, 0, 0), StateOf(100, {}, 61), StateOf({}, 65534, {}),
+        StateOf(65534, 65534, 65534), StateOf(98, 1980, {})}) {
+    const double packed = PackState(state);
+    EXPECT_GT(packed, 0);
+    ExpectSameState(UnpackState(packed), state);
+  }
+  ExpectSameState(UnpackState(PackState(StateOf(-1, 65535, 7))), StateOf({}, {}, 7));
+}
+
+constexpr int kSayingRanks = 19;  // three groups, of 8, 8 and 3
+
+TEST(RankWords, RanksTakeTurnsInTheSumOfTheStep) {
+  RunRanks(kSayingRanks, [](Communicator& communicator) {
+    const int rank = communicator.rank();
+    RankWords words(rank, kSayingRanks);
+    for (int step = 0; step < 4; ++step) {
+      StepExchange own;
+      own.bad_weights = 1;
+      own.rank_words = words.Say(rank + step, StateOf(rank, 1000 + step, {}));
+      EXPECT_EQ(own.rank_words.size(), step == 2 ? 6U : 16U);
+      EXPECT_EQ(Exchange(own, communicator).bad_weights, kSayingRanks);
+      const auto heard = words.Heard();
+      ASSERT_EQ(heard.size(), 19U);
+      // In the first three steps the groups speak in their order, then the first again.
+      EXPECT_TRUE(heard[7].is_known);
+      EXPECT_EQ(heard[8].is_known, step >= 1);
+      EXPECT_EQ(heard[18].is_known, step >= 2);
+      ExpectSameState(heard[7].device, StateOf(7, step < 3 ? 1000 : 1003, {}));
+      EXPECT_EQ(heard[7].input_wait_seconds, step < 3 ? 7 : 7 + 2) << "mean of steps 1 to 3";
+      if (step >= 1) {
+        EXPECT_EQ(heard[8].input_wait_seconds, 8.5) << "mean of steps 0 and 1";
+        ExpectSameState(heard[8].device, StateOf(8, 1001, {}));
+      }
+      if (step >= 2) {
+        EXPECT_EQ(heard[18].input_wait_seconds, 19);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace trainer
