@@ -46,12 +46,22 @@ bool HasOneNode(const Environment& environment) {
          !environment.contains("SLURM_HET_SIZE");
 }
 
+// The mpiexec.hydra beside an mpirun of Hydra, where there is one: Intel's mpirun is a script,
+// which a signal for the ranks would end.
+std::string HydraBeside(const std::string& mpirun, const Environment& environment) {
+  const std::string beside =
+      FindProgram(mpirun.substr(0, mpirun.rfind('/') + 1) + "mpiexec.hydra", environment);
+  return beside.empty() ? mpirun : beside;
+}
+
 // The path of an mpiexec of Hydra, under the first of its names that is one.
 std::string FindHydra(const std::string& mpirun, const Environment& environment) {
   for (const std::string& name : {mpirun, std::string("mpiexec"), std::string("mpiexec.hydra")}) {
     const std::string path = FindProgram(name, environment);
     const std::unique_ptr<CommandOutput> asked = QueryMpirun(path, environment);
-    if (asked != nullptr && AnswerOfMpirun(asked.get()).is_hydra) return path;
+    if (asked != nullptr && AnswerOfMpirun(asked.get()).is_hydra) {
+      return HydraBeside(path, environment);
+    }
   }
   throw LaunchError(
       EX_UNAVAILABLE,
@@ -72,6 +82,7 @@ std::string LookAtMpirun(const std::string& name, const Plan& plan, const Enviro
   const MpirunVersion version = AnswerOfMpirun(asked.get());
   if (version.is_hydra && may_be_hydra) {
     *launcher = "hydra";
+    launch->mpirun = HydraBeside(launch->mpirun, environment);
     return "";
   }
   launch->mpi_runtime = version.runtime.value_or(launch->mpi_runtime);

@@ -77,6 +77,15 @@ END
   chmod +x mpirun mpiexec
   search_path="$PWD:$PATH" run_ddlrun --launcher=hydra -n 1 --dry-run true
   [[ $output == *"+ $(command -v mpiexec.hydra) "* ]]
+  # Intel's mpirun is a script, which a signal for the ranks would end.
+  mkdir intel
+  printf '#!/bin/sh\necho "Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 20230619"\n' > intel/mpirun
+  cp intel/mpirun intel/mpiexec.hydra
+  chmod +x intel/*
+  search_path="$PWD/intel:$PATH" run_ddlrun --launcher=hydra -n 1 --dry-run true
+  [[ $output == *"+ $PWD/intel/mpiexec.hydra "* ]]
+  search_path="$PWD/intel:$PATH" run_ddlrun -n 2 --oversubscribe --dry-run true
+  [[ $output == *"+ $PWD/intel/mpiexec.hydra "* ]]
   search_path="$PWD" run_ddlrun --launcher=hydra -n 1 /bin/true
   [ "$status" -eq 69 ]
   [[ $messages == *"neither mpirun nor mpiexec nor mpiexec.hydra is that of MPICH, MVAPICH or Intel MPI"* ]]
