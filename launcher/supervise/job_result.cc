@@ -57,6 +57,9 @@ void AddReports(const RankReports& reports, const LauncherTraits& launcher,
   result->has_started = !hosts.empty() && reports.started().size() == hosts.size();
   result->lost_nodes = reports.lost_nodes();
   result->failure = reports.failure();
+  if (launcher.hides_exit_codes && result->exit_code == EX_OK) {
+    result->exit_code = reports.exit_code_of_gone();
+  }
   const bool has_aborted = launcher.hides_exit_codes && result->exit_code != 0 && reports.abort();
   if (has_aborted && !result->failure && !result->told_to_stop) {
     result->failure = reports.abort();

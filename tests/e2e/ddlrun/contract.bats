@@ -74,10 +74,12 @@ ends_with() {
 }
 
 @test "standard input is that of rank 0; the others find it empty" {
-  seq 10000 > input # Hydra dies of what a pipe does not hold, 64 KiB, without ddlrun too
   local launcher
   for launcher in $(launchers); do
+    # Hydra dies of what a pipe does not hold, 64 KiB, without ddlrun too; the mpirun of Open MPI 4.1 in one of a hundred runs.
+    seq "$([ "$launcher" = hydra ] && echo 10000 || echo 50000)" > input
     by "$launcher" sh -c 'md5sum > got$RANK' < input
+    [[ $messages != *"mpirun was ended by signal 11"* ]] || by "$launcher" sh -c 'md5sum > got$RANK' < input
     [ "$status" -eq 0 ]
     cmp got0 <(md5sum < input)
     cmp got1 <(md5sum < /dev/null)

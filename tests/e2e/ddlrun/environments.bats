@@ -104,18 +104,6 @@ yields() { # RANKS LAUNCHER
   done
 }
 
-@test "standard input is that of rank 0; the others find it empty" {
-  local launcher
-  seq 50000 > input
-  for launcher in $(LAUNCHERS='local mpirun' launchers); do # Hydra passes no more on than a pipe holds
-    # The mpirun of Open MPI 4.1 dies while it passes input on in one of a hundred runs, without ddlrun, too.
-    on_two_ranks "$launcher" 'md5sum' < input ||
-      { [[ $messages == *"mpirun was ended by signal 11"* ]] && on_two_ranks "$launcher" 'md5sum' < input; }
-    diff rank0 <(md5sum < input)
-    diff rank1 <(md5sum < /dev/null)
-  done
-}
-
 @test "variables whose names no shell takes reach the ranks of every node" {
   require_mpirun
   # The other node has an environment of its own.

@@ -68,13 +68,12 @@ fixtures="$BATS_TEST_DIRNAME/../../fixtures"
 @test "where the ranks of a job meet is what -x, the site file or the environment says, in this order" {
   local launcher where=(sh -c 'echo "$MASTER_ADDR:$MASTER_PORT"')
   printf 'environment:\n  MASTER_PORT: "29501"\n' > site.yaml
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    run_ddlrun -n 1 --launcher=$launcher --site ./site.yaml "${where[@]}"
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
+    run_ddlrun -n 1 --launcher="$launcher" --site ./site.yaml "${where[@]}"
     [ "$output" = 127.0.0.1:29501 ]
-    MASTER_ADDR=n1-ib MASTER_PORT=29500 run_ddlrun -n 1 --launcher=$launcher --site ./site.yaml "${where[@]}"
+    MASTER_ADDR=n1-ib MASTER_PORT=29500 run_ddlrun -n 1 --launcher="$launcher" --site ./site.yaml "${where[@]}"
     [ "$output" = n1-ib:29500 ]
-    MASTER_PORT=29500 run_ddlrun -n 1 --launcher=$launcher --site ./site.yaml -x MASTER_PORT=29502 -x MASTER_ADDR=n2-ib "${where[@]}"
+    MASTER_PORT=29500 run_ddlrun -n 1 --launcher="$launcher" --site ./site.yaml -x MASTER_PORT=29502 -x MASTER_ADDR=n2-ib "${where[@]}"
     [ "$output" = n2-ib:29502 ]
   done
   run_ddlrun -n 1 --launcher=local -x MASTER_PORT=no "${where[@]}"
@@ -84,9 +83,8 @@ fixtures="$BATS_TEST_DIRNAME/../../fixtures"
 
 @test "a variable by name and one with a value" {
   local launcher
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    MINE=here run_ddlrun -n 1 --launcher=$launcher -x MINE -x OTHER='a b' sh -c 'echo "$MINE $OTHER"'
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
+    MINE=here run_ddlrun -n 1 --launcher="$launcher" -x MINE -x OTHER='a b' sh -c 'echo "$MINE $OTHER"'
     [ "$output" = "here a b" ]
   done
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlrun with the local launcher: ranks without MPI.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2016,SC2086 # the ranks' shells expand, not ours
 # shellcheck disable=SC2154 # common.bash sets them
 
 load common
@@ -104,9 +104,8 @@ PY
 }
 
 @test "--log-dir keeps what each rank prints, on both streams, beside showing it" {
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    run_ddlrun --launcher=$launcher --oversubscribe -n 2 --log-dir "logs/$launcher" sh -c 'echo out $RANK; echo err $RANK >&2'
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
+    run_ddlrun --launcher="$launcher" --oversubscribe -n 2 --log-dir "logs/$launcher" sh -c 'echo out $RANK; echo err $RANK >&2'
     [ "$status" -eq 0 ]
     [ "$(sort <<< "$output")" = $'out 0\nout 1' ]
     [[ $messages == *"err 1"* ]]
@@ -121,9 +120,8 @@ PY
     '[ "$RANK$DDLRUN_RESTART_COUNT" != 10 ] || { trap "" TERM; while :; do sleep 1; done; }' \
     'for step in 4 5 6 7; do touch "$DDLRUN_HEARTBEAT"; sleep 0.5; done' 'echo "$RANK is through"' > train
   chmod +x train
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    run_ddlrun --launcher=$launcher --oversubscribe -n 2 --heartbeat "beats.$launcher/%r" --hang-after 2 --max-restarts 1 ./train
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
+    run_ddlrun --launcher="$launcher" --oversubscribe -n 2 --heartbeat "beats.$launcher/%r" --hang-after 2 --max-restarts 1 ./train
     echo "$launcher: $status $messages"
     [ "$status" -eq 0 ]
     [[ $messages == *"the job failed: it hangs: rank 1 on "*" has not touched $PWD/beats.$launcher/1 for "[2-9]" s (--hang-after)"* ]]
@@ -223,11 +221,10 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
 
 @test "--end-limit ends a job in which a rank stays behind, and names it" {
   local launcher how
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
     for how in 0 75; do
       SECONDS=0
-      run_ddlrun --launcher=$launcher --oversubscribe -n 3 --end-limit 2 sh -c '[ $RANK != 1 ] || kill -STOP $$; echo $RANK is through; exit '"$how"
+      run_ddlrun --launcher="$launcher" --oversubscribe -n 3 --end-limit 2 sh -c '[ $RANK != 1 ] || kill -STOP $$; echo $RANK is through; exit '"$how"
       echo "$launcher $how: $status $messages"
       [ $SECONDS -lt 40 ]
       [[ $output == *"0 is through"* && $output == *"2 is through"* ]]
@@ -254,9 +251,8 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   local launcher
   mkdir logs
   ln -s "$PWD/elsewhere" logs/rank-00000.log
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    run_ddlrun --launcher=$launcher -n 1 --log-dir logs sh -c 'echo out'
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
+    run_ddlrun --launcher="$launcher" -n 1 --log-dir logs sh -c 'echo out'
     echo "$messages"
     [ "$status" -eq 71 ]
     [[ $messages == *"logs/rank-00000.log: it is a symbolic link, which is not followed; remove it, or give another --log-dir"* ]]
@@ -268,9 +264,8 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   local launcher
   mkdir logs
   mkfifo logs/rank-00000.log
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    run_ddlrun --launcher=$launcher -n 1 --log-dir logs sh -c 'echo out'
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
+    run_ddlrun --launcher="$launcher" -n 1 --log-dir logs sh -c 'echo out'
     echo "$messages"
     [ "$status" -eq 71 ]
     [[ $messages == *"logs/rank-00000.log: it is no file; remove it, or give another --log-dir"* ]]
@@ -291,9 +286,8 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
 
 @test "under nohup a hangup of ddlrun ends nothing; else it ends the ranks" {
   local launcher pid code
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    nohup "$ddlrun" --launcher=$launcher --oversubscribe -n 1 \
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
+    nohup "$ddlrun" --launcher="$launcher" --oversubscribe -n 1 \
       sh -c 'echo > ready; while [ ! -e go ]; do sleep 0.05; done; echo over > end' > out 2>&1 3>&- &
     pid=$!
     wait_for 10 test -e ready
@@ -319,8 +313,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
 
 @test "closed standard streams are as good as empty ones" {
   local launcher
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
     local options=("--launcher=$launcher" --oversubscribe -n 2 sh -c 'cat; echo "rank $RANK"; echo error >&2; echo x > "end$RANK"')
     bash -c '"$@" <&- > out 2> err' _ "$ddlrun" "${options[@]}"
     [ "$(sort out)" = $'rank 0\nrank 1' ]
@@ -372,8 +365,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
     echo "$(cat rank0) $(cat rank1)"
   }
   local launcher
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
     [ "$(visible 3,1 $launcher)" = "3,1 3,1" ]
     [ "$(visible 3,1 $launcher --gpu-visibility=all)" = "3,1 3,1" ]
     [ "$(visible 3,1 $launcher --gpu-visibility=rank)" = "3 1" ]
@@ -440,12 +432,11 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
 
 @test "orders to stop reach ranks where ddlrun was started with signals blocked" {
   local launcher blocked
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
     for blocked in SIGALRM SIGTERM 'SIGALRM, signal.SIGCONT, signal.SIGTERM, signal.SIGUSR1'; do
       rm -f pid
       python3 -c "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, {signal.$blocked}); os.execv(sys.argv[1], sys.argv[1:])" \
-        "$ddlrun" -n 1 --launcher=$launcher env --block-signal=HUP --default-signal sh -c 'trap "exit 75" TERM; echo $$ > pid; while :; do sleep 0.1; done' \
+        "$ddlrun" -n 1 --launcher="$launcher" env --block-signal=HUP --default-signal sh -c 'trap "exit 75" TERM; echo $$ > pid; while :; do sleep 0.1; done' \
         2> messages 3>&- &
       wait_for 10 test -s pid
       [ "$launcher" = mpirun ] || [ "$blocked" = SIGALRM ] || { kill -KILL $!; continue; } # ranks inherit what is blocked

@@ -45,8 +45,7 @@ setup() {
 @test "two ranks train, write a checkpoint and go on from it" {
   "$on_old_kernel" "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 40 --size 64-80 data
   local launcher command
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
     command=("$on_old_kernel" "$DDLRUN_BUILD/bin/ddlrun" -n 2 --oversubscribe "--launcher=$launcher" "$DDLRUN_BUILD/bin/ddltraind"
       --arch=resnet_tiny --data_dir=data --classes=10 --image_size=32 --batch_size=8 --iter_unit=batch --lr_warmup_epochs=0
       --threads=1 --mode=train --results_dir="$launcher")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that cannot start, and places in which they cannot: what is said of them.
 
-# shellcheck disable=SC2016,SC2059 # the ranks' shells expand, not ours; octal numbers are in formats
+# shellcheck disable=SC2016,SC2059,SC2086 # the ranks' shells expand, not ours; octal numbers are in formats
 # shellcheck disable=SC2034,SC2154 # common.bash reads and sets them
 # shellcheck disable=SC2030,SC2031,SC2103 # each test is in a shell and in a directory of its own
 
@@ -29,8 +29,7 @@ says() {
   make_elf of_arm '\267\0'
   make_elf of_intel '\76\0'
   local launcher name
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
     for name in of_power=ppc64le of_arm=aarch64 of_intel=x86_64; do
       [ "${name#*=}" != "$(uname -m)" ] || continue
       says $launcher "./${name%=*}" "Exec format error: it is built for ${name#*=}, and this node is $(uname -m)"
@@ -49,8 +48,7 @@ says() {
   mkdir folder
   printf 'import this\n' > train.py
   local launcher
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
     says $launcher ./empty 'the file is empty'
     says $launcher ./marked 'byte order mark'
     says $launcher ./code.py 'write python ./code.py'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks that are stopped: an order to stop ends them too, and who is stopped for long is named.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2016,SC2086 # the ranks' shells expand, not ours
 # shellcheck disable=SC2154 # common.bash sets it
 
 load common
@@ -114,8 +114,7 @@ closes_within() {
 
 @test "a rank that asks at the terminal hears at once that it has none" {
   local launcher program
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
     for program in 'read -r word < /dev/tty' '(bash -c "read -r word < /dev/tty")' 'echo word > /dev/tty' 'stty -F /dev/tty' \
       'python3 -c "import getpass; getpass.getpass()"'; do
       printf '%s\n' "$program" > ask
@@ -130,8 +129,7 @@ closes_within() {
 
 @test "Ctrl-C at the terminal ends ranks that have none" {
   local launcher
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
     rm -f pid
     at_terminal "$ddlrun -n 1 --launcher=$launcher bash -c 'echo \$\$ > pid; exec sleep 300'; echo \$? > code"
     wait_for 20 test -s pid
@@ -144,8 +142,7 @@ closes_within() {
 
 @test "Ctrl-Z stops the ranks and ddlrun, and fg has all go on, as often as one likes" {
   local launcher
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
+  for launcher in $(LAUNCHERS='local mpirun' launchers); do
     rm -f pid go go2
     at_terminal "$ddlrun -n 2 --oversubscribe --launcher=$launcher --heartbeat beat --hang-after 3 bash -c '
       [ \$RANK = 1 ] || echo \$\$ > pid

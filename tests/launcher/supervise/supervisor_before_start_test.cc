@@ -142,6 +142,8 @@ TEST_F(SupervisorBeforeStartTest, TheShimsAndMpiAbortSayHowRanksOfHydraHaveEnded
   const std::string failed =
       "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 3 at x' >&2; ";
   EXPECT_EQ(RunLauncher("hydra", starts + failed + "exit 0").exit_code, 3);
+  const std::string gone = "echo 'ddlrun-rank[key]: rank 1 is gone, 143' >&2; ";
+  EXPECT_EQ(RunLauncher("hydra", starts + gone + "exit 0").exit_code, 143);
   EXPECT_EQ(RunLauncher("hydra", starts + "exit 5").exit_code, 5);
   EXPECT_EQ(RunLauncher("hydra", starts + "exit 255").exit_code, EX_UNAVAILABLE);
   EXPECT_EQ(RunLauncher("hydra", "exit 5").exit_code, EX_UNAVAILABLE);
