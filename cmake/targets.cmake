@@ -90,8 +90,8 @@ if(DDLRUN_TESTS AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   set_target_properties(test_headers PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_link_libraries(test_headers PRIVATE GTest::gmock)
   target_compile_options(test_headers PRIVATE -O0)
-  target_precompile_headers(test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <chrono> <filesystem> <fstream>
-                            <functional> <map> <memory> <optional> <sstream> <string> <vector>)
+  target_include_directories(test_headers PRIVATE ${PROJECT_SOURCE_DIR})
+  target_precompile_headers(test_headers PRIVATE [["tests/support/test.h"]]) # in quotes: as it is, not where the clone lies
 endif()
 function(ddl_test name)
   if(NOT DDLRUN_TESTS)

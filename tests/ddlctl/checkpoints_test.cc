@@ -2,16 +2,9 @@
 
 #include "ddlctl/checkpoints.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstring>
-#include <filesystem>
-#include <functional>
-#include <iterator>
-#include <optional>
-#include <string>
 
+#include "tests/support/test.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"

@@ -2,22 +2,16 @@
 
 #include "ddlctl/session.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "ddlctl/job.h"
 #include "ddlctl/options.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/control/sample_status.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/checkpoint/names.h"
@@ -169,13 +163,8 @@ TEST_F(JobFolderTest, AFileThatIsNoStatusIsRefused) {
   ASSERT_TRUE(ReadJobStatus(folder).has_value());
   EXPECT_FALSE(ReadJobStatus(base_.path()).has_value());
   std::ofstream(folder / launcher::kStatusFileName) << "ddlrun-status 1\nin other words\n";
-  try {
-    ReadJobStatus(folder);
-    FAIL();
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    EXPECT_THAT(error.what(), HasSubstr("status: not written by a ddlrun of this version"));
-  }
+  EXPECT_THAT(tests::Refusal<trainer::Error>(EX_DATAERR, [&] { ReadJobStatus(folder); }),
+              HasSubstr("status: not written by a ddlrun of this version"));
   EXPECT_FALSE(FindJobStatus("12", {base_.path()}).has_value());
 }
 
@@ -264,13 +253,8 @@ class SessionTest : public testing::Test {
     Write();
   }
   static std::string RefusalOf(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
-      return error.what();
-    }
-    return "none";
+    return tests::Refusal<Error>(
+        EX_UNAVAILABLE, [&] { call(); }, "none");
   }
 
   const trainer::TemporaryFolder folder_;

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "ddlctl/elsewhere.h"
 #include "ddlctl/load_view.h"
 #include "ddlctl/stacks_view.h"
 #include "ddlctl/status_text.h"
 #include "ddlctl/watch_view.h"
+#include "tests/support/test.h"
 #include "tests/trainer/control/sample_status.h"
 
 namespace ddlctl {

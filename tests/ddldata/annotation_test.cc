@@ -2,10 +2,8 @@
 
 #include "ddldata/annotation.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "tests/ddldata/annotation_text.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 
 namespace trainer {

@@ -2,11 +2,7 @@
 
 #include "ddldata/box_list.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 
 namespace trainer {

@@ -2,12 +2,10 @@
 
 #include "ddldata/box_sources.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "ddldata/annotation.h"
 #include "tests/ddldata/annotation_text.h"
 #include "tests/ddldata/tar_text.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 
 namespace trainer {

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <map>
 
 #include "ddldata/convert.h"
 #include "tests/ddldata/annotation_text.h"
 #include "tests/ddldata/convert_fixture.h"
 #include "tests/ddldata/tar_text.h"
+#include "tests/support/test.h"
 #include "trainer/data/files/data_set.h"
 
 namespace trainer {

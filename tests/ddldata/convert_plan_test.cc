@@ -2,17 +2,10 @@
 
 #include "ddldata/convert_plan.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <set>
-#include <sstream>
-
 #include "ddldata/class_hints.h"
 #include "ddldata/convert_progress.h"
 #include "ddldata/shard_folder.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 
 namespace trainer {

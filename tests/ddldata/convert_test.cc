@@ -2,16 +2,11 @@
 
 #include "ddldata/convert.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <map>
-#include <set>
-#include <utility>
 
 #include "tests/ddldata/convert_fixture.h"
 #include "tests/ddldata/tar_text.h"
+#include "tests/support/test.h"
 #include "trainer/data/files/data_set.h"
 
 namespace trainer {

@@ -2,17 +2,13 @@
 //
 // The program ddldata, run as a user runs it.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <set>
-#include <string>
 
 #include "ddldata/synth.h"
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/data/files/data_files.h"
 #include "trainer/data/files/data_set.h"

@@ -2,13 +2,9 @@
 
 #include "ddldata/image_sources.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
 #include "ddldata/image_reader.h"
 #include "tests/ddldata/tar_text.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 
 namespace trainer {

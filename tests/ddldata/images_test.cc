@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cmath>
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "ddldata/label_list.h"
 #include "ddldata/painter.h"
@@ -17,6 +8,7 @@
 #include "ddldata/stats.h"
 #include "ddldata/stored_image.h"
 #include "tests/ddldata/convert_fixture.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 
 namespace trainer {

@@ -2,22 +2,12 @@
 
 #include "ddldata/split_set.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <atomic>
-#include <filesystem>
-#include <map>
-#include <set>
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "ddldata/convert_plan.h"
 #include "ddldata/inspect.h"
 #include "ddldata/shard_folder.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/thread.h"
 #include "trainer/data/class_list.h"

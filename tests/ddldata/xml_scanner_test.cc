@@ -2,9 +2,7 @@
 
 #include "ddldata/xml_scanner.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 
 namespace trainer {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string_view>
-
 #include "launcher/bede/bede_options.h"
 #include "launcher/cli/options.h"
 #include "manual/bash_completion.h"
 #include "manual/pages.h"
 #include "manual/roff.h"
+#include "tests/support/test.h"
 #include "trainer/options/options.h"
 
 namespace manual {

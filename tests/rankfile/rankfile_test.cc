@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <random>
-#include <sstream>
 #include <stdexcept>
 
 #include "rankfile/cpu_list.h"
@@ -17,6 +13,7 @@
 #include "rankfile/placement.h"
 #include "rankfile/scanner.h"
 #include "tests/rankfile/readme_vectors.h"
+#include "tests/support/test.h"
 
 namespace rankfile {
 namespace {

@@ -2,14 +2,11 @@
 
 #include "tests/rankfile/readme_vectors.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
 #include <stdexcept>
 
 #include "rankfile/scanner.h"
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 
 namespace rankfile {
 

@@ -2,21 +2,12 @@
 
 #include "scaling/predict.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <cstdio>
-#include <fstream>
-#include <map>
-#include <sstream>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "scaling/calibrate.h"
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 
 namespace scaling {
 namespace {

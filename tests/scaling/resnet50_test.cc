@@ -4,14 +4,9 @@
 
 #include "scaling/resnet50.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <limits>
 #include <ostream>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "trainer/backend/registry.h"
 #include "trainer/comm/gradient_buckets.h"
 #include "trainer/model/network_plan.h"

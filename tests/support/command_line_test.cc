@@ -2,12 +2,7 @@
 
 #include "support/command_line.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace support {
 namespace {

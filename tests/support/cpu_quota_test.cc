@@ -2,13 +2,11 @@
 
 #include "support/cpu_quota.h"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <climits>
-#include <filesystem>
-#include <fstream>
-#include <string>
+
+#include "tests/support/test.h"
 
 namespace support {
 namespace {

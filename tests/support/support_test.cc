@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <optional>
-#include <string>
 #include <thread>
-#include <utility>
 
 #include "support/build.h"
 #include "support/counted.h"
@@ -23,6 +14,7 @@
 #include "support/number.h"
 #include "support/quoting.h"
 #include "support/spelling.h"
+#include "tests/support/test.h"
 
 namespace support {
 namespace {

@@ -2,12 +2,8 @@
 
 #include "bench/base/statistics.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <vector>
-
 #include "bench/base/confidence.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace bench {

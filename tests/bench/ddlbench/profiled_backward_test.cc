@@ -2,12 +2,10 @@
 
 #include "bench/ddlbench/profiled_backward.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <numeric>
-#include <string>
 
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -35,13 +33,8 @@ std::string Profile(const std::string& more) {
 }
 
 std::string WhyRefused(const std::string& text) {
-  try {
-    ParseProfiledBackward(text, "p.json");
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), 65);
-    return error.what();
-  }
-  return "taken";
+  return tests::Refusal<trainer::Error>(
+      65, [&] { ParseProfiledBackward(text, "p.json"); }, "taken");
 }
 
 TEST(ProfiledBackward, AddsUpTheOpsOfABlock) {

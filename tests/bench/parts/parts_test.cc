@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "bench/parts/all_reduce.h"
 #include "bench/parts/all_reduce_forms.h"
@@ -19,6 +10,8 @@
 #include "bench/parts/loader.h"
 #include "bench/parts/numa.h"
 #include "bench/parts/pace.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/comm/ranks.h"
 #include "tests/trainer/temporary_folder.h"
 #include "tests/trainer/train/thread_ranks.h"
@@ -121,13 +114,7 @@ TEST(FormatOsu, IsThatOfItsFullForm) {
 std::string AllReduceRefusal(const std::function<void(AllReduceOptions&)>& change) {
   AllReduceOptions options;
   change(options);
-  try {
-    CheckAllReduceOptions(options);
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { CheckAllReduceOptions(options); });
 }
 
 TEST(CheckAllReduceOptions, RefusesWhatMakesNoSense) {
@@ -243,13 +230,7 @@ TEST(AllReduceBench, MeasuresRanksThatMeetInSharedMemory) {
 std::string CopiesRefusal(const std::function<void(CopiesOptions&)>& change) {
   CopiesOptions options;
   change(options);
-  try {
-    CheckCopiesOptions(options);
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { CheckCopiesOptions(options); });
 }
 
 TEST(CheckCopiesOptions, RefusesWhatMakesNoSense) {
@@ -285,13 +266,7 @@ TEST(FormatCopyRow, IsARowThatTuneReads) {
 std::string LoaderRefusal(const std::function<void(LoaderOptions&)>& change) {
   LoaderOptions options;
   change(options);
-  try {
-    CheckLoaderOptions(options);
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { CheckLoaderOptions(options); });
 }
 
 TEST(CheckLoaderOptions, RefusesWhatMakesNoSense) {

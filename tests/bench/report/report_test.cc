@@ -2,14 +2,7 @@
 
 #include "bench/report/report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "bench/base/confidence.h"
 #include "bench/report/predicted_scaling.h"
@@ -18,6 +11,8 @@
 #include "bench/report/views.h"
 #include "support/command_line.h"
 #include "tests/bench/report/report_test_folder.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 #include "trainer/options/options.h"
 
@@ -307,13 +302,7 @@ class MakeReportTest : public ReportFolderTest {
 
   ReportTexts Make() { return MakeReport(options_, "0.1.0", complaints_); }
   std::string RefusalOf() {
-    try {
-      Make();
-    } catch (const trainer::Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_USAGE);
-      return error.what();
-    }
-    return "";
+    return tests::Refusal<trainer::Error>(EX_USAGE, [&] { Make(); });
   }
 
   ReportOptions options_;

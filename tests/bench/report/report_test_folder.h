@@ -4,14 +4,8 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
-
 #include "bench/base/complaints.h"
+#include "tests/support/test.h"
 
 namespace bench {
 

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <filesystem>
-#include <fstream>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
 #include "bench/run_log/run_steps.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -311,13 +307,7 @@ std::string Line(const std::string& text) {
 }
 
 std::string RefusalOf(RunSteps& steps, const std::string& text) {
-  try {
-    steps.Add(Line(text));
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<trainer::Error>(EX_DATAERR, [&] { steps.Add(Line(text)); });
 }
 
 TEST(RunSteps, HasEveryStepAndTheShapeOfTheRun) {

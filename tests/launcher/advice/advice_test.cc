@@ -2,15 +2,9 @@
 
 #include "launcher/advice/advice.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "launcher/advice/training_asked.h"
 #include "launcher/base/error.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

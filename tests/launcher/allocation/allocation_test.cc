@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <sstream>
-
 #include "launcher/allocation/host_allocation.h"
 #include "launcher/allocation/host_index.h"
 #include "launcher/allocation/hosts_of_job.h"
@@ -12,6 +7,8 @@
 #include "launcher/allocation/visible_gpus.h"
 #include "launcher/base/error.h"
 #include "rankfile/host_name.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -47,13 +44,7 @@ TEST(HostAllocation, CountsARepeatedHostAsSlots) {
 }
 
 std::string HostListRefusal(const std::string& text) {
-  try {
-    AllocationFromHostList(text);
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<LaunchError>(EX_USAGE, [&] { AllocationFromHostList(text); });
 }
 
 TEST(HostAllocation, RefusesBadHostListsWithTheColumn) {
@@ -76,13 +67,9 @@ TEST(HostAllocation, ReadsAHostfile) {
 }
 
 TEST(HostAllocation, RefusesABadHostfileWithLineAndColumn) {
-  try {
-    AllocationFromHostfile("h1\nh2 slots=many\n", "hosts.txt");
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    EXPECT_THAT(error.what(), HasSubstr("hosts.txt:2:"));
-  }
+  EXPECT_THAT(tests::Refusal<LaunchError>(
+                  EX_DATAERR, [&] { AllocationFromHostfile("h1\nh2 slots=many\n", "hosts.txt"); }),
+              HasSubstr("hosts.txt:2:"));
 }
 
 TEST(HostAllocation, IsThisMachineWithoutSlots) {
@@ -179,15 +166,12 @@ TEST(HostsOfJob, TwoNamesOfANodeAreOneNode) {
 }
 
 TEST(HostsOfJob, RefuseAHostOutsideTheJob) {
-  try {
-    RestrictToHosts(Job(), AllocationFromHostList("n1,n9.cluster"));
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("-H n1,n9.cluster names n9.cluster, which is not in "
-                                              "this job (SLURM_JOB_NODELIST=n[1-3])"),
-                                    HasSubstr("#SBATCH --nodelist=n9")));
-  }
+  EXPECT_THAT(
+      tests::Refusal<LaunchError>(
+          EX_CONFIG, [&] { RestrictToHosts(Job(), AllocationFromHostList("n1,n9.cluster")); }),
+      AllOf(HasSubstr("-H n1,n9.cluster names n9.cluster, which is not in "
+                      "this job (SLURM_JOB_NODELIST=n[1-3])"),
+            HasSubstr("#SBATCH --nodelist=n9")));
 }
 
 // Of "n1=pod1.s1 n2=pod2.s2 n3"; n3 is not in a known unit.

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
-#include <fstream>
 
 #include "launcher/base/environment.h"
 #include "launcher/base/inherited_variables.h"
 #include "launcher/base/messages.h"
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "launcher/allocation/host_allocation.h"
 #include "launcher/base/error.h"
 #include "launcher/bede/bede_mpirun.h"
@@ -11,6 +8,8 @@
 #include "support/quoting.h"
 #include "tests/launcher/plan/plan_fixtures.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -99,13 +98,10 @@ TEST(BedePlan, DoesNotTakeSlurmsTasksForRanks) {
 
 TEST(BedePlan, RefusesOneRankPerGpuWithoutGpus) {
   Allocation allocation = AllocationOfThisMachine("n1");
-  try {
-    PlanBede(allocation, MakeNode({4}, 2, {}), ParseBedePar("1ppg"));
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_THAT(error.what(), HasSubstr("no GPU on n1: ask for GPUs with '#SBATCH --gres=gpu:4'"));
-  }
+  EXPECT_THAT(
+      tests::Refusal<LaunchError>(
+          EX_CONFIG, [&] { PlanBede(allocation, MakeNode({4}, 2, {}), ParseBedePar("1ppg")); }),
+      HasSubstr("no GPU on n1: ask for GPUs with '#SBATCH --gres=gpu:4'"));
 }
 
 BedeJob JobOf(const std::string& par) {

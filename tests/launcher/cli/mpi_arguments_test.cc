@@ -2,8 +2,7 @@
 
 #include "launcher/cli/mpi_arguments.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

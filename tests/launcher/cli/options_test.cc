@@ -2,12 +2,9 @@
 
 #include "launcher/cli/options.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
 #include "launcher/base/error.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -16,13 +13,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string MessageOf(const std::vector<std::string>& arguments) {
-  try {
-    ParseOptions(arguments);
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    return error.what();
-  }
-  return "accepted";
+  return tests::Refusal<LaunchError>(
+      EX_USAGE, [&] { ParseOptions(arguments); }, "accepted");
 }
 
 // A value that the option takes, by what its argument is called.

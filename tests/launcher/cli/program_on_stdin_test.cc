@@ -2,11 +2,7 @@
 
 #include "launcher/cli/program_on_stdin.h"
 
-#include <gtest/gtest.h>
-
-#include <sstream>
-#include <string>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,11 +2,9 @@
 
 #include "launcher/cli/quoting.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "launcher/base/error.h"
 #include "support/quoting.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

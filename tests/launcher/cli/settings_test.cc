@@ -2,10 +2,9 @@
 
 #include "launcher/cli/settings.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "launcher/base/error.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -52,13 +51,8 @@ TEST(Settings, OrderOfTheTopologyIsRefusedBesideHostsInAnother) {
   for (const auto& test : cases) {
     std::vector<std::string> arguments = {"--rank-order=topology"};
     arguments.insert(arguments.end(), test.hosts.begin(), test.hosts.end());
-    try {
-      merged(arguments);
-      FAIL() << test.named;
-    } catch (const LaunchError& error) {
-      EXPECT_EQ(error.exit_code(), EX_USAGE);
-      EXPECT_THAT(error.what(), HasSubstr(test.named));
-    }
+    EXPECT_THAT(tests::Refusal<LaunchError>(EX_USAGE, [&] { merged(arguments); }),
+                HasSubstr(test.named));
   }
   // A site that has it means jobs whose hosts nobody names.
   SiteConfig site = ParseSiteConfig("rank_order: topology\n", "site.yaml");
@@ -121,13 +115,8 @@ TEST(Settings, MinNodesIsOfUseWhereARestartMayHaveFewerRanks) {
     EXPECT_THAT(shown(arguments), ::testing::ContainsRegex("min_nodes: all +# default"));
     std::vector<std::string> with = {"--min-nodes=2"};
     with.insert(with.end(), arguments.begin(), arguments.end());
-    try {
-      merged(with, site);
-      ADD_FAILURE() << refusal;
-    } catch (const LaunchError& error) {
-      EXPECT_EQ(error.exit_code(), EX_USAGE);
-      EXPECT_THAT(error.what(), HasSubstr(refusal));
-    }
+    EXPECT_THAT(tests::Refusal<LaunchError>(EX_USAGE, [&] { merged(with, site); }),
+                HasSubstr(refusal));
   }
 }
 
@@ -139,13 +128,12 @@ TEST(Settings, StopBeforeIsForOtherProgramsThanTheTrainer) {
   const Settings settings = merged({"--stop-before=120", "./train"});
   EXPECT_EQ(settings.stop_before.count(), 120);
   EXPECT_THAT(SettingsText(settings), ::testing::ContainsRegex("stop_before: 120 +# command line"));
-  try {
-    merged({"--stop-before=120", "numactl", "-l", "ddltraind"});
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    EXPECT_THAT(error.what(), HasSubstr("--stop-before is for other programs: ddltraind stops"));
-  }
+  EXPECT_THAT(
+      tests::Refusal<LaunchError>(EX_USAGE,
+                                  [&] {
+                                    merged({"--stop-before=120", "numactl", "-l", "ddltraind"});
+                                  }),
+      HasSubstr("--stop-before is for other programs: ddltraind stops"));
   EXPECT_THROW(merged({"--stop-before=0", "./train"}), LaunchError);
 }
 

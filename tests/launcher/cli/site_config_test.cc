@@ -2,11 +2,10 @@
 
 #include "launcher/cli/site_config.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "launcher/base/error.h"
 #include "tests/support/folders.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -16,13 +15,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 std::string MessageOf(const std::string& text) {
-  try {
-    ParseSiteConfig(text, "site.yaml");
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    return error.what();
-  }
-  return "accepted";
+  return tests::Refusal<LaunchError>(
+      EX_CONFIG, [&] { ParseSiteConfig(text, "site.yaml"); }, "accepted");
 }
 
 TEST(SiteConfig, DescribesTheMachineForPredictions) {

@@ -2,10 +2,9 @@
 
 #include "launcher/ddlrun/run_texts.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <csignal>
+
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,16 +2,11 @@
 
 #include "launcher/ddlrun/stop_in_time.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <string>
-
 #include "launcher/base/error.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -49,13 +44,8 @@ class StopInTimeTest : public testing::Test {
   }
 
   std::string Refusal() const {
-    try {
-      Left();
-    } catch (const LaunchError& error) {
-      EXPECT_EQ(error.exit_code(), EX_CONFIG);
-      return error.what();
-    }
-    return "not refused";
+    return tests::Refusal<LaunchError>(
+        EX_CONFIG, [&] { Left(); }, "not refused");
   }
 
   const fs::path folder_;

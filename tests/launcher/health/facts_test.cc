@@ -1,14 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <set>
-#include <sstream>
-#include <vector>
-
 #include "launcher/base/error.h"
 #include "launcher/health/facts_lines.h"
 #include "launcher/health/health_check.h"
@@ -17,6 +8,7 @@
 #include "launcher/health/verdict.h"
 #include "tests/launcher/health/made_up_facts.h"
 #include "tests/launcher/protocol/made_up_plans.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,12 +2,8 @@
 
 #include "launcher/health/judge.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
-
 #include "tests/launcher/health/made_up_facts.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,17 +2,13 @@
 //
 // What a node tells, read from made-up trees and a made-up NVML.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "launcher/health/node/gpu_facts.h"
 #include "launcher/health/node/nvml.h"
 #include "launcher/health/node/system_facts.h"
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "launcher/base/error.h"
 #include "launcher/launch/launcher.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -32,13 +31,7 @@ LauncherChoice Choose(std::size_t ranks, bool has_remote_ranks, const LauncherTo
 }
 
 std::string RefusedChoice(const LauncherTools& means, const std::string& pmi) {
-  try {
-    Choose(2, kRemote, means, pmi);
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<LaunchError>(EX_UNAVAILABLE, [&] { Choose(2, kRemote, means, pmi); });
 }
 
 TEST(ChooseLauncher, TakesMpirunForMoreThanOneRankWhereItIs) {

@@ -2,12 +2,10 @@
 
 #include "launcher/launch/launcher.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "launcher/base/error.h"
 #include "support/quoting.h"
 #include "tests/launcher/launch/job_of_ranks.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

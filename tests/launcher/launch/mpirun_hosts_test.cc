@@ -3,14 +3,10 @@
 // Hosts whose names are not as mpirun takes them to be: they differ in their domain alone, or are
 // not the host names of the nodes.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "launcher/base/error.h"
 #include "launcher/launch/launcher.h"
 #include "support/quoting.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,9 +2,7 @@
 
 #include "launcher/launch/mpirun_version.h"
 
-#include <gtest/gtest.h>
-
-#include <vector>
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,12 +2,7 @@
 
 #include "launcher/launch/plain_path.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

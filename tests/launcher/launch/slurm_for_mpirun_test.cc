@@ -2,9 +2,9 @@
 
 #include "launcher/launch/slurm_for_mpirun.h"
 
-#include <gtest/gtest.h>
-
 #include "launcher/base/error.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -119,14 +119,11 @@ TEST(SlurmForMpirun, NamesTheComponentOfTheDaemonsInAHeterogeneousJob) {
   EXPECT_EQ(Arguments({n1}, het), "");
   const auto part = MakeSlurmForMpirun({n3}, 4, het, MpiRuntime::kOrte, {}).variables;
   EXPECT_EQ(part.at("OMPI_MCA_plm_slurm_args"), "--het-group=1 --nodelist=n3");
-  try {
-    OfOrte({n1, n2, n4}, het);
-    ADD_FAILURE();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_NE(std::string(error.what()).find("n2 and n4 are in two: use --launcher=srun"),
-              std::string::npos);
-  }
+  EXPECT_THAT(tests::Refusal<LaunchError>(EX_CONFIG,
+                                          [&] {
+                                            OfOrte({n1, n2, n4}, het);
+                                          }),
+              ::testing::HasSubstr("n2 and n4 are in two: use --launcher=srun"));
 }
 
 TEST(SlurmForMpirun, AddsTheNodesToTheArgumentsOfTheUser) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "launcher/base/error.h"
 #include "launcher/launch/launcher.h"
 #include "support/quoting.h"
 #include "tests/launcher/launch/job_of_ranks.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

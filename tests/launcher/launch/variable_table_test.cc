@@ -2,16 +2,9 @@
 
 #include "launcher/launch/variable_table.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <set>
-#include <sstream>
-#include <string>
-
 #include "launcher/protocol/rank_variables.h"
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <arpa/inet.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
 #include "launcher/base/error.h"
 #include "launcher/launch/launcher.h"
@@ -25,6 +18,7 @@
 #include "support/quoting.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "launcher/base/error.h"
 #include "launcher/plan/gpu_affinity.h"
@@ -18,6 +13,8 @@
 #include "tests/launcher/plan/plan_fixtures.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/support/folders.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -238,13 +235,9 @@ TEST(RankfilePlan, PutsEachRankOnItsHostInRankOrder) {
 
 TEST(RankfilePlan, RefusesABadOrEmptyFileByName) {
   for (const char* text : {"rank 0=n1 slot=x\n", "", "rank 1=n1 slot=0\n"}) {
-    try {
-      PlanFromRankfile(text, "my.rankfile");
-      FAIL() << text;
-    } catch (const LaunchError& error) {
-      EXPECT_EQ(error.exit_code(), EX_DATAERR);
-      EXPECT_THAT(error.what(), testing::HasSubstr("my.rankfile"));
-    }
+    EXPECT_THAT(
+        tests::Refusal<LaunchError>(EX_DATAERR, [&] { PlanFromRankfile(text, "my.rankfile"); }),
+        testing::HasSubstr("my.rankfile"));
   }
 }
 

@@ -2,11 +2,7 @@
 
 #include "launcher/plan/planner.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <numeric>
-#include <set>
 
 #include "launcher/base/error.h"
 #include "launcher/plan/plan_check.h"
@@ -15,6 +11,8 @@
 #include "rankfile/ddl.h"
 #include "tests/launcher/plan/plan_fixtures.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -42,13 +40,7 @@ Plan MakeCheckedPlan(const Allocation& allocation, const std::vector<NodeTopolog
 
 std::string Refusal(int exit_code, const Allocation& allocation,
                     const std::vector<NodeTopology>& topologies, const PlanOptions& options) {
-  try {
-    MakePlan(allocation, topologies, options);
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), exit_code) << error.what();
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<LaunchError>(exit_code, [&] { MakePlan(allocation, topologies, options); });
 }
 
 TEST(Planner, StartsOneRankPerGrantedGpu) {
@@ -389,13 +381,7 @@ TEST(Planner, RefusesOptionsOutOfRange) {
 // GPUs that are not simply all of a node, or its first.
 
 std::string Refusal(const Allocation& allocation, const PlanOptions& options) {
-  try {
-    MakePlan(allocation, {Ac922()}, options);
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<LaunchError>(EX_CONFIG, [&] { MakePlan(allocation, {Ac922()}, options); });
 }
 
 TEST(PlannerGpus, StartsARankForEachGpuThatIsVisible) {

@@ -2,9 +2,7 @@
 
 #include "launcher/protocol/job_status.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,18 +2,12 @@
 
 #include "launcher/protocol/own_job.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cstdlib>
-#include <map>
-#include <memory>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "launcher/protocol/rank_job.h"
 #include "tests/launcher/protocol/made_up_plans.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,13 +2,11 @@
 
 #include "launcher/protocol/plan_words.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <random>
 #include <stdexcept>
 
 #include "tests/launcher/protocol/made_up_plans.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

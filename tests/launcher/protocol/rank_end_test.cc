@@ -2,13 +2,12 @@
 
 #include "launcher/protocol/rank_end.h"
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <csignal>
-#include <string>
 
 #include "launcher/protocol/rank_report.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/protocol/rank_environment.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
 #include <stdexcept>
+
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

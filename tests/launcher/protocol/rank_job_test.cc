@@ -2,11 +2,9 @@
 
 #include "launcher/protocol/rank_job.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "launcher/base/error.h"
 #include "tests/launcher/protocol/made_up_plans.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

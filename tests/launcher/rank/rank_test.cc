@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "launcher/base/error.h"
 #include "launcher/rank/gpu_check.h"
 #include "launcher/rank/identity.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -14,13 +13,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string MessageOf(int planned, const Environment& environment, int devices = 0) {
-  try {
-    CheckGpus(planned, "n2", environment, devices);
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    return error.what();
-  }
-  return "accepted";
+  return tests::Refusal<LaunchError>(
+      EX_CONFIG, [&] { CheckGpus(planned, "n2", environment, devices); }, "accepted");
 }
 
 TEST(GpuCheck, AcceptsANodeThatHasWhatWasPlanned) {
@@ -119,14 +113,13 @@ RankJob TwoByTwo() {
 }
 
 std::string MessageOf(const Environment& environment) {
-  try {
-    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, TraitsOf("mpirun"), "", {}), environment,
-                "login");
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    return error.what();
-  }
-  return "accepted";
+  return tests::Refusal<LaunchError>(
+      EX_CONFIG,
+      [&] {
+        FindOwnPlan(TwoByTwo(), ReadIdentity(environment, TraitsOf("mpirun"), "", {}), environment,
+                    "login");
+      },
+      "accepted");
 }
 
 TEST(Identity, OpenMpiRankFindsItsPlan) {
@@ -206,14 +199,13 @@ TEST(Identity, RefusesARankThatIsNoNumber) {
 }
 
 std::string MessageOfSrun(const Environment& environment, const std::string& pmi) {
-  try {
-    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, TraitsOf("srun"), pmi, {}), environment,
-                "login");
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    return error.what();
-  }
-  return "accepted";
+  return tests::Refusal<LaunchError>(
+      EX_CONFIG,
+      [&] {
+        FindOwnPlan(TwoByTwo(), ReadIdentity(environment, TraitsOf("srun"), pmi, {}), environment,
+                    "login");
+      },
+      "accepted");
 }
 
 TEST(Identity, ThePmiOfSrunMustSayTheSameRank) {

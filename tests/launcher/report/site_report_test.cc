@@ -2,9 +2,6 @@
 
 #include "launcher/report/site_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "launcher/cli/options.h"
@@ -14,6 +11,7 @@
 #include "launcher/report/settings_lines.h"
 #include "launcher/report/software.h"
 #include "tests/launcher/health/made_up_facts.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,9 +2,9 @@
 
 #include "launcher/restart/restart_policy.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sysexits.h>
+
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

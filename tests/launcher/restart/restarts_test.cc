@@ -2,14 +2,10 @@
 
 #include "launcher/restart/restarts.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <functional>
-
 #include "launcher/base/error.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

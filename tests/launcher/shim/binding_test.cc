@@ -2,12 +2,11 @@
 
 #include "launcher/shim/binding.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sched.h>
 
-#include <string>
 #include <thread>
+
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,19 +2,15 @@
 
 #include "launcher/shim/leftovers.h"
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <string>
-#include <vector>
 
 #include "tests/support/emulated.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

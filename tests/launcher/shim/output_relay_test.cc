@@ -2,12 +2,9 @@
 
 #include "launcher/shim/output_relay.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <string>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,15 +2,13 @@
 
 #include "launcher/shim/run_program.h"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
-#include <fstream>
-#include <string>
+
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

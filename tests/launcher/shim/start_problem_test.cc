@@ -4,23 +4,17 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "launcher/shim/run_program.h"
 #include "tests/support/emulated.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,14 +2,13 @@
 
 #include "launcher/shim/stopped.h"
 
-#include <gtest/gtest.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
-#include <string>
+
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,19 +2,13 @@
 
 #include "launcher/slurm/network_topology.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "launcher/allocation/network_order.h"
 #include "launcher/slurm/network_question.h"
 #include "launcher/slurm/pmi_types.h"
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,18 +2,15 @@
 
 #include "launcher/slurm/slurm_allocation.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "launcher/base/error.h"
 #include "launcher/slurm/complete_allocation.h"
 #include "rankfile/placement.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/launcher/slurm/slurm_refusal.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -422,13 +419,8 @@ std::string RefusalWith(const std::string& commands) {
   allocation.job_id = "7";
   allocation.gpus_unclear = "no variable says it";
   allocation.nodes.emplace_back().host = "n1";
-  try {
-    AskSlurmForGpus(scontrol.With(), &allocation);
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<LaunchError>(EX_CONFIG,
+                                     [&] { AskSlurmForGpus(scontrol.With(), &allocation); });
 }
 
 // The slots of n1 and n2, which had two each, where they have so many GPUs.

@@ -2,15 +2,7 @@
 
 #include "launcher/slurm/slurm_job.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <utility>
 
 #include "launcher/base/error.h"
 #include "launcher/slurm/job_detail.h"
@@ -20,6 +12,7 @@
 #include "rankfile/hostlist.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

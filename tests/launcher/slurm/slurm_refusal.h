@@ -4,12 +4,9 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "launcher/base/error.h"
 #include "launcher/slurm/slurm_allocation.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 

@@ -2,8 +2,7 @@
 
 #include "launcher/supervise/beats.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,13 +2,9 @@
 
 #include "launcher/supervise/end_of_job.h"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <limits>
-#include <optional>
-#include <string>
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -3,21 +3,16 @@
 #include "launcher/supervise/guardian.h"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
-#include <filesystem>
-#include <optional>
-#include <string>
 
 #include "tests/support/refused_calls.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,16 +2,12 @@
 
 #include "launcher/supervise/heartbeat.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "launcher/supervise/supervisor.h"
 #include "tests/launcher/supervise/supervisor_fixture.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,17 +2,12 @@
 
 #include "launcher/supervise/job_children.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
 #include <csignal>
 #include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "tests/launcher/supervise/supervisor_fixture.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

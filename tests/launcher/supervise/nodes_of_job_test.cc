@@ -2,13 +2,10 @@
 
 #include "launcher/supervise/nodes_of_job.h"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <string>
 #include <thread>
 
 #include "tests/launcher/supervise/supervisor_fixture.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

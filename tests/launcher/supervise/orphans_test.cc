@@ -2,19 +2,16 @@
 
 #include "launcher/supervise/orphans.h"
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
-#include <vector>
 
 #include "tests/support/emulated.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,13 +2,8 @@
 
 #include "launcher/supervise/rank_reports.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "launcher/protocol/rank_report.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

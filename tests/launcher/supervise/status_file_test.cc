@@ -2,18 +2,14 @@
 
 #include "launcher/supervise/status_file.h"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
 #include <system_error>
 
 #include "tests/launcher/supervise/supervisor_fixture.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,11 +2,11 @@
 
 #include "launcher/supervise/step_tools.h"
 
-#include <gtest/gtest.h>
 #include <poll.h>
 
 #include <csignal>
-#include <map>
+
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,15 +2,12 @@
 //
 // The supervisor of an srun or mpirun that has not started any rank so far.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <csignal>
-#include <string>
 
 #include "launcher/base/exit_codes.h"
 #include "launcher/supervise/supervisor.h"
 #include "tests/launcher/supervise/supervisor_fixture.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

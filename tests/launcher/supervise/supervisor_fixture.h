@@ -4,17 +4,10 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <vector>
-
 #include "launcher/supervise/supervisor.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 

@@ -2,19 +2,14 @@
 //
 // The supervisor of a step: what it does with srun, scancel and squeue, or with mpirun.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <string>
-#include <utility>
 
 #include "launcher/supervise/supervisor.h"
 #include "tests/launcher/supervise/supervisor_fixture.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -2,17 +2,15 @@
 
 #include "launcher/supervise/supervisor.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
-#include <string>
 
 #include "launcher/base/error.h"
 #include "tests/launcher/supervise/supervisor_fixture.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -207,13 +205,8 @@ TEST_F(SupervisorTest, NamesAProgramThatCannotBeStarted) {
   command.rank = 0;
   command.argv = {"/nonexistent/program"};
   SignalRelay signals;
-  try {
-    Supervise({command}, {}, signals);
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
-    EXPECT_STREQ(error.what(), "cannot start /nonexistent/program: No such file or directory");
-  }
+  EXPECT_EQ(tests::Refusal<LaunchError>(EX_UNAVAILABLE, [&] { Supervise({command}, {}, signals); }),
+            "cannot start /nonexistent/program: No such file or directory");
 }
 
 }  // namespace

@@ -2,10 +2,7 @@
 
 #include "launcher/supervise/tail.h"
 
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <string>
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -3,19 +3,16 @@
 #include "launcher/system/output_queue.h"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <string>
 #include <thread>
 
 #include "launcher/system/signal_relay.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

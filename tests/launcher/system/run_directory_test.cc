@@ -2,18 +2,15 @@
 
 #include "launcher/system/run_directory.h"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <set>
-#include <string>
 
 #include "launcher/base/error.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -125,13 +122,9 @@ TEST(RunDirectory, FollowsNoLinkWhenItWrites) {
 }
 
 TEST(RunDirectory, NamesABaseThatCannotBeUsed) {
-  try {
-    const RunDirectory directory("/nonexistent", false);
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_NE(std::string(error.what()).find("/nonexistent"), std::string::npos);
-  }
+  EXPECT_THAT(tests::Refusal<LaunchError>(
+                  EX_OSERR, [&] { const RunDirectory directory("/nonexistent", false); }),
+              ::testing::HasSubstr("/nonexistent"));
 }
 
 TEST(RunDirectoryBase, IsTheFirstUsableOfTheKnownVariables) {

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <array>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
 #include "launcher/base/error.h"
 #include "launcher/system/child_process.h"
@@ -18,6 +10,8 @@
 #include "launcher/system/files.h"
 #include "launcher/system/line_reader.h"
 #include "launcher/system/programs.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -318,14 +312,9 @@ TEST_F(ProgramsTest, APathIsTakenAsItIs) {
 TEST_F(ProgramsTest, HelpersAreInLibexecBesideTheFolderOfPrograms) {
   const std::string helper = Make("libexec/ddlrun/helper", fs::perms::owner_all);
   EXPECT_EQ(RequireHelper("helper", folder_ + "/bin"), helper);
-  try {
-    RequireHelper("other", folder_ + "/bin");
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
-    EXPECT_NE(std::string(error.what()).find(folder_ + "/libexec/ddlrun/other is missing"),
-              std::string::npos);
-  }
+  EXPECT_THAT(tests::Refusal<LaunchError>(EX_UNAVAILABLE,
+                                          [&] { RequireHelper("other", folder_ + "/bin"); }),
+              ::testing::HasSubstr(folder_ + "/libexec/ddlrun/other is missing"));
 }
 
 TEST(ProgramDirectory, IsThatOfThisTest) {

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sched.h>
-
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <string>
 
 #include "launcher/base/error.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/gpus_of_node.h"
 #include "launcher/topology/hwloc_topology.h"
 #include "tests/support/folders.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -209,13 +204,7 @@ TEST(HwlocTopology, CountsOtherDevicesAsNoGpu) {
 }
 
 std::string Refusal(const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<LaunchError>(EX_DATAERR, [&] { read(); });
 }
 
 TEST(HwlocTopology, RefusesWhatIsNoTopology) {

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
-
 #include "launcher/base/error.h"
 #include "launcher/tune/copies.h"
 #include "launcher/tune/figures.h"
@@ -13,6 +8,8 @@
 #include "launcher/tune/trials.h"
 #include "launcher/tune/tuned_site.h"
 #include "tests/launcher/health/made_up_facts.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {
@@ -527,13 +524,9 @@ TEST(TunedSite, IsKnownToBePossibleBefore) {
 }
 
 TEST(TunedSite, OfAFileInBracesIsRefused) {
-  try {
-    Written("{launcher: srun, rank_order: cyclic}\n");
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_THAT(error.what(), HasSubstr("old.yaml: write each of its keys at the beginning"));
-  }
+  EXPECT_THAT(tests::Refusal<LaunchError>(
+                  EX_CONFIG, [&] { Written("{launcher: srun, rank_order: cyclic}\n"); }),
+              HasSubstr("old.yaml: write each of its keys at the beginning"));
 }
 
 }  // namespace

@@ -3,13 +3,7 @@
 // What batch norms do backward, left to the convolution between them, gives what it gives in passes
 // of its own.  Back ends whose convolutions do not have nothing to show here.
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdint>
-#include <map>
-#include <string>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
 #include "trainer/backend/measured_backend.h"
 

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-
-#include <cmath>
-#include <cstdint>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
 
 namespace trainer {

@@ -2,10 +2,7 @@
 //
 // What blocks say about themselves, and what the head counts.  Their arithmetic: contract_test.
 
-#include <gmock/gmock.h>
-
-#include <cmath>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/block_memory.h"
 #include "tests/trainer/backend/each_backend.h"
 

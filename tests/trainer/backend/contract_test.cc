@@ -4,13 +4,9 @@
 // agree with the reference, gradients agree with finite differences.  A new back end joins by being
 // in TestedBackends().
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <string>
 #include <tuple>
 
+#include "tests/support/test.h"
 #include "tests/trainer/backend/probe.h"
 
 namespace trainer {

@@ -3,11 +3,7 @@
 // The loops of the cpu back end compute the same on every instruction set that this machine has;
 // the other tests see only the fastest.
 
-#include <gtest/gtest.h>
-
-#include <limits>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/device.h"
 #include "trainer/backend/cpu/loops.h"
 

@@ -4,10 +4,7 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <string>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/device.h"
 
 namespace trainer {

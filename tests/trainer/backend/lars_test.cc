@@ -3,13 +3,7 @@
 // LARS on every back end, against an implementation in fp64 that is written here by the formulas of
 // backend/ops.h and of You, Gitman, Ginsburg 2017 (arXiv 1708.03888), and knows no other code.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
 #include "tests/trainer/model/made_up_batch.h"
 #include "trainer/model/init.h"

@@ -4,13 +4,7 @@
 
 #include "trainer/backend/measured_backend.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <map>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
 #include "tests/trainer/model/made_up_batch.h"
 #include "trainer/backend/op_work.h"

@@ -2,10 +2,7 @@
 
 #include "trainer/backend/op_recorder.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <memory>
+#include "tests/support/test.h"
 
 namespace trainer {
 namespace {

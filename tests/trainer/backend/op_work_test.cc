@@ -4,10 +4,7 @@
 
 #include "trainer/backend/op_work.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <vector>
+#include "tests/support/test.h"
 
 namespace trainer {
 

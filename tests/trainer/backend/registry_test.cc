@@ -2,17 +2,8 @@
 
 #include "trainer/backend/registry.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
 #include "trainer/backend/plan_cache.h"
 #include "trainer/core/error.h"
@@ -98,14 +89,8 @@ TEST_P(MemoryOn, AnEmptyBufferIsFine) {
 
 TEST_P(MemoryOn, RefusesMoreThanThereIsAndNamesTheSize) {
   const std::size_t bytes = std::numeric_limits<std::size_t>::max();
-  try {
-    device_.backend().AllocateDevice(bytes);
-    FAIL() << "all of the address space was given";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_NE(std::string(error.what()).find(std::to_string(bytes)), std::string::npos)
-        << error.what();
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_OSERR, [&] { device_.backend().AllocateDevice(bytes); }),
+              ::testing::HasSubstr(std::to_string(bytes)));
 }
 
 TEST_P(MemoryOn, ZeroClearsExactlyItsBytes) {
@@ -310,13 +295,8 @@ TEST(Registry, SaysWhyABackendCannotRunHere) {
     const std::string problem = BackendProblem(name);
     if (problem.empty()) continue;
     is_any = true;
-    try {
-      MakeBackend(name, {});
-      ADD_FAILURE() << name << " was made all the same";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
-      EXPECT_THAT(error.what(), HasSubstr(problem));
-    }
+    EXPECT_THAT(tests::Refusal<Error>(EX_UNAVAILABLE, [&] { MakeBackend(name, {}); }),
+                HasSubstr(problem));
   }
   if (!is_any) GTEST_SKIP() << "all back ends of this build run here";
 }

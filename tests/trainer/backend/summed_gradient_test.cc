@@ -4,10 +4,7 @@
 // norm there, gives what passes give.  Back ends whose convolutions do not have nothing to show
 // here.
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
 
 namespace trainer {

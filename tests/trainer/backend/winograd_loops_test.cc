@@ -5,13 +5,7 @@
 
 #include "trainer/backend/cpu/winograd_loops.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <utility>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/device.h"
 
 namespace trainer::detail {

@@ -5,11 +5,10 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <functional>
+#include "tests/support/test.h"
 
 namespace trainer {
 

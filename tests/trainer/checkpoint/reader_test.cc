@@ -2,20 +2,18 @@
 
 #include "trainer/checkpoint/reader.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include <chrono>
-#include <cstddef>
 #include <cstdlib>
 #include <random>
 
 #include "tests/support/other_user.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/checkpoint/names.h"
@@ -36,13 +34,7 @@ namespace fs = std::filesystem;
 constexpr const char* kCheckpointFiles[] = {kModelFile, kOptimizerFile, kManifestFile};
 
 std::string RefusalOfCheckpoint(const fs::path& directory) {
-  try {
-    ReadCheckpoint(directory);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<Error>(EX_DATAERR, [&] { ReadCheckpoint(directory); });
 }
 
 TEST(ListCheckpoints, RefusesAFileInPlaceOfTheFolderOfARun) {
@@ -257,25 +249,15 @@ TEST(ReadNewestCheckpoint, SaysThatALaterTryMaySucceedWhereNoneCanBeRead) {
   const fs::path parent = CheckpointsDirectory(scratch.path());
   fs::create_directories(parent);
   fs::create_symlink("step-0000000003", parent / "step-0000000003");
-  try {
-    ReadNewest(scratch.path());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_THAT(error.what(), HasSubstr("none of its 1 checkpoints can be read"));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_OSERR, [&] { ReadNewest(scratch.path()); }),
+              HasSubstr("none of its 1 checkpoints can be read"));
 }
 
 TEST(ReadNewestCheckpoint, RefusesToStartAnewOverDamagedOnes) {
   const ScratchDirectory scratch;
   fs::remove(SampleRun(2).Write(scratch.path()) / kManifestFile);
-  try {
-    ReadNewest(scratch.path());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    EXPECT_THAT(error.what(), HasSubstr("none of its 1 checkpoints is valid"));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_DATAERR, [&] { ReadNewest(scratch.path()); }),
+              HasSubstr("none of its 1 checkpoints is valid"));
 }
 
 TEST(RemoveStalePartials, RemovesThoseOfTheDeadOnly) {

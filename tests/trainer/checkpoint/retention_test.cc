@@ -2,17 +2,15 @@
 
 #include "trainer/checkpoint/retention.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/syscall.h>
 
 #include <csignal>
 #include <cstdio>
-#include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/refusal.h"
 #include "tests/support/refused_calls.h"
+#include "tests/support/test.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/checkpoint/evaluated.h"
@@ -352,13 +350,7 @@ Manifest Sample() {
 }
 
 std::string RefusalOfManifest(const std::string& text) {
-  try {
-    ParseManifest(text, "d/manifest.json");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<Error>(EX_DATAERR, [&] { ParseManifest(text, "d/manifest.json"); });
 }
 
 TEST(Manifest, HasWhatAnEvaluationHasFoundWhereThereWasOne) {

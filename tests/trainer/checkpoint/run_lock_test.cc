@@ -2,13 +2,13 @@
 
 #include "trainer/checkpoint/run_lock.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/syscall.h>
 
 #include "tests/support/other_user.h"
+#include "tests/support/refusal.h"
 #include "tests/support/refused_calls.h"
+#include "tests/support/test.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/checkpoint/names.h"
@@ -39,13 +39,7 @@ class RunLockTest : public ::testing::Test {
   }
 
   std::string Refusal(int exit_code, double seconds = 0) {
-    try {
-      Lock(seconds);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), exit_code) << error.what();
-      return error.what();
-    }
-    return "";
+    return tests::Refusal<Error>(exit_code, [&] { Lock(seconds); });
   }
 
   fs::path folder() const { return scratch_.path() / "model"; }
@@ -184,16 +178,11 @@ TEST_F(RunLockTest, ARunWhoseLockAnotherHasTakenEnds) {
   std::unique_ptr<RunLock> first = Lock();
   fs::remove_all(folder());
   const std::unique_ptr<RunLock> second = Lock();
-  try {
-    first->Renew();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_THAT(error.what(), HasSubstr(folder().string() +
-                                        " was removed while this run went on, and another "
-                                        "run has taken it: ddltraind on " +
-                                        HostName() + ", pid " + std::to_string(::getpid())));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_CONFIG, [&] { first->Renew(); }),
+              HasSubstr(folder().string() +
+                        " was removed while this run went on, and another "
+                        "run has taken it: ddltraind on " +
+                        HostName() + ", pid " + std::to_string(::getpid())));
   first.reset();
   second->Renew();
   EXPECT_TRUE(fs::exists(file()));
@@ -246,14 +235,9 @@ TEST_F(RunLockTest, SaysWhereTheFileSystemHasNoLocks) {
 
 TEST_F(RunLockTest, NamesTheFolderThatItCannotMakeOrWrite) {
   RunLockOptions options;
-  try {
-    LockRun("/proc/self/model", options);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("cannot create /proc/self/model: "),
-                                    HasSubstr("another --model_dir")));
-  }
+  EXPECT_THAT(
+      tests::Refusal<Error>(EX_OSERR, [&] { LockRun("/proc/self/model", options); }),
+      AllOf(HasSubstr("cannot create /proc/self/model: "), HasSubstr("another --model_dir")));
   fs::create_symlink("/nonexist/scratch", folder());
   EXPECT_THAT(Refusal(EX_OSERR),
               HasSubstr("cannot create " + folder().string() + ": " + folder().string() +

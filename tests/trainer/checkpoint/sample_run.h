@@ -4,17 +4,11 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/writer.h"
 

@@ -2,8 +2,6 @@
 
 #include "trainer/checkpoint/writer.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -12,10 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstring>
 
+#include "tests/support/refusal.h"
 #include "tests/support/refused_calls.h"
+#include "tests/support/test.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/checkpoint/names.h"
@@ -117,13 +116,8 @@ TEST(WriteCheckpoint, RefusesTheDirectoryOfAnotherRun) {
   const fs::path written = SampleRun(1).Write(scratch.path());
   SampleRun other(1);
   other.weight[0] += 1;
-  try {
-    other.Write(scratch.path());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    EXPECT_THAT(error.what(), HasSubstr("a checkpoint of another run is there"));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_DATAERR, [&] { other.Write(scratch.path()); }),
+              HasSubstr("a checkpoint of another run is there"));
   ExpectSampleRun(ReadCheckpoint(written), 1);
 }
 
@@ -452,13 +446,9 @@ TEST(Safetensors, RefusesWhatIsNotWhole) {
 }
 
 TEST(Safetensors, SaysThatAFileIsMissing) {
-  try {
-    SafetensorsFile::Read("/nonexistent/x.safetensors");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    EXPECT_STREQ(error.what(), "cannot open /nonexistent/x.safetensors: No such file or directory");
-  }
+  EXPECT_EQ(tests::Refusal<Error>(EX_DATAERR,
+                                  [&] { SafetensorsFile::Read("/nonexistent/x.safetensors"); }),
+            "cannot open /nonexistent/x.safetensors: No such file or directory");
 }
 
 TEST(Safetensors, RefusesADirectoryInThePlaceOfAFile) {

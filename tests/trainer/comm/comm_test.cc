@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <array>
 #include <atomic>
-#include <functional>
-#include <string>
-#include <vector>
 
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/comm/conformance.h"
 #include "tests/trainer/comm/ranks.h"
 #include "trainer/comm/agreement.h"
@@ -207,13 +202,7 @@ CommOptions Options(int rank, int size, const std::string& launcher) {
 }
 
 std::string Refusal(const CommOptions& options, int exit_code = EX_CONFIG) {
-  try {
-    MakeCommunicator(options);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), exit_code);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<Error>(exit_code, [&] { MakeCommunicator(options); });
 }
 
 TEST(MakeCommunicator, NeedsNothingForAWorldOfOne) {

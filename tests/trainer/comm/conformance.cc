@@ -2,13 +2,10 @@
 
 #include "tests/trainer/comm/conformance.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
 #include <cstring>
 #include <numeric>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "trainer/core/philox.h"
 
 namespace trainer {

@@ -2,9 +2,7 @@
 
 #include "trainer/comm/gpu_ranks.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "tests/support/test.h"
 #include "tests/trainer/train/thread_ranks.h"
 
 namespace trainer {

@@ -4,13 +4,12 @@
 // One rank of a test of the MPI communicator; tests/trainer/comm/mpi_test.sh starts it.
 // Cases: all, abort, without-han, wrong-size.  Exit code: of the case, 99 if an expectation failed.
 
-#include <gtest/gtest.h>
 #include <sysexits.h>
 
 #include <cstdlib>
 #include <iostream>
-#include <string>
 
+#include "tests/support/test.h"
 #include "tests/trainer/comm/conformance.h"
 #include "tests/trainer/comm/ranks.h"
 #include "trainer/comm/factory.h"

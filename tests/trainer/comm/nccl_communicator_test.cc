@@ -5,14 +5,7 @@
 
 #include "trainer/comm/nccl_communicator.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <optional>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/comm/conformance.h"
 #include "tests/trainer/comm/nccl_emulator/emulated_nccl.h"
 #include "tests/trainer/comm/queue_stream.h"

@@ -2,17 +2,10 @@
 //
 // Steps of several emulated GPUs that are recorded with the sums of the emulated NCCL in them.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <exception>
-#include <functional>
-#include <memory>
-#include <sstream>
-#include <string>
 #include <thread>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/comm/emulated_gpus.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/comm/nccl_communicator.h"

@@ -2,11 +2,7 @@
 
 #include "trainer/comm/nccl_obstacle.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/comm/nccl_emulator/emulated_nccl.h"
 #include "tests/trainer/train/thread_ranks.h"
 

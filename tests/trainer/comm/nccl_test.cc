@@ -3,15 +3,12 @@
 // The communicator on the real NCCL.  Most of it needs a GPU; one is enough.
 
 #include <cuda_runtime.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <array>
-#include <cstdint>
 #include <iostream>
 #include <numeric>
-#include <vector>
 
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/comm/nccl_communicator.h"
@@ -138,13 +135,9 @@ TEST_F(NcclOnAGpu, DoesNotWaitForeverForARankThatDoesNotStart) {
   RunRanks(2, [](Communicator& host) {
     if (host.rank() == 0) {
       const auto backend = MakeBackend("cuda", {});
-      try {
-        MakeNccl(host, *backend, {.start_seconds = 3});
-        ADD_FAILURE() << "started alone";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE) << error.what();
-        EXPECT_THAT(error.what(), HasSubstr("the others have not answered in time"));
-      }
+      EXPECT_THAT(tests::Refusal<Error>(EX_UNAVAILABLE,
+                                        [&] { MakeNccl(host, *backend, {.start_seconds = 3}); }),
+                  HasSubstr("the others have not answered in time"));
     } else {
       std::array<std::byte, 128> id = {};
       host.Broadcast(id.data(), id.size(), 0);
@@ -175,14 +168,9 @@ TEST(NcclWithoutAGpu, SaysThatCudaFailed) {
   if (BackendProblem("cuda").empty()) GTEST_SKIP() << "there is one";
   ASSERT_EQ(NcclProblem(), "");
   const auto host = MakeSingleCommunicator();
-  try {
-    MakeNcclCommunicator(*host, {}, {});
-    ADD_FAILURE() << "started";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_SOFTWARE);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("rank 0 cannot start NCCL: unhandled cuda error"),
-                                    HasSubstr("CUDA driver version is insufficient")));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_SOFTWARE, [&] { MakeNcclCommunicator(*host, {}, {}); }),
+              AllOf(HasSubstr("rank 0 cannot start NCCL: unhandled cuda error"),
+                    HasSubstr("CUDA driver version is insufficient")));
 }
 
 }  // namespace

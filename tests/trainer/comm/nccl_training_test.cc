@@ -2,17 +2,7 @@
 //
 // Training steps on emulated GPUs that sum their gradients by the emulated NCCL, in device memory.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <sstream>
-#include <string>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "tests/trainer/backend/device.h"
 #include "tests/trainer/comm/emulated_gpus.h"

@@ -4,18 +4,14 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <exception>
-#include <filesystem>
-#include <functional>
-#include <string>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "trainer/comm/factory.h"
 #include "trainer/core/error.h"
 #include "trainer/core/stream.h"

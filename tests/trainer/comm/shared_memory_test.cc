@@ -2,16 +2,11 @@
 
 #include "trainer/comm/shared_memory.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/comm/conformance.h"
 #include "tests/trainer/comm/ranks.h"
 

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <optional>
 #include <random>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "tests/support/other_user.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/control/sample_status.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/control/control_address.h"
@@ -106,13 +99,8 @@ TEST(ReadAddress, NamesAFileThatCannotBeRead) {
   std::ofstream(file) << FormatAddress(SampleAddress());
   EXPECT_EQ(ReadAddress(folder.path())->pid, 4711);
   std::ofstream(file) << "{";
-  try {
-    ReadAddress(folder.path());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    EXPECT_THAT(error.what(), HasSubstr(file.string() + ": not written by"));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_DATAERR, [&] { ReadAddress(folder.path()); }),
+              HasSubstr(file.string() + ": not written by"));
 }
 
 TEST(ControlRequestText, IsWhatTheReferenceSays) {
@@ -469,13 +457,12 @@ TEST_F(ControlServerTest, RefusesAPathThatIsTooLong) {
 }
 
 TEST_F(ControlServerTest, OfAFolderThatIsNotThereSaysSo) {
-  try {
-    ControlServer((folder_.path() / "none" / "socket").string(), control_, ::geteuid());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_THAT(error.what(), HasSubstr("/none/socket: No such file"));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_OSERR,
+                                    [&] {
+                                      ControlServer((folder_.path() / "none" / "socket").string(),
+                                                    control_, ::geteuid());
+                                    }),
+              HasSubstr("/none/socket: No such file"));
 }
 
 // Whatever somebody sends, and however they leave: the next one is answered.
@@ -510,13 +497,8 @@ TEST(ControlClient, BelievesNoSocketOfAnotherUser) {
   }
   char ready = 0;
   ASSERT_EQ(::read(pipe[0], &ready, 1), 1);
-  try {
-    Ask(path, {});
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_NOPERM);
-    EXPECT_THAT(error.what(), HasSubstr("is the socket of another user"));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_NOPERM, [&] { Ask(path, {}); }),
+              HasSubstr("is the socket of another user"));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
 }

@@ -2,12 +2,10 @@
 
 #include "trainer/control/run_control.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <cmath>
 #include <thread>
+
+#include "tests/support/test.h"
 
 namespace trainer {
 namespace {

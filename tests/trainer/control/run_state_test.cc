@@ -3,21 +3,14 @@
 #include "trainer/control/run_state.h"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
-#include <fstream>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "support/descriptor.h"
 #include "tests/support/other_user.h"
+#include "tests/support/test.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/control/rank_loads.h"
 #include "trainer/control/socket_folder.h"

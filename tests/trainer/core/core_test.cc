@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cerrno>
-#include <cmath>
-#include <cstdint>
 #include <cstdlib>
-#include <fstream>
-#include <functional>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <stdexcept>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/dtype.h"
 #include "trainer/core/error.h"

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <set>
 #include <thread>
 
+#include "tests/support/test.h"
 #include "tests/trainer/core/few_threads.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/core/end_of_process.h"

@@ -4,16 +4,9 @@
 // which are written down here a second time.  All numbers are drawn from fixed seeds; each test
 // would fail by chance with a probability of 0.1 %.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <functional>
 #include <ostream>
-#include <string>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "trainer/data/images/augment.h"
 
 namespace trainer {

@@ -4,19 +4,12 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iterator>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "ddldata/jpeg_encoder.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
 #include "trainer/data/example.h"

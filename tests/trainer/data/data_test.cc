@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <map>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/core/few_threads.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/error.h"

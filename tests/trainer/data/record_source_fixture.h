@@ -4,12 +4,7 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <string>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/data/record_source.h"
 

@@ -2,16 +2,7 @@
 
 #include "trainer/data/record_source.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <filesystem>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/data/record_source_fixture.h"
 #include "trainer/data/files/record_index.h"
 #include "trainer/data/files/tfrecord.h"

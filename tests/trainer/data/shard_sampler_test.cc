@@ -2,13 +2,7 @@
 
 #include "trainer/data/shard_sampler.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 #include "trainer/data/position.h"
 

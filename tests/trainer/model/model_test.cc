@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <memory>
 #include <numeric>
-#include <string>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/model/made_up_batch.h"
 #include "trainer/backend/registry.h"
 #include "trainer/core/error.h"

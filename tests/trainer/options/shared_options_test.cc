@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <iterator>
-#include <map>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
-
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/options/options_refusal.h"
 #include "trainer/core/error.h"
 #include "trainer/options/option_names.h"
@@ -445,13 +436,8 @@ TEST(NvidiasOptions, TheSizeOfSyntheticImagesIsOfThoseAlone) {
 }
 
 std::string RefusalOfArgument(const std::string& argument) {
-  try {
-    Parse({argument});
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    return error.what();
-  }
-  return "accepted";
+  return tests::Refusal<Error>(
+      EX_USAGE, [&] { Parse({argument}); }, "accepted");
 }
 
 TEST(NvidiasOptions, RefusesWhatTheyCannotBe) {

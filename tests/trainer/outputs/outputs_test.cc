@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
-
+#include "tests/support/test.h"
 #include "trainer/outputs/launch_description.h"
 #include "trainer/outputs/logged_parameters.h"
 

@@ -4,16 +4,12 @@
 // batch norm statistics, weights after three steps of SGD.  The recipe for weights, images and
 // labels is in tests/fixtures/pytorch/make_resnet50.py.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/emulated.h"
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 #include "trainer/backend/registry.h"
 #include "trainer/core/philox.h"
 #include "trainer/model/network.h"

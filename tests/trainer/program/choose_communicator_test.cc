@@ -2,12 +2,9 @@
 
 #include "trainer/program/choose_communicator.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
-#include <sstream>
 
+#include "tests/support/test.h"
 #include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/comm/nccl_obstacle.h"

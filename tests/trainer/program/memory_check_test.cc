@@ -2,13 +2,7 @@
 
 #include "trainer/program/memory_check.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <limits>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "tests/trainer/train/training_run.h"

@@ -2,19 +2,12 @@
 
 #include "trainer/program/recipe.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cmath>
-#include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/temporary_folder.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"
@@ -95,13 +88,11 @@ EnvironmentLookup LookupIn(std::map<std::string, std::string> variables) {
 
 TEST(ReadRank, RefusesWhatContradictsItself) {
   EXPECT_EQ(ReadRank(LookupIn({})).world_size, 1);
-  try {
-    ReadRank(LookupIn({{"RANK", "2"}, {"WORLD_SIZE", "2"}}));
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_NE(std::string(error.what()).find("RANK=2"), std::string::npos) << error.what();
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_CONFIG,
+                                    [&] {
+                                      ReadRank(LookupIn({{"RANK", "2"}, {"WORLD_SIZE", "2"}}));
+                                    }),
+              ::testing::HasSubstr("RANK=2"));
 }
 
 TEST(StartedTasks, AreThoseOfMpirunOrOfTheStep) {
@@ -137,13 +128,8 @@ OptionsOfRecipe Apply(std::vector<std::string> arguments, int ranks) {
 }
 
 std::string RecipeRefusal(const std::vector<std::string>& arguments, int ranks) {
-  try {
-    Apply(arguments, ranks);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    return error.what();
-  }
-  return "not refused";
+  return tests::Refusal<Error>(
+      EX_USAGE, [&] { Apply(arguments, ranks); }, "not refused");
 }
 
 TEST(Recipe, WithoutOneOptionsAreAsTheyWere) {
@@ -331,13 +317,8 @@ Options Split(const std::vector<std::string>& arguments, int ranks) {
 }
 
 std::string SplitRefusal(const std::vector<std::string>& arguments, int ranks) {
-  try {
-    Split(arguments, ranks);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    return error.what();
-  }
-  return "not refused";
+  return tests::Refusal<Error>(
+      EX_CONFIG, [&] { Split(arguments, ranks); }, "not refused");
 }
 
 TEST(SplitStep, KeepsTheImagesOfAStepForAnyRanks) {
@@ -397,13 +378,8 @@ TEST(SplitStep, StaysWhereARecipeIsApplied) {
 
 TEST(SplitStep, OptionsThatFixASplitAreRefused) {
   const auto refusal = [](const std::vector<std::string>& arguments) -> std::string {
-    try {
-      ParseOptions(arguments);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_USAGE);
-      return error.what();
-    }
-    return "not refused";
+    return tests::Refusal<Error>(
+        EX_USAGE, [&] { ParseOptions(arguments); }, "not refused");
   };
   EXPECT_THAT(refusal({"--global_batch_size=32", "--accumulate=2"}),
               HasSubstr("--accumulate follows from --global_batch_size"));

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmath>
-#include <limits>
-#include <sstream>
-
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/telemetry/text/log.h"
@@ -113,13 +109,8 @@ TEST(Log, ShowsWhatItsLevelAllows) {
 
 TEST(Log, RefusesALevelItDoesNotKnow) {
   std::ostringstream out;
-  try {
-    MakeLogger(out, 0, "loud");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    EXPECT_THAT(error.what(), HasSubstr("'loud' is not a log level: give debug, info"));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_USAGE, [&] { MakeLogger(out, 0, "loud"); }),
+              HasSubstr("'loud' is not a log level: give debug, info"));
 }
 
 }  // namespace

@@ -2,11 +2,7 @@
 //
 // Steps of several batches (TrainConfig::accumulate), from the schedule to the checkpoint.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
+#include "tests/support/test.h"
 #include "tests/trainer/train/faulty_ranks.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/manifest.h"

@@ -2,23 +2,11 @@
 //
 // Checkpoints (train/state/checkpoints.h) of whole trainings.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <future>
-#include <map>
-#include <sstream>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "tests/trainer/train/training_run.h"

@@ -3,13 +3,9 @@
 // A few training steps on every back end and in every type of this build: the losses are those of
 // the reference.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 
+#include "tests/support/test.h"
 #include "tests/trainer/backend/device.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"

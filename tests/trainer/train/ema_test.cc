@@ -2,11 +2,7 @@
 //
 // Moving averages of the weights (TrainConfig::ema), from the first step to the exported file.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
+#include "tests/support/test.h"
 #include "tests/trainer/train/faulty_ranks.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/names.h"

@@ -6,19 +6,11 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <bit>
-#include <chrono>
-#include <cmath>
-#include <filesystem>
-#include <set>
-#include <sstream>
-#include <string>
 #include <thread>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
 

@@ -2,15 +2,9 @@
 //
 // --init_from with the names and types that other programs give to a ResNet's values.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <limits>
 #include <list>
 
+#include "tests/support/test.h"
 #include "tests/trainer/train/init_from_fixture.h"
 
 namespace trainer {

@@ -2,11 +2,8 @@
 //
 // A run that goes on in a folder that is not as it left it, or as other options made it.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/names.h"
@@ -34,13 +31,8 @@ class GoingOn : public testing::Test {
   }
 
   std::string Refusal(const TrainConfig& config) {
-    try {
-      Run(config);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_CONFIG);
-      return error.what();
-    }
-    return "not refused";
+    return tests::Refusal<Error>(
+        EX_CONFIG, [&] { Run(config); }, "not refused");
   }
 
   std::vector<std::string> Listing() const {

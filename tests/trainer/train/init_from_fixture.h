@@ -4,15 +4,9 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <map>
-#include <memory>
-#include <sstream>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/core/error.h"

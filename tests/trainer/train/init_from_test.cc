@@ -2,13 +2,8 @@
 //
 // --init_from with files as other programs write them.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <limits>
-
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/train/init_from_fixture.h"
 #include "trainer/checkpoint/evaluated.h"
 #include "trainer/train/state/state_dump.h"
@@ -139,13 +134,8 @@ TEST_F(InitFromTest, RefusesValuesThatAreNoNumbersAndVariancesBelowZero) {
 }
 
 std::string RefusalToEvaluate(const TrainConfig& config) {
-  try {
-    RunAlone(config);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE) << error.what();
-    return error.what();
-  }
-  return "not refused";
+  return tests::Refusal<Error>(
+      EX_USAGE, [&] { RunAlone(config); }, "not refused");
 }
 
 TEST(InitFromARun, TakesItsBestCheckpoint) {
@@ -196,14 +186,13 @@ TEST_F(InitFromTest, ATensorFileReplacesAnOlderOneAndLeavesNothingBeside) {
 
 TEST_F(InitFromTest, ATensorFileThatCannotBeWrittenIsNamed) {
   const std::filesystem::path path = folder_.path() / "missing" / "x.safetensors";
-  try {
-    WriteTensorFile(path, {{"x", Shape{1}, {1}}}, {}, "another --export_dir");
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr(path.string()), HasSubstr("another --export_dir"),
-                                    Not(HasSubstr("--model_dir"))));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(
+                  EX_OSERR,
+                  [&] {
+                    WriteTensorFile(path, {{"x", Shape{1}, {1}}}, {}, "another --export_dir");
+                  }),
+              AllOf(HasSubstr(path.string()), HasSubstr("another --export_dir"),
+                    Not(HasSubstr("--model_dir"))));
 }
 
 }  // namespace

@@ -2,12 +2,8 @@
 //
 // Runs with LARS, and what they leave behind.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
-#include <string>
-
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
@@ -70,13 +66,8 @@ TEST(LarsTraining, AResumedRunOfTwoRanksIsBitEqualToo) {
 }
 
 std::string RefusalOf(const TrainConfig& config) {
-  try {
-    RunAlone(config);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    return error.what();
-  }
-  return "not refused";
+  return tests::Refusal<Error>(
+      EX_CONFIG, [&] { RunAlone(config); }, "not refused");
 }
 
 TEST(LarsTraining, MomentumOfAnotherOptimizerIsRefusedByName) {

@@ -2,12 +2,9 @@
 //
 // A long training writes thousands of checkpoints: none may leave anything behind but itself.
 
-#include <gtest/gtest.h>
 #include <malloc.h>
 
-#include <filesystem>
-#include <fstream>
-
+#include "tests/support/test.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"

@@ -2,14 +2,7 @@
 
 #include "trainer/control/run_requests.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <string>
-
+#include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 
 namespace trainer {

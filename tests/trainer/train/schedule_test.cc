@@ -2,13 +2,9 @@
 
 #include "trainer/train/schedule.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include <numbers>
-#include <string>
 
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -5,16 +5,7 @@
 
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <functional>
-#include <map>
-#include <memory>
-#include <sstream>
-#include <string>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/temporary_folder.h"
 #include "tests/trainer/train/generated_source.h"
 #include "tests/trainer/train/thread_ranks.h"

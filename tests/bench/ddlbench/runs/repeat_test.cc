@@ -3,21 +3,14 @@
 #include "bench/ddlbench/runs/repeat.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <vector>
 
 #include "bench/ddlbench/runs/loader_table.h"
 #include "bench/ddlbench/runs/repeat_progress.h"
 #include "bench/ddlbench/runs/repeat_report.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -182,13 +175,7 @@ const Programs kRepeatPrograms = {"/bin/ddlbench", "/bin/ddlrun", "/bin/ddltrain
 std::string RepeatRefusal(const std::function<void(RepeatOptions&)>& change) {
   RepeatOptions options = WithMilaDefaults({}, "");
   change(options);
-  try {
-    CheckRepeatOptions(options);
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { CheckRepeatOptions(options); });
 }
 
 TEST(RepeatCommand, IsMilasConvnetByDefault) {

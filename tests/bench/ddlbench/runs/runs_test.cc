@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "bench/ddlbench/runs/command_runner.h"
 #include "bench/ddlbench/runs/startup.h"
 #include "bench/ddlbench/runs/step.h"
 #include "bench/ddlbench/runs/sweep.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -175,35 +167,21 @@ TEST_F(CommandRunnerTest, TheOthersEndWhereOneCannotBeStarted) {
 }
 
 TEST_F(CommandRunnerTest, SaysWhatCannotBeStarted) {
-  try {
-    runner_.Run({"/no/such/program"}, output_);
-    FAIL();
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
-    EXPECT_THAT(error.what(), HasSubstr("cannot start /no/such/program: No such file"));
-  }
+  EXPECT_THAT(tests::Refusal<trainer::Error>(EX_UNAVAILABLE,
+                                             [&] { runner_.Run({"/no/such/program"}, output_); }),
+              HasSubstr("cannot start /no/such/program: No such file"));
 }
 
 TEST_F(CommandRunnerTest, SaysWhatCannotBeWritten) {
-  try {
-    runner_.Run({"true"}, "/no/such/folder/log");
-    FAIL();
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_THAT(error.what(), HasSubstr("cannot write /no/such/folder/log"));
-  }
+  EXPECT_THAT(tests::Refusal<trainer::Error>(EX_OSERR,
+                                             [&] { runner_.Run({"true"}, "/no/such/folder/log"); }),
+              HasSubstr("cannot write /no/such/folder/log"));
 }
 
 const Programs kStartupPrograms = {"/bin/ddlbench", "/bin/ddlrun", "/bin/ddltraind"};
 
 std::string StartupRefusal(const std::function<void()>& call, int exit_code) {
-  try {
-    call();
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), exit_code);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<trainer::Error>(exit_code, [&] { call(); });
 }
 
 TEST(CheckStartupOptions, RefusesWhatMakesNoSense) {
@@ -284,13 +262,7 @@ const Programs kStepPrograms = {"/bin/ddlbench", "/bin/ddlrun", "/bin/ddltraind"
 std::string StepRefusal(const std::function<void(StepOptions&)>& change) {
   StepOptions options;
   change(options);
-  try {
-    CheckStepOptions(options);
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { CheckStepOptions(options); });
 }
 
 TEST(CheckStepOptions, RefusesWhatMakesNoSense) {
@@ -352,13 +324,7 @@ std::string RefusalOf(const std::function<void(SweepOptions&)>& change) {
   SweepOptions options;
   options.folder = "/w";
   change(options);
-  try {
-    MatrixOf(options);
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { MatrixOf(options); });
 }
 
 std::vector<std::string> LogsOf(const std::vector<Measurement>& matrix) {

@@ -2,22 +2,14 @@
 
 #include "bench/ddlbench/speeds/extract.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <random>
-#include <sstream>
-#include <string>
-#include <vector>
 
 #include "bench/ddlbench/speeds/dlperf.h"
 #include "bench/ddlbench/speeds/run_names.h"
 #include "tests/bench/ddlbench/unreadable_folder.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace bench {

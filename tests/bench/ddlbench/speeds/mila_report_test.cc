@@ -2,16 +2,12 @@
 
 #include "bench/ddlbench/speeds/mila_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "bench/ddlbench/speeds/mila_benchmarks.h"
 #include "bench/ddlbench/speeds/sha256.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -198,13 +194,9 @@ TEST(ParseMilaReport, RefusesARunThatHasFailed) {
   for (const auto& times :
        {std::optional<MilaTimes>(TimesOf(ObservationsOf(steps, 64, 15, 5), 64, 5)),
         std::optional<MilaTimes>()}) {
-    try {
-      ParseMilaReport(FormatMilaReport(run, times, steps));
-      FAIL();
-    } catch (const trainer::Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_DATAERR);
-      EXPECT_STREQ(error.what(), "it is of a run that has failed");
-    }
+    EXPECT_EQ(tests::Refusal<trainer::Error>(
+                  EX_DATAERR, [&] { ParseMilaReport(FormatMilaReport(run, times, steps)); }),
+              "it is of a run that has failed");
   }
 }
 

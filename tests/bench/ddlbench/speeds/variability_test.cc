@@ -2,18 +2,12 @@
 
 #include "bench/ddlbench/speeds/variability.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "bench/ddlbench/speeds/compare.h"
 #include "bench/ddlbench/speeds/duration_logs.h"
 #include "tests/bench/ddlbench/unreadable_folder.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace bench {

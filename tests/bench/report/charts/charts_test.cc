@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <limits>
-
 #include "bench/report/charts/axis.h"
 #include "bench/report/charts/printable.h"
 #include "bench/report/charts/svg_chart.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace bench {

@@ -2,12 +2,11 @@
 
 #include "bench/report/readers/log_reader.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "bench/report/readers/logger_line.h"
 #include "bench/report/readers/python_json.h"
 #include "tests/bench/report/report_test_folder.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -174,13 +173,7 @@ TEST_F(ReadRunLogTest, NamesALogOfAnotherKindAndOneThatIsNotThere) {
 }
 
 std::string RefusalOf(const std::string& text) {
-  try {
-    ParseLoggerLine(text);
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    return error.what();
-  }
-  return "";
+  return tests::Refusal<trainer::Error>(EX_DATAERR, [&] { ParseLoggerLine(text); });
 }
 
 TEST(ParseLoggerLine, ReadsAStep) {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "bench/report/readers/gpu_samples_reader.h"
 #include "bench/report/readers/rank_times_reader.h"
 #include "bench/report/readers/read_run.h"
@@ -10,6 +7,7 @@
 #include "bench/report/readers/thinned_series.h"
 #include "bench/report/readers/training_json_reader.h"
 #include "tests/bench/report/report_test_folder.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/formats/nvprof_csv.h"
 

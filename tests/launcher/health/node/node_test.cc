@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <memory>
 
 #include "launcher/health/node/details.h"
 #include "launcher/health/node/gpu_details.h"
@@ -17,6 +12,7 @@
 #include "launcher/health/node/name_lookup.h"
 #include "launcher/health/node/watchdog.h"
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 
 namespace launcher {
 namespace {

@@ -3,14 +3,7 @@
 // cuDNN has an engine for every convolution that is asked of it, on the GPUs that are supported.
 // No GPU is needed: the devices are described (cuDNN 9.8 and later).
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/cuda/resnet50_layers.h"
 #include "trainer/backend/cuda/libraries/cudnn_graph.h"
 #include "trainer/backend/cuda/runtime/layout.h"

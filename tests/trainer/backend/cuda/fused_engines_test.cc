@@ -7,15 +7,10 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <cudnn.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <random>
-#include <string>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/backend/cuda/resnet50_layers.h"
 #include "trainer/backend/cuda/libraries/cudnn_graph.h"
 #include "trainer/core/error.h"

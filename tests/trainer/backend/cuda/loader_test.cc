@@ -4,13 +4,8 @@
 
 #include "trainer/backend/cuda/loader.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <sstream>
-
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

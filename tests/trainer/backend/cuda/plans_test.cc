@@ -2,12 +2,7 @@
 //
 // The plans of cuDNN and cuBLASLt as text.
 
-#include <gtest/gtest.h>
-
-#include <optional>
-#include <set>
-#include <string>
-
+#include "tests/support/test.h"
 #include "trainer/backend/cuda/libraries/cublaslt.h"
 #include "trainer/backend/cuda/libraries/cudnn_graph.h"
 

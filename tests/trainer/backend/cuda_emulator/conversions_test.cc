@@ -4,10 +4,8 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
+#include "tests/support/test.h"
 
 namespace {
 

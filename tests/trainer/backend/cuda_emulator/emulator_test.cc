@@ -3,16 +3,12 @@
 // The emulator by itself, by kernels as the back end has them.
 
 #include <cuda_runtime.h>
-#include <gmock/gmock.h>
 
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
 #include "trainer/backend/cuda/runtime/launch.cuh"
 

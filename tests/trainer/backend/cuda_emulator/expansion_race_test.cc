@@ -7,16 +7,8 @@
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace trainer {
 namespace {

@@ -2,12 +2,7 @@
 //
 // What the cuda back end says of a machine or a GPU that lets it down, and that it ends then.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <optional>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"

@@ -3,14 +3,10 @@
 // What a training step of ResNet-50 takes of a GPU's memory, by its plan: NVIDIA's TensorFlow did
 // not fit batch 256 into the 16 GB of a V100.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdio>
-#include <limits>
-#include <utility>
 
 #include "scaling/memory.h"
+#include "tests/support/test.h"
 #include "tests/trainer/backend/device.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/program/memory_needs.h"

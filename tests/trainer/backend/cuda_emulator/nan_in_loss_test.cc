@@ -2,12 +2,7 @@
 //
 // The loss shows not-a-number of any convolution: a ReLU keeps it.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <sstream>
-#include <string>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/emulated_libraries.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"

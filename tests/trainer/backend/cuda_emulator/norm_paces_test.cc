@@ -5,16 +5,10 @@
 #include "trainer/backend/cuda/norms/norm_paces.h"
 
 #include <cuda_runtime.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <cstdint>
-#include <memory>
-#include <optional>
 #include <random>
-#include <string>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
 #include "trainer/backend/cuda/norms/norm_timing.h"
 

@@ -2,11 +2,7 @@
 //
 // The back end names its GPU in front of what its libraries keep.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <memory>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/backend/cuda/runtime/layout.h"

@@ -4,15 +4,9 @@
 
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <cstdint>
-#include <map>
-#include <memory>
 #include <thread>
-#include <utility>
-#include <vector>
+
+#include "tests/support/test.h"
 
 namespace {
 

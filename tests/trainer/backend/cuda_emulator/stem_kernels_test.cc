@@ -4,14 +4,7 @@
 
 #include "trainer/backend/cuda/stem/stem_kernels.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
 
 namespace trainer {

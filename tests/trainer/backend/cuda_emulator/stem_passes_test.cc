@@ -8,15 +8,10 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstdint>
-#include <limits>
 #include <random>
-#include <string>
 
+#include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
 #include "trainer/backend/cuda/runtime/element.cuh"
 

@@ -4,13 +4,10 @@
 
 #include "trainer/backend/cuda/runtime/tile_product.cuh"
 
-#include <gmock/gmock.h>
-
-#include <cmath>
 #include <random>
 #include <stdexcept>
-#include <string>
 
+#include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
 #include "trainer/backend/cuda/runtime/element.cuh"
 

@@ -2,19 +2,12 @@
 
 #include "trainer/data/files/data_files.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "ddldata/inspect.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "tests/trainer/data/record_source_fixture.h"
 #include "trainer/data/files/data_elsewhere.h"

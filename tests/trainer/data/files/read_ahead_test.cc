@@ -2,27 +2,17 @@
 
 #include "trainer/data/files/read_ahead.h"
 
-#include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
-#include <cstdint>
-#include <fstream>
-#include <functional>
-#include <memory>
 #include <mutex>
-#include <set>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/core/few_threads.h"
 #include "tests/trainer/data/made_up_items.h"
 

@@ -3,22 +3,17 @@
 #include "trainer/data/files/record_cache.h"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/philox.h"
 #include "trainer/data/files/data_set.h"
@@ -296,13 +291,8 @@ TEST_F(RecordCacheTest, WhatCannotBeWrittenIsReadFromTheSet) {
 TEST_F(RecordCacheTest, AFolderThatCannotBeUsedIsRefused) {
   fs::create_directory(options_.dir);
   fs::permissions(options_.dir, fs::perms::all);
-  try {
-    Open();
-    ADD_FAILURE() << "it was used";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_THAT(error.what(), StartsWith("--record_cache: cannot use the folder " + options_.dir));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_OSERR, [&] { Open(); }),
+              StartsWith("--record_cache: cannot use the folder " + options_.dir));
 }
 
 TEST_F(RecordCacheTest, ManyProcessesFillOneFile) {

@@ -3,21 +3,14 @@
 #include "trainer/data/files/scan_cache.h"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "ddldata/inspect.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/data/files/data_set.h"
 #include "trainer/data/files/private_folder.h"

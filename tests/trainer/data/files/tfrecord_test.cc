@@ -2,16 +2,11 @@
 
 #include "trainer/data/files/tfrecord.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <chrono>
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include "tests/support/other_user.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/data/files/private_folder.h"
@@ -228,13 +223,7 @@ constexpr std::chrono::milliseconds kAtOnce{0};
 class PrivateFolderTest : public ::testing::Test {
  protected:
   std::string Refusal() const {
-    try {
-      PrivateFolder folder(path_);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_OSERR);
-      return error.what();
-    }
-    return "";
+    return tests::Refusal<Error>(EX_OSERR, [&] { PrivateFolder folder(path_); });
   }
 
   static std::string ReadFrom(const PrivateFolder& folder, const std::string& name,

@@ -2,16 +2,7 @@
 
 #include "trainer/data/images/augment.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <set>
-#include <utility>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "trainer/core/philox.h"
 #include "trainer/data/images/blend_columns.h"
 #include "trainer/data/images/resize.h"

@@ -4,13 +4,7 @@
 
 #include "trainer/data/images/huffman_decoder.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <utility>
-#include <vector>
+#include "tests/support/test.h"
 
 namespace trainer {
 namespace {

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "tests/ddldata/convert_fixture.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "tests/trainer/data/png_text.h"
 #include "trainer/data/images/augment.h"

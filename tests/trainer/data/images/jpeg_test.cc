@@ -2,18 +2,11 @@
 
 #include "trainer/data/images/jpeg.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <jpeglib.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <cstdlib>
-#include <memory>
-#include <string>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/philox.h"
 #include "trainer/data/images/huffman_table.h"

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/formats/event_file.h"

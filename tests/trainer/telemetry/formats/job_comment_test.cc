@@ -2,19 +2,13 @@
 
 #include "trainer/telemetry/formats/job_comment.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
-#include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "tests/support/emulated.h"
+#include "tests/support/test.h"
 
 namespace trainer {
 namespace {

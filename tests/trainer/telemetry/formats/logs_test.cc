@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "tests/support/test.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/telemetry/formats/dllogger.h"
 #include "trainer/telemetry/formats/mllog.h"

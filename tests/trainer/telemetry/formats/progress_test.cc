@@ -2,12 +2,10 @@
 
 #include "trainer/telemetry/formats/progress.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <sstream>
+#include "tests/support/test.h"
 
 namespace trainer {
 namespace {

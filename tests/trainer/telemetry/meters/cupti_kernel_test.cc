@@ -3,9 +3,8 @@
 #include "trainer/telemetry/meters/cupti_kernel.h"
 
 #include <cupti.h>
-#include <gtest/gtest.h>
 
-#include <cstddef>
+#include "tests/support/test.h"
 
 namespace trainer {
 namespace {

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <dlfcn.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <atomic>
 #include <cctype>
-#include <chrono>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <stdexcept>
 #include <thread>
-#include <utility>
 
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/meters/device_state.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -10,14 +8,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
 #include <ostream>
-#include <sstream>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "trainer/telemetry/text/line_output.h"
 #include "trainer/telemetry/text/log.h"
 #include "trainer/telemetry/text/redrawn_line.h"

@@ -2,21 +2,10 @@
 
 #include "trainer/train/evaluation/evaluate.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "ddldata/jpeg_encoder.h"
 #include "tests/ddldata/convert_fixture.h"
+#include "tests/support/refusal.h"
+#include "tests/support/test.h"
 #include "tests/trainer/data/png_text.h"
 #include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/generated_source.h"
@@ -336,13 +325,8 @@ TEST_F(PredictModeTest, RefusesToNameClassesByWhatIsNoNumber) {
   }
   config_.init_from = folder_.path() / "huge.safetensors";
   WriteTensorFile(config_.init_from, tensors, {}, "another file");
-  try {
-    RunAlone(config_);
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_SOFTWARE);
-    EXPECT_THAT(error.what(), HasSubstr("the network gives no numbers for " + image_.string()));
-  }
+  EXPECT_THAT(tests::Refusal<Error>(EX_SOFTWARE, [&] { RunAlone(config_); }),
+              HasSubstr("the network gives no numbers for " + image_.string()));
 }
 
 TEST_F(PredictModeTest, RefusesAFileThatIsNotThereByName) {

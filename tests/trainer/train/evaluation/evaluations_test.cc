@@ -2,13 +2,9 @@
 
 #include "trainer/train/evaluation/evaluations.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <csignal>
-#include <fstream>
-#include <iterator>
 
+#include "tests/support/test.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/training_run.h"

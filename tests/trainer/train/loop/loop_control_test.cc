@@ -2,17 +2,7 @@
 
 #include "trainer/train/loop/loop_control.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/names.h"
 

@@ -2,11 +2,7 @@
 
 #include "trainer/train/loop/trainer.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
+#include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
 

@@ -3,14 +3,9 @@
 #include "trainer/train/report/variability_log.h"
 
 #include <dlfcn.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <map>
-#include <sstream>
 
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/backend/measured_backend.h"
 #include "trainer/core/error.h"

@@ -2,17 +2,12 @@
 
 #include "trainer/train/state/background_thread.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <latch>
-#include <memory>
-#include <string>
 #include <thread>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/core/few_threads.h"
 #include "trainer/core/error.h"
 

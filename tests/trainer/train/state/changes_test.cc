@@ -2,9 +2,7 @@
 
 #include "trainer/train/state/changes.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "tests/support/test.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/train/state/rank_statistics.h"

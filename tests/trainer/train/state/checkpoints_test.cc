@@ -2,20 +2,10 @@
 
 #include "trainer/train/state/checkpoints.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <latch>
-#include <memory>
-#include <sstream>
-#include <string>
 #include <thread>
 
+#include "tests/support/test.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"

@@ -2,13 +2,7 @@
 
 #include "trainer/train/state/rollbacks.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <functional>
-#include <utility>
-
+#include "tests/support/test.h"
 #include "tests/trainer/train/faulty_ranks.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"

@@ -2,14 +2,9 @@
 
 #include "trainer/train/state/snapshot_copy.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
 #include <numeric>
-#include <string>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "trainer/backend/registry.h"
 #include "trainer/model/init.h"
 #include "trainer/train/state/network_state.h"

@@ -2,12 +2,9 @@
 
 #include "trainer/train/step/batch_feed.h"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
 #include <thread>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
 #include "tests/trainer/train/generated_source.h"
 #include "trainer/core/error.h"

@@ -2,15 +2,10 @@
 
 #include "trainer/train/step/gradient_overlap.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
 #include <future>
 #include <span>
-#include <vector>
 
+#include "tests/support/test.h"
 #include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/generated_source.h"
 #include "tests/trainer/train/thread_ranks.h"

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <functional>
 #include <future>
 #include <new>
-#include <optional>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "support/file.h"
+#include "tests/support/test.h"
 #include "tests/trainer/temporary_folder.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"

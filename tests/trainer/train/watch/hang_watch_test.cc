@@ -2,18 +2,13 @@
 
 #include "trainer/train/watch/hang_watch.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
-#include <fstream>
 #include <future>
-#include <iterator>
 #include <mutex>
 
 #include "tests/support/emulated.h"
+#include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/train/watch/watched.h"
 

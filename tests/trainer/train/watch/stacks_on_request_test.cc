@@ -2,21 +2,14 @@
 
 #include "trainer/train/watch/stacks_on_request.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <optional>
 #include <stdexcept>
-#include <string>
 #include <thread>
 
 #include "support/file.h"
+#include "tests/support/test.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/control/stacks_request.h"
 

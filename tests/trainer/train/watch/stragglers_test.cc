@@ -2,17 +2,7 @@
 
 #include "trainer/train/watch/stragglers.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
-#include <sstream>
-#include <string>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "tests/trainer/train/faulty_ranks.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/train/watch/outlier_watch.h"

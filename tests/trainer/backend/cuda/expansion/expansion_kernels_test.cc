@@ -8,15 +8,11 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <random>
-#include <string>
 #include <type_traits>
-#include <vector>
+
+#include "tests/support/test.h"
 
 namespace trainer {
 namespace {

@@ -3,12 +3,7 @@
 // The products that stand for convolutions, with matrices as cublaslt.h describes them, are the
 // convolutions of the definition.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
+#include "tests/support/test.h"
 #include "trainer/backend/cuda/libraries/convolution_product.h"
 
 namespace trainer {

@@ -3,12 +3,10 @@
 #include "trainer/backend/cuda/runtime/ranges.h"
 
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <string>
-
 #include "tests/support/folders.h"
+#include "tests/support/test.h"
 
 namespace trainer {
 namespace {
