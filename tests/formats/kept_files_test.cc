@@ -2,23 +2,14 @@
 //
 // What ddlrun 0.1.0 has written (tests/fixtures/0.1.0) is read by the programs of today.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "launcher/cli/site_config.h"
 #include "launcher/protocol/job_status.h"
-#include "tests/support/folders.h"
+#include "tests/formats/kept_folder.h"
+#include "tests/support/test.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/backend/plan_cache.h"
 #include "trainer/checkpoint/reader.h"
@@ -40,8 +31,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::StartsWith;
 
-const fs::path kKept = fs::path(tests::SourceFolder()) / "tests/fixtures/0.1.0";
-
 std::string KeptText(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file) << path;
@@ -49,7 +38,7 @@ std::string KeptText(const fs::path& path) {
 }
 
 std::vector<std::string> KeptLines(const std::string& name) {
-  std::ifstream file(kKept / name);
+  std::ifstream file(KeptFolder() / name);
   EXPECT_TRUE(file) << name;
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
@@ -66,8 +55,8 @@ std::vector<RecordFile> TrainingFiles(const fs::path& folder) {
 
 TEST(KeptFiles, CheckpointAndExportedWeights) {
   std::vector<std::string> said;
-  const auto checkpoint =
-      ReadNewestCheckpoint(kKept / "run", [&](const std::string& line) { said.push_back(line); });
+  const auto checkpoint = ReadNewestCheckpoint(
+      KeptFolder() / "run", [&](const std::string& line) { said.push_back(line); });
   EXPECT_THAT(said, IsEmpty());
   ASSERT_TRUE(checkpoint);
   const CheckpointState& state = checkpoint->manifest.state;
@@ -79,7 +68,8 @@ TEST(KeptFiles, CheckpointAndExportedWeights) {
   EXPECT_EQ(state.classes, 3);
   EXPECT_EQ(state.precision, "fp32");
   EXPECT_EQ(state.program_version, "0.1.0");
-  const SafetensorsFile weights = SafetensorsFile::Read((kKept / "weights.safetensors").string());
+  const SafetensorsFile weights =
+      SafetensorsFile::Read((KeptFolder() / "weights.safetensors").string());
   ASSERT_EQ(weights.tensors().size(), checkpoint->model.tensors().size());
   for (const TensorEntry& tensor : weights.tensors()) {
     const TensorEntry* same = checkpoint->model.Find(tensor.name);
@@ -90,24 +80,24 @@ TEST(KeptFiles, CheckpointAndExportedWeights) {
 }
 
 TEST(KeptFiles, DataManifestAndIndex) {
-  const auto manifest = ReadShardManifest((kKept / "data").string());
+  const auto manifest = ReadShardManifest((KeptFolder() / "data").string());
   ASSERT_TRUE(manifest);
   ASSERT_THAT(*manifest, SizeIs(3));
   for (const ShardSummary& shard : *manifest) {
-    const RecordFile file((kKept / "data" / shard.name).string(), /*keep_open=*/true);
+    const RecordFile file((KeptFolder() / "data" / shard.name).string(), /*keep_open=*/true);
     const RecordScan scan = file.ScanWithChecksum();
     EXPECT_EQ(SummarizeShard(file, scan), shard);
-    const std::string path = (kKept / "index" / shard.name).string();
+    const std::string path = (KeptFolder() / "index" / shard.name).string();
     EXPECT_EQ(ParseIndex(KeptText(path), path, file.bytes()), scan.places);
   }
 }
 
 TEST(KeptFiles, ScanOfRecordHeaders) {
-  const std::string bytes = KeptText(kKept / "scan");
+  const std::string bytes = KeptText(KeptFolder() / "scan");
   const auto scans = ParseScans({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()},
                                 "node1 /tmp/kept/data train-");
   ASSERT_TRUE(scans);
-  const std::vector<RecordFile> files = TrainingFiles(kKept / "data");
+  const std::vector<RecordFile> files = TrainingFiles(KeptFolder() / "data");
   ASSERT_EQ(scans->size(), files.size());
   for (std::size_t i = 0; i < files.size(); ++i) {
     const RecordScan scan = files[i].ScanWithChecksum();
@@ -121,7 +111,7 @@ TEST(KeptFiles, RecordsKeptOnTheNode) {
   const TemporaryFolder folder;
   fs::create_directory(folder.path() / "data");
   for (const char* name : {"train-00000-of-00002", "train-00001-of-00002"}) {
-    fs::copy_file(kKept / "data" / name, folder.path() / "data" / name);
+    fs::copy_file(KeptFolder() / "data" / name, folder.path() / "data" / name);
   }
   const std::vector<RecordFile> files = TrainingFiles(folder.path() / "data");
   RecordCache cache(files, "set", "train-",
@@ -129,7 +119,8 @@ TEST(KeptFiles, RecordsKeptOnTheNode) {
                      .max_bytes = 1 << 20,
                      .settled = std::chrono::nanoseconds(0)});
   ASSERT_EQ(cache.use().note, "");
-  std::ofstream(cache.use().path, std::ios::binary | std::ios::in) << KeptText(kKept / "records");
+  std::ofstream(cache.use().path, std::ios::binary | std::ios::in)
+      << KeptText(KeptFolder() / "records");
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (const RecordPlace& place : files[i].Scan()) {
       std::vector<std::uint8_t> bytes(place.size);
@@ -143,7 +134,7 @@ TEST(KeptFiles, RecordsKeptOnTheNode) {
 
 TEST(KeptFiles, Plans) {
   PlanCache cache;
-  EXPECT_TRUE(cache.Read(KeptText(kKept / "plans.txt")));
+  EXPECT_TRUE(cache.Read(KeptText(KeptFolder() / "plans.txt")));
   EXPECT_EQ(cache.Find("b"), "2 of 3");
 }
 
@@ -181,10 +172,10 @@ TEST(KeptFiles, AnswersOfDdltraind) {
 }
 
 TEST(KeptFiles, AddressesOfTrainings) {
-  const ControlAddress running = ParseAddress(KeptText(kKept / "control/running_address"));
+  const ControlAddress running = ParseAddress(KeptText(KeptFolder() / "control/running_address"));
   EXPECT_EQ(running.host, "node1");
   EXPECT_FALSE(running.last);
-  const ControlAddress ended = ParseAddress(KeptText(kKept / "control/ended_address"));
+  const ControlAddress ended = ParseAddress(KeptText(KeptFolder() / "control/ended_address"));
   ASSERT_TRUE(ended.last);
   EXPECT_EQ(ended.last->state, RunState::kDone);
   EXPECT_EQ(ended.last->checkpoint_step, 1109);
@@ -193,21 +184,21 @@ TEST(KeptFiles, AddressesOfTrainings) {
 TEST(KeptFiles, OrderForStacksAndItsAnswer) {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / kStacksRequestName;
-  fs::copy_file(kKept / "control/stacks_request", file);
+  fs::copy_file(KeptFolder() / "control/stacks_request", file);
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
   const auto request = ReadStacksRequest(file);
   ASSERT_TRUE(request);
   EXPECT_EQ(request->order, 1795761295539337U);
   ASSERT_THAT(request->ranks, SizeIs(1));
   EXPECT_EQ(request->ranks[0].host, "node1");
-  const auto stacks = ParseRankStacks(KeptText(kKept / "control/rank_stacks.txt"));
+  const auto stacks = ParseRankStacks(KeptText(KeptFolder() / "control/rank_stacks.txt"));
   ASSERT_TRUE(stacks);
   EXPECT_EQ(stacks->order, request->order);
   EXPECT_THAT(stacks->headline, StartsWith("rank 0 on node1, process "));
 }
 
 TEST(KeptFiles, StatusOfDdlrun) {
-  const auto status = launcher::ParseJobStatus(KeptText(kKept / "control/job_status"));
+  const auto status = launcher::ParseJobStatus(KeptText(KeptFolder() / "control/job_status"));
   ASSERT_TRUE(status);
   EXPECT_EQ(status->host, "node1");
   EXPECT_EQ(status->launcher, "local");
@@ -218,7 +209,7 @@ TEST(KeptFiles, StatusOfDdlrun) {
 
 // Every key of 0.1.0.
 TEST(KeptFiles, SiteFile) {
-  const launcher::SiteConfig site = launcher::LoadSiteConfig((kKept / "site.yaml").string());
+  const launcher::SiteConfig site = launcher::LoadSiteConfig((KeptFolder() / "site.yaml").string());
   EXPECT_EQ(site.launcher->value, "local");
   EXPECT_EQ(site.pmi->value, "none");
   EXPECT_EQ(site.mpirun->value, "mpirun");

@@ -4,23 +4,16 @@
 // read in part: each is refused with its name, its number, the number that is known, and what to do
 // (doc/formats.md).
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iterator>
 #include <span>
-#include <string>
 
 #include "ddlctl/job.h"
 #include "ddlctl/status_text.h"
 #include "launcher/base/error.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/protocol/job_status.h"
-#include "tests/support/folders.h"
+#include "tests/formats/kept_folder.h"
+#include "tests/support/test.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/checkpoint/evaluated.h"
 #include "trainer/checkpoint/reader.h"
@@ -74,8 +67,7 @@ std::string NewerCheckpointManifest() {
 class NewerCheckpointTest : public testing::Test {
  protected:
   NewerCheckpointTest() {
-    fs::copy(fs::path(tests::SourceFolder()) / "tests/fixtures/0.1.0/run", run_,
-             fs::copy_options::recursive);
+    fs::copy(KeptFolder() / "run", run_, fs::copy_options::recursive);
     fs::create_directory(newer_);
     std::ofstream(newer_ / "manifest.json") << NewerCheckpointManifest();
   }
