@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests that wait for what another process does: no sleep of a guessed length.
+# What tests of whole programs share: waiting for what another process does with no sleep of a guessed length, and exit codes.
 
 # wait_for SECONDS COMMAND...: until the command succeeds.
 wait_for() {
@@ -9,4 +9,11 @@ wait_for() {
     [ "$SECONDS" -lt "$end" ] || return 1
     sleep 0.1
   done
+}
+
+# expect_status CODE [TEXT]: of what was run, as bats' run has left it; TEXT, which is shown where the test fails, is its output.
+expect_status() {
+  echo "${2-$output}"
+  # shellcheck disable=SC2154 # run sets it
+  [ "$status" -eq "$1" ]
 }

@@ -25,8 +25,7 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   cp -r "$BATS_TEST_DIRNAME/../e2e" "$BATS_TEST_DIRNAME/../wait_for.bash" .
   script contract "cd e2e/ddlrun && DDLRUN_BUILD=$cluster_dir/opt LAUNCHERS='$(launchers | tr '\n' ' ')' bats contract.bats"
   limit=400 batch contract -N1 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
 }
 
 @test "every rank is on the node of the plan, and sees its GPUs" {
@@ -34,17 +33,14 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   for launcher in $(launchers); do
     script job "ddlrun --launcher=$launcher "'"$@" sh -c "echo rank \$RANK \$(hostname) \$DDLRUN_HOST \$LOCAL_RANK/\$LOCAL_WORLD_SIZE \$CUDA_VISIBLE_DEVICES"'
     batch job -N2 --gres=gpu:2
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(ranks)" = $'0 n1 n1 0/2 0,1\n1 n1 n1 1/2 0,1\n2 n2 n2 0/2 0,1\n3 n2 n2 1/2 0,1' ]
     batch job -N2 --gpus=6
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(ranks | cut -d' ' -f2-5 | tr '\n' ' ')" = "n1 n1 0/4 0,1,2,3 n1 n1 1/4 0,1,2,3 n1 n1 2/4 0,1,2,3 n1 n1 3/4 0,1,2,3 n2 n2 0/2 0,1 n2 n2 1/2 0,1 " ]
     sed -i "s/=$launcher /=$launcher --rank-order=cyclic /" job
     batch job --nodelist=n1,n3 --gres=gpu:2
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(ranks)" = $'0 n1 n1 0/2 0,1\n1 n3 n3 0/2 0,1\n2 n1 n1 1/2 0,1\n3 n3 n3 1/2 0,1' ]
   done
 }
@@ -68,8 +64,7 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   for launcher in $(launchers); do
     script job "ddlrun --launcher=$launcher sh -c '[ \$RANK = 0 ] || { sleep 1; kill -KILL \$\$; }; exec sleep 600'"
     batch job -N2 --gres=gpu:1
-    echo "$output"
-    [ "$status" -eq 137 ]
+    expect_status 137
     [[ $output == *"rank 1 on n2 (pid "*") ended first, with signal 9 (Killed), "* ]]
     wait_for 20 nothing_left_on n2
   done
@@ -97,20 +92,17 @@ END
   chmod a+rx world
   script job 'ddlrun --launcher=hydra ./world'
   batch job -N2 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks)" = $'0 of 4, sum 6\n1 of 4, sum 6\n2 of 4, sum 6\n3 of 4, sum 6' ]
   script job 'ddlrun --launcher=hydra ./world abort'
   batch job -N2 --gres=gpu:1
-  echo "$output"
-  [ "$status" -eq 3 ]
+  expect_status 3
 }
 
 @test "an order of nodes that Hydra cannot keep in a job is refused" {
   command -v mpiexec.hydra > /dev/null || skip "mpiexec.hydra is not installed"
   script job 'ddlrun --launcher=hydra -H n2,n1 true'
   batch job -N2 --gres=gpu:1
-  echo "$output"
-  [ "$status" -eq 78 ]
+  expect_status 78
   [[ $output == *"Hydra places ranks in the order of its nodes alone"* ]]
 }

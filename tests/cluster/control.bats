@@ -37,8 +37,7 @@ is_training() { [ "$(hpc ddlctl status "$work/run" 2> /dev/null | sed -n 's/^sta
   [[ $output == *"the checkpoint of step "*" is written"* ]]
   # Where both ranks are.
   run hpc ddlctl stacks "$work/run"
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == *"rank"*" 0 on n1"*"(2 of 2): in a pause, after step "* || $output == *"rank 0 on n1 (1 of 2): in a pause, after step "* ]]
   [[ $output == *"1 on n2"* ]]
   # One that is stopped, on the other node, is named.

@@ -40,8 +40,7 @@ enter_folder() {
       continue
     fi
     limit=300 batch job.sbatch
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     doc_commands compare "$page" "$line" <<< "$output"
   done < <(doc_commands list sbatch)
   [ "$count" -gt 0 ]
@@ -55,8 +54,7 @@ enter_folder() {
     enter_folder
     doc_commands show "$page" "$line" > commands
     run hpc bash -euo pipefail commands
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     doc_commands compare "$page" "$line" <<< "$output"
   done < <(doc_commands list slurm)
   [ "$count" -gt 0 ]

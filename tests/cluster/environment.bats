@@ -57,8 +57,7 @@ OMPI_COMM_WORLD_LOCAL_SIZE=2'
   command -v mpirun > /dev/null || skip "mpirun is not installed"
   job mpirun 'echo rank $RANK; env | grep -E "^SLURM_(N?TASKS|NPROCS|NNODES|STEP_N|STEP_T|DISTRIBUTION|PROCID|LOCALID|NODEID)" || :'
   batch job -N2 --gres=gpu:2 --ntasks-per-node=2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks | tr '\n' ' ')" = '0 1 2 3 ' ]
   ! grep '^SLURM_' <<< "$output"
 }
@@ -76,8 +75,7 @@ OMPI_COMM_WORLD_LOCAL_SIZE=2'
   for launcher in $(launchers); do
     job "$launcher" '[ $RANK -ne 3 ] || env'
     batch job -N2 --gres=gpu:2
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(comm -23 <(sort <<< "$variables") <(sort <<< "$output"))" = "" ]
     grep -qx "DDLRUN_LAUNCHER=$launcher" <<< "$output"
     port=$(sed -n 's/^MASTER_PORT=//p' <<< "$output")
@@ -94,8 +92,7 @@ OMPI_COMM_WORLD_LOCAL_SIZE=2'
     SLURM_DISTRIBUTION=cyclic SLURM_NTASKS_PER_CORE=1 SLURM_EXACT=1 SLURM_MEM_PER_NODE=500 SLURM_MEM_PER_GPU=50; do
     echo "with $name"
     batch job -N2 --gres=gpu:2 --export="ALL,$name"
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(ranks)" = "0/4 n1 2 4   
 1/4 n1 2 4   
 2/4 n2 2 4   
@@ -114,8 +111,7 @@ OMPI_COMM_WORLD_LOCAL_SIZE=2'
     SLURM_MEM_PER_NODE=500; do
     echo "with $name"
     batch job -N2 --gres=gpu:2 --export="ALL,$name"
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(ranks)" = $'0/4 n1\n1/4 n1\n2/4 n2\n3/4 n2' ]
     [ ! -e lost ]
   done
@@ -126,8 +122,7 @@ OMPI_COMM_WORLD_LOCAL_SIZE=2'
   for launcher in $(launchers); do
     job "$launcher" 'echo "rank $RANK $(hostname) ${SLURM_CPUS_PER_TASK-none}"'
     batch job -N2 --ntasks-per-node=2 --cpus-per-task=3
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(ranks)" = $'0 n1 3\n1 n1 3\n2 n2 3\n3 n2 3' ]
     batch job -N2 --ntasks-per-node=1
     [ "$(ranks)" = $'0 n1 none\n1 n2 none' ]
@@ -141,8 +136,7 @@ OMPI_COMM_WORLD_LOCAL_SIZE=2'
   for how in --launcher=srun --launcher=mpirun; do
     script mpi "ddlrun $how $build/tests/mpi_identity"
     batch mpi -N2 --gres=gpu:2
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(grep '^mpi ' <<< "$output" | sort)" = "mpi 0/4 variables 0/4 0/2 sum 6
 mpi 1/4 variables 1/4 1/2 sum 6
 mpi 2/4 variables 2/4 0/2 sum 6
@@ -151,8 +145,7 @@ mpi 3/4 variables 3/4 1/2 sum 6" ]
   # Without a PMI each is a world of its own, or none, and nothing says otherwise.
   script mpi "ddlrun --launcher=local --oversubscribe -n 2 $build/tests/mpi_identity"
   batch mpi -N1 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(grep '^mpi ' <<< "$output")" = $'mpi 0/1 variables -/- -/- sum 0\nmpi 0/1 variables -/- -/- sum 0' ]
   script mpi 'ddlrun --pmi=none sh -c "echo rank \$RANK \${OMPI_COMM_WORLD_RANK-unset}"'
   batch mpi -N1 --gres=gpu:2
@@ -163,8 +156,7 @@ mpi 3/4 variables 3/4 1/2 sum 6" ]
   [ -x "$build/tests/mpi_identity" ] || skip "this build has no MPI"
   run hpc env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=4 \
     "$build/tests/mpi_identity"
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == *"mpi 0/1 variables 1/4 1/4 sum 0"* ]]
 }
 
@@ -188,8 +180,7 @@ mpi 3/4 variables 3/4 1/2 sum 6" ]
   seq 100000 > input
   script input "ddlrun sh -c 'cat > got\$RANK; echo rank \$RANK' < input"
   batch input -N1 --gres=gpu:1 : -N1 --gres=gpu:1
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   cmp input got0
   [ ! -s got1 ]
 }
@@ -223,8 +214,7 @@ mpi 3/4 variables 3/4 1/2 sum 6" ]
   for machine in "core:8 pu:2=0-1 2-3" "core:4 pu:2=0 1"; do
     script smt "HWLOC_SYNTHETIC='pack:1 ${machine%%=*}' ddlrun --dry-run=json true"
     batch smt -N1 --ntasks-per-node=2 --cpus-per-task=2
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     cores=$(sed -n '/^{/,$p' <<< "$output" | jq -r '.ranks[].cores' | tr '\n' ' ')
     [ "$cores" = "${machine#*=} " ]
   done
@@ -238,8 +228,7 @@ mpi 3/4 variables 3/4 1/2 sum 6" ]
   for launcher in $(launchers); do
     script visible "ddlrun --launcher=$launcher --gpu-visibility=rank sh -c 'echo rank \$RANK \$(hostname) \$CUDA_VISIBLE_DEVICES \$DDLRUN_GPU_VISIBILITY'"
     batch visible -N2 --gres=gpu:2
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(ranks)" = $'0 n1 0 rank\n1 n1 1 rank\n2 n2 0 rank\n3 n2 1 rank' ]
   done
 }

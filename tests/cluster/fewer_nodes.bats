@@ -105,8 +105,7 @@ trained() { [ -e "$1/checkpoints/step-000000$2" ]; }
     rm -f ranks
     script job 'scontrol update JobId=$SLURM_JOB_ID NumNodes=3' "ddlrun $options --min-nodes 3 ./rank"
     batch job -N4 --gres=gpu:1
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(sort ranks)" = $'0 of 3\n1 of 3\n2 of 3' ]
     [[ $output == *"[WARN DDL-21-11] 3 of the 4 nodes of this job are left, without n4: 3 ranks"* ]]
   done

@@ -64,8 +64,7 @@ checked() {
 @test "--check=full goes on to the ranks" {
   script full.sh 'ddlrun --check=full sh -c '\''echo "rank $RANK"'\'''
   batch full.sh -N2 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(grep -c '^rank [0-3]$' <<< "$output")" -eq 4 ]
   [[ $output == *"nodes        ok         2 nodes answered"* ]]
 }
@@ -79,8 +78,7 @@ checked() {
     'ddlrun --site ~/site.yaml --site-report' 'ddlrun --site ~/site.yaml --site-report=json'
   batch report.sh -N4 --gres=gpu:2
   cluster in ip link del odd0peer
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(grep -cE '^  kernel +' <<< "$output")" -eq 1 ]
   grep -qE '^  network eth1 +[^ ]+.*[^)]$' <<< "$output"
   grep -qE '^  network odd0 +not there \(n\[1-2,4\]\)$' <<< "$output"
@@ -102,8 +100,7 @@ checked() {
     script pair.sh "export UCX_TLS=tcp,self UCX_NET_DEVICES=eth1" "ddlrun --check=full --launcher=$launcher touch started"
     started=$SECONDS
     batch pair.sh -N4 --gres=gpu:2
-    echo "$output"
-    [ "$status" -eq 78 ]
+    expect_status 78
     [[ $output == *"connections  fail       do not reach each other: n2 with n3 (no answer within 5 s): "* ]]
     [[ $output == *"a check failed, no rank was started"* ]]
     [ ! -e "$work/started" ]
@@ -182,8 +179,7 @@ with_spare() {
   batch fewer.sh -N4 --gres=gpu:2
   find_again n2
   find_again n3
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(grep '^rank ' <<< "$output" | sort)" = $'rank 0 of 4 on n1\nrank 1 of 4 on n1\nrank 2 of 4 on n4\nrank 3 of 4 on n4' ]
   [[ $output == *"ddlrun: checking again, without them"* ]]
   grep -x 'ddlrun: \[WARN DDL-21-11\] 2 of the 4 nodes of this job are left, without n2, n3: 4 ranks' <<< "$output"

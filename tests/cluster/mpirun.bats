@@ -24,12 +24,10 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   local four=$'0 n1 n1 0/4 0,1,2,3\n1 n1 n1 1/4 0,1,2,3\n2 n1 n1 2/4 0,1,2,3\n3 n1 n1 3/4 0,1,2,3'
   four+=$'\n4 n2 n2 0/4 0,1,2,3\n5 n2 n2 1/4 0,1,2,3\n6 n2 n2 2/4 0,1,2,3\n7 n2 n2 3/4 0,1,2,3'
   batch job -N2 --gres=gpu:1 --exclusive
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks)" = "$four" ]
   batch job -N2 --exclusive
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks)" = "$four" ]
 }
 
@@ -39,8 +37,7 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
     'launch -H n2,n1 > first & launch -H n3 > second; wait; echo at once; cat first second'
   printf '%s\n' '-H n2,n3' '-H n3' '-H n3,n2' '-H n3:2,n1:1' '-H n3,n1,n2' '--rank-order=cyclic -H n3,n2' '--rank-order=cyclic -H n2,n1' > options
   batch job -N3 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   printf '%s\n' '-H n2,n3' 'rank 0 n2 n2 0/2 0' 'rank 1 n2 n2 1/2 1' 'rank 2 n3 n3 0/2 2' 'rank 3 n3 n3 1/2 3' \
     '-H n3' 'rank 0 n3 n3 0/2 0' 'rank 1 n3 n3 1/2 1' \
     '-H n3,n2' 'rank 0 n3 n3 0/2 0' 'rank 1 n3 n3 1/2 1' 'rank 2 n2 n2 0/2 2' 'rank 3 n2 n2 1/2 3' \
@@ -57,19 +54,16 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   printf '%s\n' 'rank 0=n3 slot=0' 'rank 1=n2 slot=0' 'rank 2=n3 slot=0' > ranks
   script job 'ddlrun --rankfile ranks sh -c "echo rank \$RANK \$(hostname) \$DDLRUN_HOST \$LOCAL_RANK/\$LOCAL_WORLD_SIZE \$OMPI_COMM_WORLD_RANK"'
   batch job -N3 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks)" = $'0 n3 n3 0/2 0\n1 n2 n2 0/1 1\n2 n3 n3 1/2 2' ]
   run hpc salloc --quiet -N3 --gres=gpu:2 ddlrun --launcher=mpirun -H n2 sh -c 'echo rank $RANK $(hostname) $DDLRUN_HOST'
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks)" = $'0 n2 n2\n1 n2 n2' ]
 }
 
 @test "in a heterogeneous job the daemons are in the component of their nodes" {
   batch job -N1 --gres=gpu:1 : -N2 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks)" = $'0 n1 n1 0/1 0\n1 n2 n2 0/2 0,1\n2 n2 n2 1/2 0,1\n3 n3 n3 0/2 0,1\n4 n3 n3 1/2 0,1' ]
   batch job -N1 --gres=gpu:1 : -N1 --gres=gpu:1 : -N1 --gres=gpu:1
   [ "$status" -eq 78 ]
@@ -85,8 +79,7 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   chmod +x bin/mpirun
   script job 'PATH=$PWD/bin:$PATH ddlrun --launcher=mpirun -H n2,n3 sh -c "echo rank \$RANK has started"'
   batch job -N3 --gres=gpu:1
-  echo "$output"
-  [ "$status" -eq 78 ]
+  expect_status 78
   [[ $output == *"rank 0 runs on n1, the plan says n2; take options that place ranks out of --mpiarg"* ]]
   [[ $output != *"rank 0 has started"* ]]
 }
@@ -94,8 +87,7 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
 @test "a job whose environment sbatch --export has chosen hands its own on all the same" {
   script job "export PATH=$cluster_dir/opt/bin:\$PATH WORD=known" 'ddlrun --launcher=mpirun sh -c "echo rank \$RANK \$(hostname) \$WORD"'
   batch job -N2 --gres=gpu:1 --export=NONE
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks)" = $'0 n1 known\n1 n2 known' ]
 }
 

@@ -30,8 +30,7 @@ setup() {
 
 @test "mpirun starts the ranks, one line says why; a cluster without GPUs has a rank per node" {
   batch job -N2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(sed -n 's/^rank //p' <<< "$output" | sort)" = $'0 n1 0/1\n1 n2 0/1' ]
   [ "$(grep -c "2 ranks with the mpirun launcher: srun cannot ('srun --mpi=list' knows no pmix: " <<< "$output")" -eq 1 ]
 }
@@ -39,8 +38,7 @@ setup() {
 @test "--launcher=srun is refused with what to do" {
   sed -i 's/ddlrun /ddlrun --launcher=srun /' job
   batch job -N2
-  echo "$output"
-  [ "$status" -eq 69 ]
+  expect_status 69
   [[ $output == *"[ERROR DDL-20-69] srun cannot start ranks: 'srun --mpi=list' knows no pmix:"*"--pmi=none starts programs that need no MPI"*"use --launcher=mpirun, or ask your admin for Slurm's PMIx plug-in"* ]]
 }
 
@@ -49,8 +47,7 @@ setup() {
   for program in srun scontrol sh hostname; do ln -s "/usr/bin/$program" bin; done
   sed -i "2i PATH=$work/bin:$cluster_dir/opt/bin" job
   batch job -N2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(sed -n 's/^rank //p' <<< "$output" | sort)" = $'0 n1 0/1\n1 n2 0/1' ]
   [[ $output == *"2 ranks with the srun launcher: without PMI ('srun --mpi=list' knows no pmix:"*"MPI programs do not find each other"*"srun --mpi=none "* ]]
 }
@@ -62,20 +59,17 @@ setup() {
   [[ $output == *"inside Slurm, by --pmi=none"* ]]
   sed -i 's/--pmi=none/--pmi=pmix/' job
   batch job -N2
-  echo "$output"
-  [ "$status" -eq 69 ]
+  expect_status 69
   [[ $output == *"[ERROR DDL-20-69] srun cannot start ranks by --pmi=pmix: 'srun --mpi=list' knows no pmix:"*" none"*"choose another --pmi"* ]]
 }
 
 @test "ddltraind meets in shared memory on one node; on two it says what it needs, and trains on neither" {
   script job 'ddlrun --pmi=none ddltraind --mode=training_benchmark --backend=cpu --arch=resnet50 --image_size=32 --batch_size=2 --iter_unit=batch --num_iter=2 --warmup_steps=1 --classes=10 --results_dir=results'
   batch job -N1 -n2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == *"shared memory, 2 ranks"* ]]
   batch job -N2 --ntasks-per-node=1
-  echo "$output"
-  [ "$status" -eq 69 ]
+  expect_status 69
   [[ $output == *"srun started the 2 ranks with --mpi=none, and ddltraind needs PMIx"*"use ddlrun --launcher=mpirun"* ]]
   [[ $output != *"total_loss"* ]]
 }

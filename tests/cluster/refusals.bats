@@ -56,8 +56,7 @@ refused() {
     for none in "" NoDevFiles; do
       script job "export CUDA_VISIBLE_DEVICES=$none" "ddlrun --launcher=$launcher --accelerators 0 sh -c 'echo rank \$RANK \$(hostname)'"
       batch job -N2 --gres=gpu:2
-      echo "$output"
-      [ "$status" -eq 0 ]
+      expect_status 0
       [ "$(ranks)" = $'0 n1\n1 n2' ]
     done
   done
@@ -125,8 +124,7 @@ refused() {
   cluster at n2 mv /dev/nvidia3 /dev/lost
   batch job -N2 --gres=gpu:4
   cluster at n2 mv /dev/lost /dev/nvidia3
-  echo "$output"
-  [ "$status" -eq 78 ]
+  expect_status 78
   [ "$(grep -c '3 GPU devices in /dev, but the plan counts on 4' <<< "$output")" -eq 1 ]
   [[ $output == *" on n2: 3 GPU devices"*"#SBATCH --exclude=n2"* ]]
 }
@@ -168,8 +166,7 @@ refused() {
     'ddlrun --check=full sh -c "$show"; echo "code $?"' \
     '. ./slurm_job_${SLURM_JOB_ID}_resize.sh; for launcher in srun mpirun; do ddlrun --launcher=$launcher sh -c "$show $launcher"; done'
   batch job -N3 --gres=gpu:1
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(grep -c '^code 78' <<< "$output")" -eq 5 ]
   [ "$(grep -cE 'ERROR DDL-20-78. job [0-9]+ has n\[1-2\] now, and no longer n3, .* \. \./slurm_job_[0-9]+_resize.sh, or name .*: ddlrun -H n1,n2$' <<< "$output")" -eq 3 ]
   [ "$(grep -cE 'and no longer n3, .*: ddlrun -H n2$' <<< "$output")" -eq 2 ]

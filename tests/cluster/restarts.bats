@@ -32,8 +32,7 @@ show_job() {
   script job "ddlrun --max-restarts 2 --progress-file killed/checkpoints $train --results_dir=killed & ddlrun=\$!" \
     'until [ -e killed/checkpoints/step-0000000020 ]; do sleep 0.05; done' 'pkill -KILL -o -x ddltraind' 'wait $ddlrun'
   batch job -N2 --gres=gpu:1
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == *"rank 0 on n1 (pid "*" ended first, with signal 9 (Killed), "*$'\n'"ddlrun: starting again, restart 1 of 2"$'\n'*"going on from step "* ]]
 
   script job "ddlrun $train --results_dir=whole"
@@ -132,8 +131,7 @@ stops_early() {
 @test "ranks do not start again in the last minute of the job" {
   script job 'ddlrun --max-restarts 3 sh -c "sleep 2; exit 3"'
   batch job -N1 --gres=gpu:1 --time=1
-  echo "$output"
-  [ "$status" -eq 3 ]
+  expect_status 3
   [[ $output =~ "not started again: the time limit of the job is "[0-9]+" s away" ]]
 }
 
@@ -141,8 +139,7 @@ stops_early() {
   script job "ddlrun --max-restarts 9 $train --results_dir=none --checkpoint_every=0 --threads=1 --num_iter=1000000 & ddlrun=\$!" \
     'while kill -0 $ddlrun; do pkill -KILL -o -x ddltraind; sleep 0.2; done' 'wait $ddlrun'
   batch job -N1 --gres=gpu:1
-  echo "$output"
-  [ "$status" -eq 137 ]
+  expect_status 137
   [[ $output == *"not started again: 3 runs in a row made no progress (no new checkpoint in none/checkpoints)"* ]]
 }
 

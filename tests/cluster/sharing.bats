@@ -86,8 +86,7 @@ EOF
   cluster at n1 chmod 0555 /tmp
   cluster at n2 chmod 0555 /tmp
   batch job -N2 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks | wc -l)" -eq 4 ]
   [[ $(ranks | head -n 1) == "0 n1 run_dir=/dev/shm/ddlrun."* ]]
   [ -z "$(left_in_shared_places n1 hpc)" ]
@@ -96,8 +95,7 @@ EOF
 @test "a full /tmp" {
   cluster at n1 sh -c 'mount -o remount,size=1m /tmp; dd if=/dev/zero of=/tmp/full bs=64k 2> /dev/null; true'
   batch job -N1 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 71 ]
+  expect_status 71
   [[ $output == *"[ERROR DDL-20-71] cannot write /tmp/ddlrun."*"No space left on device"*"--run-dir DIR"* ]]
   [ -z "$(left_in_shared_places n1 hpc)" ]
 }
@@ -105,8 +103,7 @@ EOF
 @test "a TMPDIR that is nowhere" {
   sed -i '2i export TMPDIR=/nonexistent/tmp' job
   batch job -N2 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks | wc -l)" -eq 4 ]
   [[ $(ranks | head -n 1) == "0 n1 run_dir=/tmp/ddlrun."* ]]
 }

@@ -75,8 +75,7 @@ on() {
     '  echo "with $options"' \
     "  ddlrun \$options sh -c 'echo rank \$RANK \$(hostname) $variables; [ \$RANK != 0 ] || srun --overlap -N1 -n1 echo a step within: none' | sort" 'done'
   batch step -N3 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   printf '%s\n' 'with ' 'a step within: none' 'rank 0 n1 0 0 0/3 6 2 2(x3) block' 'rank 1 n1 1 1 0/3 6 2 2(x3) block' 'rank 2 n2 2 0 1/3 6 2 2(x3) block' \
     'rank 3 n2 3 1 1/3 6 2 2(x3) block' 'rank 4 n3 4 0 2/3 6 2 2(x3) block' 'rank 5 n3 5 1 2/3 6 2 2(x3) block' \
     'with -H n3,n1' 'a step within: none' 'rank 0 n3 0 0 0/2 4 2 2(x2) block' 'rank 1 n3 1 1 0/2 4 2 2(x2) block' \
@@ -120,8 +119,7 @@ on() {
   [ -x "$build/tests/pmix_fence_times" ] || skip "this build has no PMIx"
   script fence "ddlrun $build/tests/pmix_fence_times"
   batch fence -N4 --gres=gpu:1
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   # fence FENCE RANK ENTERED LEFT, by one clock
   [ "$(grep -c '^fence ' <<< "$output")" -eq 24 ]
   grep '^fence ' <<< "$output" | awk '
@@ -152,8 +150,7 @@ on() {
   for pmi in none pmi2 pmix; do
     sed -i "s/ddlrun .*sh -c/ddlrun --pmi=$pmi sh -c/" pmi
     batch pmi -N2 --gres=gpu:1
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [[ $output == *"2 ranks with the srun launcher: inside Slurm, by --pmi=$pmi"*"srun --mpi=$pmi "* ]]
     case $pmi in
       none) [ "$(ranks)" = $'0/2 none no no\n1/2 none no no' ] ;;
@@ -228,7 +225,6 @@ plain() { tr -d '\r' <<< "$1" | sed 's/\^@//g'; }
   [ "$(ranks)" = "$(printf '%s\n' '0 one= two=0' '1 one= two=1' '2 one= two=2' '3 one= two=3')" ]
   script job 'ddlrun --srunarg --no-such-option=1 true'
   batch job -N1 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 69 ]
+  expect_status 69
   [[ $output == *"no-such-option"* ]]
 }

@@ -41,23 +41,20 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
 
 @test "a rank per slot on every machine, with the user's environment" {
   run on_n1 env MINE='x y' ddlrun -H n1:2,n2:2 sh -c 'echo "rank $RANK $(hostname) $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR $MINE"'
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks)" = $'0 n1 0/2 n1 x y\n1 n1 1/2 n1 x y\n2 n2 0/2 n1 x y\n3 n2 1/2 n1 x y' ]
 }
 
 @test "a hostfile, another order, from a machine that runs no rank" {
   printf 'n2 slots=1\n' > hosts
   run on_n1 ddlrun -hostfile hosts sh -c 'echo "rank $RANK $(hostname)"'
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(ranks)" = '0 n2' ]
 }
 
 @test "a rank that fails on the other machine: its exit code, and it is named last" {
   run on_n1 ddlrun -H n1,n2 sh -c 'if [ $RANK = 1 ]; then echo this is rank 1 >&2; exit 3; fi; exec sleep 60'
-  echo "$output"
-  [ "$status" -eq 3 ]
+  expect_status 3
   [[ $(tail -n 1 <<< "$output") =~ "rank 1 on n2 (pid "[0-9]+") ended first, with exit code 3, " ]]
   wait_for 10 nothing_left_on n2
 }

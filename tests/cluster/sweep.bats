@@ -35,8 +35,7 @@ require_results() {
 @test "submitted as one array: a task for each run, and the last one prints the tables" {
   local id
   run hpc ddlbench sweep --submit --sbatch=--time=10 "${options[@]}" w "${small[@]}"
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == *"--array=1-6%1 --nodes=2 --gres=gpu:2 "*"Submitted batch job "*"when the array has ended: ddlbench extract "* ]]
   id=$(sed -n 's/^Submitted batch job //p' <<< "$output")
   wait_for 300 job_has_ended "$id"
@@ -52,12 +51,10 @@ require_results() {
 
 @test "in an allocation: the runs come one after the other, each on its part of the nodes" {
   limit=300 run hpc salloc -Q -N3 --gres=gpu:2 ddlbench sweep "${options[@]}" w "${small[@]}"
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   require_results "$output"
   run hpc ddlbench report --output=page.html --json w
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   for plot in throughput loss scaling efficiency; do grep -q "<svg id=\"$plot\"" page.html; done
   run hpc ddlbench report --json w
   # Of each case both repeats, and a point on the line.
@@ -68,8 +65,7 @@ require_results() {
 @test "a case that the allocation has no nodes for fails with what to write, and the others are measured" {
   limit=300 run hpc salloc -Q -N1 --gres=gpu:2 ddlbench sweep --cases=1n1g,2n2g --repeats=1 --steps=25 --arch=resnet_tiny \
     --batch_size=4 w "${small[@]}"
-  echo "$output"
-  [ "$status" -eq 78 ]
+  expect_status 78
   [[ $output == *"2n2g/rtiny_b4_fp32_1.log.failed: the run failed: exit code 78; the last line: ddlrun: "* ]]
   grep -qE '^\| 1 +\| 1 +\| [0-9.]+ +\| 1\.00 ' <<< "$output"
 }

@@ -100,8 +100,7 @@ sys.exit(log['epoch']['x'] != [0, 1] or len(log['iter']['imgs_per_sec']) != 3)"
 @test "interactive: a shell on the login node, and one on the first node of the job" {
   template interactive.sh
   run hpc ./interactive.sh <<< 'echo "shell on $(hostname)"; bede-ddlrun sh -c "echo rank \$RANK on \$(hostname)"'
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == *"shell on ctl"* ]]
   for rank in 0 1 2 3; do [[ $output == *"rank $rank on n1"* ]]; done
 
@@ -188,8 +187,7 @@ has_ended() {
       --image_size=32 --batch_size=8 --threads=1 --mode=training_benchmark --num_iter=6 --iter_unit=batch --warmup_steps=2 --comm=mpi'
   sed -i '1s/$/ -l/' train.sbatch
   batch train.sbatch
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(grep -c "^in $work/whole.sif" <<< "$output")" -eq 4 ]
   [[ $output == *"MPI ("*", 4 ranks"*"median of 4 steps"* ]]
   # Ranks of a node are in user namespaces of their own, where Open MPI may not read the other's memory: it copies by another way.
@@ -201,15 +199,13 @@ has_ended() {
   script train.sbatch "export PATH=$cluster_dir/opt/bin:\$PATH" '. "my env/bin/activate"' 'export OMP_NUM_THREADS=1' \
     'bede-ddlrun python -c "import os, sys; open(sys.argv[1] + os.environ[\"RANK\"], \"w\").write(\" \".join([sys.prefix, os.environ[\"VIRTUAL_ENV\"], os.environ[\"OMP_NUM_THREADS\"]]))" rank'
   batch train.sbatch -N2 --gres=gpu:4
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   for rank in 0 1 2 3 4 5 6 7; do
     [ "$(cat rank$rank)" = "$work/my env $work/my env 1" ]
   done
   # Slurm then tells srun to hand on nothing of the script's environment either.
   rm rank?
   batch train.sbatch -N2 --gres=gpu:4 --export=NONE
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(cat rank7)" = "$work/my env $work/my env 1" ]
 }

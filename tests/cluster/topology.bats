@@ -58,8 +58,7 @@ on() {
   for options in '--launcher=srun --pmi=none' --launcher=mpirun; do
     sed -i "s/ddlrun .*sh -c/ddlrun $options sh -c/" job
     batch job -N4 --gres=gpu:2
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(ranks)" = "$(on n1 n3 n2 n4)" ]
   done
 }
@@ -69,8 +68,7 @@ on() {
   for options in '-n 4' '--spare-nodes 1 --max-restarts 1 --pmi=none'; do
     sed -i "s/ddlrun .*sh -c/ddlrun $options sh -c/" job
     batch job --nodelist=n2,n3,n4 --gres=gpu:2
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [ "$(ranks)" = "$(on n2 n4)" ]
   done
 }
@@ -93,8 +91,7 @@ on() {
 
 @test "--dry-run shows the switches, also from the shell of salloc" {
   run hpc salloc -Q -N4 --gres=gpu:2 ddlrun --dry-run
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(head -n 10 <<< "$output" | awk '{ print $1, $2, $3, $4 }' | tail -n 9)" = "rank host switch local
 0 n1 s1 0
 1 n1 s1 1

@@ -72,8 +72,7 @@ trained() {
   script commented "ddlrun ddltraind ${options//$'\n'/ } --mode=train --results_dir=run.\$SLURM_JOB_ID --batch_size=4 --job_comment" \
     'scontrol show job $SLURM_JOB_ID'
   batch commented -N1 --gres=gpu:2 --time=10
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == *"Comment=ddltraind step 1/10 loss "*" images/s eta ?"* ]]
   [[ $output != *"warning: --job_comment"* ]]
   # An older Slurm does not tell its jobs when they end: ddlrun asks it.
@@ -116,8 +115,7 @@ END
   mpicc who.c -o who
   script job 'ddlrun ./who'
   batch job -N2 --gpus=6
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   local expected=() rank
   for rank in 0 1 2 3; do expected+=("rank $rank/6 local $rank sum 15; $rank/6 local $rank"); done
   for rank in 4 5; do expected+=("rank $rank/6 local $((rank - 4)) sum 15; $rank/6 local $((rank - 4))"); done
@@ -138,8 +136,7 @@ open(f"old.{rank}", "w").write(f"{host} {gpus}x{nodes}")
 END
   script job 'ddlrun /usr/bin/python3 old.py'
   batch job -N2 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(cat old.0)" = "n1 2x2" ]
   [ "$(cat old.3)" = "n2 2x2" ]
 }
@@ -164,8 +161,7 @@ else:
 END
   script job 'ddlrun /usr/bin/python3 meet.py'
   batch job -N2 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(cat met)" = "[1, 2, 3]" ]
 }
 
@@ -185,7 +181,6 @@ dist.destroy_process_group()
 END
   script job 'ddlrun /usr/bin/python3 ddp.py'
   batch job -N2 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(cat ddp.0 ddp.1 ddp.2 ddp.3)" = "0/4 3.01/4 3.02/4 3.03/4 3.0" ]
 }

@@ -23,8 +23,7 @@ ranks() {
 
 @test "allreduce: two ranks print one table in the form of nccl-tests, whose bandwidths follow from its times" {
   ranks 2 allreduce -b 8 -e 1M -f 16 -n 3 -w 1 --backend=cpu
-  echo "$output$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output$messages"
   python3 - << END
 import re
 lines = """$output""".splitlines()
@@ -51,8 +50,7 @@ END
   command -v mpirun > /dev/null || skip "mpirun is not installed"
   run --separate-stderr timeout 120 "$DDLRUN_BUILD/bin/ddlrun" -n 2 --launcher=mpirun --oversubscribe \
     "$ddlbench" allreduce --form=osu -b 4 -e 64 -f 4 -n 5 --backend=cpu
-  echo "$output$stderr"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output$stderr"
   [[ $stderr == *"in the form of osu_allreduce -f; ddlbench allreduce: MPI ("*"), 2 ranks"* ]]
   [ "$(grep -c '^# OSU MPI Allreduce Latency Test v' <<< "$output")" -eq 1 ]
   [ "$(grep -cE '^(4|16|64) +[0-9]+\.[0-9]{2} +[0-9]+\.[0-9]{2} +[0-9]+\.[0-9]{2} +5$' <<< "$output")" -eq 3 ]
@@ -72,8 +70,7 @@ END
 
 @test "copies: each rank has a row of all at once and one alone, and of each NUMA node if there are two" {
   ranks 2 copies --bytes=1M --rounds=3 --backend=reference
-  echo "$output$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output$messages"
   [[ $output == "# ddlbench copies: 1048576 bytes, the median of 3 copies each way, GB/s; reference"* ]]
   local from wanted=(all bound) nodes=()
   mapfile -t nodes < <(grep -lE '[0-9]' /sys/devices/system/node/node*/cpulist | sed 's/[^0-9]//g' | sort -n)
@@ -85,8 +82,7 @@ END
 @test "loader: images/s by number of threads, of one rank and of two" {
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 0 --size 40 DATA > data.out
   bench loader --threads=1,2 --batch_size=8 --image_size=32 --steps=4 --warmup_steps=1 --rounds=2 DATA
-  echo "$output$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output$messages"
   [[ $output == "1 rank, each with batches of 8 images of 32 pixels; 2 rounds of 4 steps"* ]]
   python3 - << END
 rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in """$output""".splitlines() if line.startswith("|")]
@@ -107,8 +103,7 @@ END
 @test "loader: a device that takes so many images/s gets them, and no more" {
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 0 --size 40 DATA > data.out
   ranks 2 loader --threads=1 --batch_size=8 --image_size=32 --steps=10 --warmup_steps=1 --rounds=1 --take_rate=40 DATA
-  echo "$output$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output$messages"
   [[ $output == "2 ranks, each with batches of 8 images of 32 pixels, taken at 40 images/s; 1 round of 10 steps"* ]]
   python3 - << END
 rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in """$output""".splitlines() if line.startswith("|")]
@@ -130,8 +125,7 @@ END
   rm DATA/ddldata.manifest
   printf 'XXXX' | dd of="$(echo DATA/train-*)" bs=1 seek=200 conv=notrunc status=none
   ranks 2 loader --threads=1 --batch_size=32 --image_size=32 --steps=2 --warmup_steps=0 --rounds=1 DATA
-  echo "$messages"
-  [ "$status" -eq 65 ]
+  expect_status 65 "$messages"
   [[ $messages == *"ddlbench: rank "*"DATA/train-"*"offset"* ]]
   bench loader --bad_records=skip --threads=1 --batch_size=32 --image_size=32 --steps=2 --warmup_steps=0 --rounds=1 DATA
   [ "$status" -eq 0 ]
@@ -139,8 +133,7 @@ END
 
 @test "step: the time of a step and of its phases, and nothing is left" {
   bench step --devices=2 --steps=5 --warmup_steps=2 --batch_size=4 --arch=resnet_tiny --ddlrun=--oversubscribe "${small[@]}"
-  echo "$output$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output$messages"
   [[ $messages == "ddlbench: + "*"/ddlrun -n 2 --oversubscribe "*"--mode=training_benchmark"* ]]
   python3 - << END
 rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in """$output""".splitlines() if line.startswith("|")]
@@ -162,8 +155,7 @@ END
 
 @test "startup: bare, ddlrun, and what it adds" {
   bench startup --ranks=2 --rounds=3 --ddlrun=--oversubscribe --ddlrun=--launcher=local
-  echo "$output$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output$messages"
   [[ $output == "bare: true, 2 at once (fork); 3 rounds"* ]]
   python3 - << END
 rows = {cells[0]: [float(cell) for cell in cells[1:]] for cells in
@@ -175,8 +167,7 @@ assert abs(rows["added"][1] - (rows["ddlrun"][1] - rows["bare"][1])) < 0.02, row
 END
   if command -v mpirun > /dev/null; then
     bench startup --ranks=2 --rounds=1 --ddlrun=--oversubscribe --ddlrun=--launcher=mpirun
-    echo "$output$messages"
-    [ "$status" -eq 0 ]
+    expect_status 0 "$output$messages"
     [[ $output == "bare: "*"mpirun "*"--oversubscribe -n 2 true (mpirun); 1 round"* ]]
   fi
   bench startup --ddlrun=--no-such-option

@@ -85,8 +85,7 @@ sweep_of() {
 @test "from a sweep of one GPU, one node and two, with what else it has beside" {
   sweep_of w
   predict --from=w --nodes=1,2,4 --json
-  echo "$output $messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output $messages"
   [ "$(said 'o["one_gpu"]["source"]')" = 'measured in w' ]
   # What was told comes out again; four nodes are predicted.
   [ "$(said '[round(x["images_per_s"]) for x in o["predictions"]][:2]')" = '[4400, 8600]' ]

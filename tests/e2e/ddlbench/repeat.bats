@@ -25,8 +25,7 @@ require_failed_report() {
 
 @test "a report in Mila's form, whose numbers are those of the raw step times" {
   repeat --devices=2
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [[ $output == *"| 10 (warm-up) "*"| 11  "*"| train  | mean "*"--------"*'"name": "convnet"'*"Saving report to w/fast.convnet.R0.D0,1."*.json ]]
   # A line for each observation, while it runs.
   [ "$(grep -cE '^\[ +[0-9]+/ 14\] \| ETA: +[0-9.]+ min \| Batch Loss +[0-9.]+$' <<< "$output")" -eq 14 ]
@@ -100,8 +99,7 @@ END
   CUDA_VISIBLE_DEVICES=4,6 run --separate-stderr timeout 120 "$ddlbench" repeat --copies=2 --arch=resnet_tiny --batch_size=4 \
     --repeat=12 --number=2 w "${small[@]}"
   messages=$stderr
-  echo "$messages$output"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages$output"
   [[ $output == *"D4 [ 11/ 12] | ETA: "* && $output == *"D6 [ 11/ 12] | ETA: "* ]]
   [ "$(grep -c "Saving report to w/fast.convnet.R0.D[46].2" <<< "$output")" -eq 2 ]
   python3 - << END
@@ -128,8 +126,7 @@ END
   chmod +x bin/ddltraind
   cp "$ddlbench" bin/
   run --separate-stderr timeout 120 bin/ddlbench repeat --copies=2 --arch=resnet_tiny --batch_size=4 --repeat=12 --number=2 w "${small[@]}"
-  echo "$stderr"
-  [ "$status" -eq 64 ]
+  expect_status 64 "$stderr"
   [ "$(find w -name 'fast.convnet.R0.D0.2*.json' | wc -l)" -eq 1 ]
   [ "$(find w -name 'fast.convnet.R0.D1.FAIL.*.json' | wc -l)" -eq 1 ]
   [[ $output == *"| 0      | "*"| all    | "* ]]
@@ -138,8 +135,7 @@ END
 @test "the input alone: Mila's loader" {
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 0 --size 40 DATA > data.out
   run --separate-stderr timeout 120 "$ddlbench" repeat --name=loader --data_dir=DATA --batch_size=8 --repeat=12 --number=2 w
-  echo "$stderr$output"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$stderr$output"
   [ "$(grep -cE '^\[ +[0-9]+/ 12\] \| ETA: +[0-9.]+ min $' <<< "$output")" -eq 12 ]
   python3 - w/fast.loader.R0.D0.*.json << 'END'
 import json, math, sys
@@ -160,8 +156,7 @@ END
 @test "distributed: one training on all visible devices" {
   CUDA_VISIBLE_DEVICES=0,1 run --separate-stderr timeout 120 "$ddlbench" repeat --name=convnet_distributed --arch=resnet_tiny \
     --batch_size=4 --repeat=11 --number=1 --ddlrun=--oversubscribe w "${small[@]}"
-  echo "$stderr"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$stderr"
   [[ $stderr == *"/ddlrun -n 2 "*"--batch_size=2 "* ]]
   [ "$(find w -name 'fast.convnet_distributed.R0.D0,1.2*.json' | wc -l)" -eq 1 ]
 }

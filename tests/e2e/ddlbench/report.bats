@@ -21,8 +21,7 @@ made_runs() {
   sweep --cases=1n1g,1n2g --repeats=2
   [ "$status" -eq 0 ]
   report --output=page/report.html --json w
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [ "$messages" = "report written: page/report.html" ]
   grep -q '<svg id="scaling"' page/report.html
   python3 "$BATS_TEST_DIRNAME/recompute.py" <(echo "$output") w
@@ -99,8 +98,7 @@ END
   printf 'no log\n' > r/1n4g/1/log.json
   printf '{"iter"' > r/1n4g/1/training.json
   report r empty nowhere
-  echo "$messages"
-  [ "$status" -eq 65 ]
+  expect_status 65 "$messages"
   [[ $messages == *"empty: there is no run in it"* ]]
   [[ $messages == *"nowhere: there is no such folder"* ]]
   [[ $messages == *"r/1n1g/2/log.json:"*": the log ends within this line"* ]]
@@ -155,8 +153,7 @@ made_log() {
   # Without the sanitizers' own terabytes.
   if grep -q '^DDLRUN_SANITIZE:STRING=$' "$DDLRUN_BUILD/CMakeCache.txt"; then ulimit -v 150000; fi
   report --json run huge
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [[ $messages == *"huge/log.json:31: the log ends within this line"* ]]
   [ "$(jq '.runs[0].steps' <<< "$output")" -gt 500000 ]
   [ "$(jq '.runs[1].steps' <<< "$output")" -eq 28 ]

@@ -25,8 +25,7 @@ END
 
 @test "two repeats of two cases end in tables and DLPerf's JSON" {
   sweep --cases=1n1g,1n2g --repeats=2
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [[ $messages == *"[1/4] 1n1g, fp32, synthetic images, batch 4, repeat 1"*"[4/4] "*"1n2g/rtiny_b4_fp32_2.log: "*" images/s"* ]]
   [[ $output == "## bz4_fp32_synthetic: rtiny"*"| 1        | 1 "*"| 1        | 2 "*"Saving result to $PWD/w/result/bz4_fp32_synthetic_result.json"* ]]
   [ "$(find w -name '*.log' | sort)" = "$(printf '%s\n' w/bz4_fp32_synthetic/1n{1,2}g/rtiny_b4_fp32_{1,2}.log)" ]
@@ -63,8 +62,7 @@ END
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 0 --size 40 DATA > data.out
   matrix=(--arch=resnet_tiny --steps=25)
   sweep --cases=1n1g --repeats=1 --precision=fp32,fp16 --batch_size=4,8 --data_dir=DATA
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   for folder in bz4_fp32_synthetic bz4_fp32_real bz8_fp16_synthetic bz8_fp16_real; do
     [[ $output == *"## $folder: rtiny"* ]]
     [ -e "w/result/${folder}_result.json" ]
@@ -76,8 +74,7 @@ END
   small=(-- --image_size=32 --classes=10 --backend=cpu --threads=1)
   matrix=(--arch=resnet_tiny --batch_size=4 --steps=25) # without --oversubscribe
   sweep --cases=2n1g,1n1g --repeats=1
-  echo "$messages"
-  [ "$status" -eq 78 ]
+  expect_status 78 "$messages"
   [[ $messages == *"2n1g/rtiny_b4_fp32_1.log.failed: the run failed: exit code 78; the last line: ddlrun: "* ]]
   [[ $output == *"| 1        | 1 "* ]]
   [[ $output != *"| 2        |"* ]]
@@ -87,8 +84,7 @@ END
 @test "a run whose log is not whole has failed" {
   small=(-- --image_size=32 --classes=10 --backend=cpu --threads=1 --run_iter=22)
   sweep --cases=1n1g --repeats=1
-  echo "$messages"
-  [ "$status" -eq 65 ]
+  expect_status 65 "$messages"
   [[ $messages == *".log.part:"*"the log ends after 2 lines with imgs_per_sec of 5"*"the run failed: its log is not whole"* ]]
 }
 

@@ -17,8 +17,7 @@ teardown() {
 on_two_ranks() {
   rm -f rank0 rank1
   run_ddlrun -n 2 --oversubscribe --launcher="$1" sh -c "{ $2; }"' > "rank$RANK"'
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
 }
 
 both_ranks_say() {
@@ -115,8 +114,7 @@ yields() { # RANKS LAUNCHER
   search_path=$PATH
   run --separate-stderr env FOO.BAR=1 foo-bar=2 'BASH_FUNC_x%%=() {  echo "a b"
 }' 1X=4 PLAIN=5 "$ddlrun" -H 127.0.0.1:1,n2:1 --mpiarg "--mca plm_rsh_agent $PWD/agent" -x G.IVEN=6 -x foo-bar python3 show.py "${names[@]}"
-  echo "$output $stderr"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output $stderr"
   local rank
   for rank in 0 1; do
     grep -xF "$rank '1' '2' '() {  echo \"a b\"\\n}' '4' '5' '6'" <<< "$output"
@@ -127,8 +125,7 @@ yields() { # RANKS LAUNCHER
   echo 'import os, signal; print("the last words"); os.kill(os.getpid(), signal.SIGKILL)' > killed.py
   for launcher in $(launchers); do
     run_ddlrun -n 1 --launcher="$launcher" python3 killed.py
-    echo "$launcher: $output$messages"
-    [ "$status" -eq 137 ]
+    expect_status 137 "$launcher: $output$messages"
     [[ $output = *"the last words"* ]]
   done
   PYTHONUNBUFFERED='' run_ddlrun -n 1 --launcher=local python3 killed.py

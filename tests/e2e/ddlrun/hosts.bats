@@ -11,8 +11,7 @@ load common
   own=$(python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])' || hostname)
   for host in "$(hostname)" localhost localhost.localdomain 127.0.0.1 127.0.1.1 "$own"; do
     run_ddlrun -H "$host:2" --oversubscribe --launcher=local sh -c 'echo "$RANK of $WORLD_SIZE"'
-    echo "$host: $messages"
-    [ "$status" -eq 0 ]
+    expect_status 0 "$host: $messages"
     [ "$(sort <<< "$output")" = "$(printf '0 of 2\n1 of 2')" ]
   done
 }
@@ -20,8 +19,7 @@ load common
 @test "this machine under two names is refused, in -H and in a hostfile" {
   for other in localhost 127.0.0.1 127.0.1.1; do
     run_ddlrun -H "$other:1,$(hostname):1" --oversubscribe true
-    echo "$messages"
-    [ "$status" -eq 64 ]
+    expect_status 64 "$messages"
     [[ $messages = *"$other and $(hostname) are both this machine; write one of them"* ]]
     printf '%s\n%s slots=2\n' "$(hostname)" "$other" > hosts
     run_ddlrun --hostfile hosts --oversubscribe true
@@ -43,8 +41,7 @@ load common
     return
   fi
   run_ddlrun -H worker.a.example:1,worker.b.example:1 --launcher=mpirun --mpiarg "--mca plm_rsh_agent $PWD/agent" sh -c 'echo "$RANK $DDLRUN_HOST $LOCAL_RANK"'
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [ "$(sort <<< "$output")" = "$(printf '0 worker.a.example 0\n1 worker.b.example 0')" ]
 }
 
@@ -52,8 +49,7 @@ load common
   [[ $(hostname) != *.* ]] || skip "this machine knows its domain"
   for other in "$(hostname).other.example" "$(hostname).example"; do
     run_ddlrun -H "$other:1" --launcher=local true
-    echo "$messages"
-    [ "$status" -eq 78 ]
+    expect_status 78 "$messages"
     [[ $messages = *"$other"* ]]
   done
 }
@@ -61,15 +57,13 @@ load common
 @test "addresses of IPv6 are refused as what they are" {
   for host in ::1 '[::1]:2' 'fe80::1%eth0:2' 2001:db8::1 'n1,::1'; do
     run_ddlrun -H "$host" true
-    echo "$host: $messages"
-    [ "$status" -eq 64 ]
+    expect_status 64 "$host: $messages"
     [[ $messages = *"addresses of IPv6 cannot be written here: give a name"* ]]
   done
   for line in '::1' '[fe80::1] slots=2' 'fe80::1 slots=2'; do
     printf 'n1 slots=1\n%s\n' "$line" > hosts
     run_ddlrun --hostfile hosts true
-    echo "$line: $messages"
-    [ "$status" -eq 65 ]
+    expect_status 65 "$line: $messages"
     [[ $messages = *"hosts:2:1: addresses of IPv6 cannot be written here"* ]]
   done
   printf 'rank 0=fe80::1 slot=0:0\n' > ranks
@@ -97,8 +91,7 @@ without_srun() {
     export SLURM_JOB_NODELIST=$name SLURM_NODELIST=$name SLURMD_NODENAME=$name
     for launcher in auto mpirun; do
       run_ddlrun --launcher=$launcher --accelerators 0 -n 2 --oversubscribe sh -c 'echo "$RANK $OMPI_COMM_WORLD_SIZE $DDLRUN_HOST"'
-      echo "$name: $messages"
-      [ "$status" -eq 0 ]
+      expect_status 0 "$name: $messages"
       [ "$(sort <<< "$output")" = $'0 2 '"$name"$'\n1 2 '"$name" ]
     done
   done
@@ -111,8 +104,7 @@ without_srun() {
     'SLURM_TASKS_PER_NODE=1(x2)'
   for launcher in auto mpirun; do
     run_ddlrun --launcher=$launcher --accelerators 0 true
-    echo "$messages"
-    [ "$status" -eq 69 ]
+    expect_status 69 "$messages"
     [[ $messages = *"by srun, which is not in PATH: in a container start ddlrun outside"*"--mpiarg '--mca plm rsh'"* ]]
     [[ $messages != *ORTE* ]]
   done
@@ -128,8 +120,7 @@ without_srun() {
   without_srun
   for job in '' 4711; do
     SLURM_JOB_ID=$job SLURM_JOB_NUM_NODES=1 SLURM_JOB_NODELIST=n7 SLURM_TASKS_PER_NODE=1 run_ddlrun -H "$(hostname):2" --launcher=mpirun --oversubscribe sh -c 'echo "$RANK $OMPI_COMM_WORLD_SIZE"'
-    echo "$messages"
-    [ "$status" -eq 0 ]
+    expect_status 0 "$messages"
     [ "$(sort <<< "$output")" = $'0 2\n1 2' ]
   done
 }

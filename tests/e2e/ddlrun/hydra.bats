@@ -45,8 +45,7 @@ END
   [ "$status" -eq 0 ]
   [ "$(sort <<< "$output")" = $'rank 0 of 3, sum 3\nrank 1 of 3, sum 3\nrank 2 of 3, sum 3' ]
   run_ddlrun --launcher=hydra -n 3 --oversubscribe ./world abort
-  echo "$messages"
-  [ "$status" -eq 3 ]
+  expect_status 3 "$messages"
   [[ $messages == *"the job failed: rank 1 on $(hostname) ended first, with exit code 3, "* ]]
   wait_for 5 eval '! pgrep -x world'
 }
@@ -108,8 +107,7 @@ END
   local small="--arch=resnet_tiny --num_iter=2 --iter_unit=batch --batch_size=2 --mode=train --image_size=32 --classes=10"
   # shellcheck disable=SC2086 # words
   run_ddlrun --launcher=hydra -n 2 --oversubscribe "$DDLRUN_BUILD/bin/ddltraind" $small --results_dir=results
-  echo "$output $messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output $messages"
   # shellcheck disable=SC2086 # words
   run_on_two -H n1:1,n2:1 "$DDLRUN_BUILD/bin/ddltraind" $small --results_dir=other
   [ "$status" -eq 69 ]

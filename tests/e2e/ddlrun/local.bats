@@ -122,8 +122,7 @@ PY
   chmod +x train
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     run_ddlrun --launcher="$launcher" --oversubscribe -n 2 --heartbeat "beats.$launcher/%r" --hang-after 2 --max-restarts 1 ./train
-    echo "$launcher: $status $messages"
-    [ "$status" -eq 0 ]
+    expect_status 0 "$launcher: $status $messages"
     [[ $messages == *"the job failed: it hangs: rank 1 on "*" has not touched $PWD/beats.$launcher/1 for "[2-9]" s (--hang-after)"* ]]
     [ "$(sort -u <<< "$output")" = $'0 is through\n1 is through' ]
   done
@@ -144,8 +143,7 @@ PY
     # 15 s for the ranks to start in. A signal that was not asked for shows.
     SLURM_JOB_END_TIME=$(($(date +%s) + 75)) run_ddlrun --launcher="$launcher" --oversubscribe -n 2 --stop-before "$value" --max-restarts 3 \
       bash -c 'for name in USR1 USR2; do trap "echo $RANK saves at SIG$name; exit 75" $name; done; while :; do sleep 0.05; done'
-    echo "$case: $status $output $messages"
-    [ "$status" -eq 75 ]
+    expect_status 75 "$case: $status $output $messages"
     [ "$(sort <<< "$output")" = "0 saves at $name"$'\n'"1 saves at $name" ]
     [[ $messages == *"ddlrun: ranks got $name 60 s before the end of the job's time (--stop-before)"* ]]
   done
@@ -180,8 +178,7 @@ PY
   wait_for 30 eval 'grep -qs "ended 75" ddlrun.*/status'
   folder=$(echo ddlrun.*)
   run "$ddlctl" status "$folder"
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ ${lines[0]} == "program        sh -c '["* ]]
   [[ $output == *"ddlrun         process "*" on $(uname -n), local"* ]]
   [[ $output == *"started        20"*" ago; 0 restarts"* ]]
@@ -242,8 +239,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
 
 @test "--end-limit: what is no number of seconds is refused" {
   run_ddlrun --end-limit soon true
-  echo "$messages"
-  [ "$status" -eq 64 ]
+  expect_status 64 "$messages"
   [[ $messages == *"--end-limit"*"soon"* ]]
 }
 
@@ -253,8 +249,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   ln -s "$PWD/elsewhere" logs/rank-00000.log
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     run_ddlrun --launcher="$launcher" -n 1 --log-dir logs sh -c 'echo out'
-    echo "$messages"
-    [ "$status" -eq 71 ]
+    expect_status 71 "$messages"
     [[ $messages == *"logs/rank-00000.log: it is a symbolic link, which is not followed; remove it, or give another --log-dir"* ]]
     [ ! -e elsewhere ]
   done
@@ -266,8 +261,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   mkfifo logs/rank-00000.log
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     run_ddlrun --launcher="$launcher" -n 1 --log-dir logs sh -c 'echo out'
-    echo "$messages"
-    [ "$status" -eq 71 ]
+    expect_status 71 "$messages"
     [[ $messages == *"logs/rank-00000.log: it is no file; remove it, or give another --log-dir"* ]]
   done
   exec 9<> logs/rank-00000.log
@@ -333,8 +327,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   [ "$(gpus)" = "[0,1,2,3]" ]
   for list in 0:'[0]' 3,1:'[3,1]' 0,7,1:'[0]' 2,-1,1:'[2]' :'[null]' -1:'[null]' 0,0:'[null]' GPU-1234:'[null]' MIG-a,MIG-b:'[null,null]'; do
     CUDA_VISIBLE_DEVICES=${list%%:*} run_ddlrun --dry-run=json --topology "$four" true
-    echo "$list: $(gpus) $messages"
-    [ "$status" -eq 0 ]
+    expect_status 0 "$list: $(gpus) $messages"
     [ "$(gpus)" = "${list#*:}" ]
   done
   CUDA_VISIBLE_DEVICES=3,1 run_ddlrun --dry-run=json --topology "$four" --accelerators 1 true
@@ -424,8 +417,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   local mask
   for mask in 0177 0277 0777 0077; do
     run --separate-stderr sh -c "umask $mask; exec '$ddlrun' -n 2 --oversubscribe --launcher=local sh -c umask"
-    echo "$mask: $stderr"
-    [ "$status" -eq 0 ]
+    expect_status 0 "$mask: $stderr"
     [ "$output" = "$mask"$'\n'"$mask" ]
   done
 }
@@ -457,11 +449,9 @@ with_name() {
   local name
   for name in '(none)' 'a b' -x _ 10.0.0.9 codespaces_3620e8 "$(printf '%063d' 0)" Übung; do
     with_name "$name" "$ddlrun" -n 1 sh -c 'echo $RANK'
-    echo "$name: $status $messages"
-    [ "$status" -eq 0 ]
+    expect_status 0 "$name: $status $messages"
     with_name "$name" "$ddlrun" -n 2 --oversubscribe sh -c 'echo $RANK'
-    echo "$name: $status $messages"
-    [ "$status" -eq 0 ]
+    expect_status 0 "$name: $status $messages"
   done
   require_mpirun
   mpirun_is_prrte && return

@@ -47,8 +47,7 @@ load common
   ln -s ../victim "tmp/ompi.$(hostname).$(id -u)"
   run_ddlrun -n 2 --oversubscribe --launcher=mpirun \
     sh -c 'set -- "$DDLRUN_RUN_DIR"/*."$(hostname)".*/*; [ -e "$1" ] && echo "$(ls -A victim | wc -l) $(basename "$(dirname "$1")")"'
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   local folder=ompi
   ! mpirun_is_prrte || folder=prterun
   [[ $output == "0 $folder.$(hostname)."*$'\n'"0 $folder.$(hostname)."* ]]
@@ -132,8 +131,7 @@ foreign_mpirun() { # TEXT
   if mpirun_is_prrte; then argument="--output file=out:nocopy"; fi
   echo "start_seconds: 1" > site.yaml
   run_ddlrun --site ./site.yaml --launcher=mpirun -n 1 --mpiarg "$argument" sh -c 'sleep 3; : > ended'
-  echo "$output $messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output $messages"
   [ -e ended ]
 }
 
@@ -197,8 +195,7 @@ SH
   chmod +x mpirun
   echo "start_seconds: 1" > site.yaml
   search_path="$PWD:$PATH" run_ddlrun --site ./site.yaml -n 2 --oversubscribe --launcher=mpirun true
-  echo "$messages"
-  [ "$status" -eq 69 ]
+  expect_status 69 "$messages"
   [[ $messages == *"the job failed: its start hung: on $(hostname) not all programs ran when the time for that was over"* ]]
 }
 

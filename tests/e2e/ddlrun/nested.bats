@@ -38,8 +38,7 @@ END
       echo "$outer around $inner"
       rm -f met.*
       run_ddlrun -n 2 --oversubscribe --launcher="$outer" sh -c "exec \"$ddlrun\" -n 2 --oversubscribe --launcher=$inner python3 meet.py \$RANK"
-      echo "$output$messages"
-      [ "$status" -eq 0 ]
+      expect_status 0 "$output$messages"
       [ "$(cat met.0)" = 0 ]
       [ "$(cat met.1)" = 1 ]
     done
@@ -52,8 +51,7 @@ END
     run_ddlrun -n 1 --oversubscribe --launcher="$launcher" -x DDL_OPTIONS='-mode r:7x1x1x1 ' --heartbeat beats/%r sh -c "
       echo \"\${DDLRUN_HEARTBEAT##*/}\"; touch \"\$DDLRUN_HEARTBEAT\"
       exec \"$ddlrun\" -n 1 --oversubscribe --launcher=$launcher --no_ddloptions sh -c 'echo \"\${DDL_OPTIONS-none} \${DDLRUN_HEARTBEAT-none}\" > inner'"
-    echo "$output$messages"
-    [ "$status" -eq 0 ]
+    expect_status 0 "$output$messages"
     [ "$(cat inner)" = "none none" ]
   done
 }
@@ -89,7 +87,6 @@ END
 @test "a launch by mpirun in a rank of mpirun" {
   command -v mpirun > /dev/null || skip "no mpirun"
   run_ddlrun -n 1 --launcher=mpirun sh -c "exec \"$ddlrun\" -n 2 --oversubscribe --launcher=mpirun sh -c 'echo \$RANK of \$OMPI_COMM_WORLD_SIZE'"
-  echo "$output$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output$messages"
   [ "$(sort <<< "$output")" = "$(printf '0 of 2\n1 of 2')" ]
 }

@@ -151,8 +151,7 @@ refused() {
 @test "a program on standard input is rank 0's alone: refused for more ranks than one" {
   for program in 'python3 -' bash 'sh -s one'; do
     run_ddlrun -n 2 --oversubscribe --launcher=local $program <<< 'exit 3'
-    echo "$program: $messages"
-    [ "$status" -eq 64 ]
+    expect_status 64 "$program: $messages"
     [[ $messages = *"${program%% *} would read its program from standard input, which is rank 0's alone: "*" Write the program to a file" ]]
   done
   run_ddlrun -n 1 --launcher=local bash -s three <<< 'echo $1'

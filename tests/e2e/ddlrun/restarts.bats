@@ -14,8 +14,7 @@ fails() { echo "echo \$RANK of run \$DDLRUN_RESTART_COUNT; [ \$RANK = 0 ] || [ \
 
 @test "ranks that fail start again, with the count, in a new run directory; the end is the last run's" {
   restarted --max-restarts 3 sh -c "$(fails 2 'exit 3'); echo \$DDLRUN_RUN_DIR > directory\$DDLRUN_RESTART_COUNT"
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [ "$(grep -c '^1 of run [012]$' <<< "$output")" -eq 3 ]
   [[ $messages == *"ended first, with exit code 3, "*$'\n'"ddlrun: starting again in 2 s, restart 1 of 3"$'\n'"+ "* ]]
   [[ $messages == *"ddlrun: starting again in 8 s, restart 2 of 3"* ]]
@@ -25,8 +24,7 @@ fails() { echo "echo \$RANK of run \$DDLRUN_RESTART_COUNT; [ \$RANK = 0 ] || [ \
 @test "the same through mpirun" {
   require_mpirun
   launcher=mpirun restarted --max-restarts 1 sh -c "$(fails 1 'kill -KILL $$')"
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [[ $messages == *"rank 1 on "*" signal 9 (Killed)"*"starting again in 2 s, restart 1 of 1"* ]]
 }
 
@@ -153,8 +151,7 @@ refused() {
 @test "a plan leaves the spare nodes out, and their tasks" {
   export SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-3]' SLURM_JOB_NUM_NODES=3 SLURM_GPUS_PER_NODE=2 SLURM_NTASKS=6 SLURM_TASKS_PER_NODE='2(x3)'
   run_ddlrun --dry-run=json --spare-nodes 1 --max-restarts 1
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [ "$(python3 -c 'import json,sys; print(len(json.load(sys.stdin)["ranks"]))' <<< "$output")" = 4 ]
   [[ $output != *n3* ]]
 }

@@ -56,8 +56,7 @@ own='echo $RANK/$WORLD_SIZE $DDLRUN_HOST $DDLRUN_NODE_RANK/$DDLRUN_NODE_COUNT $L
   allocation 4096
   make_srun 32768 0:0:n1 12345:1:n1544 32767:7:n4096
   run_ddlrun --topology "$topology" --bind none --pmi none bash -c "$own"
-  echo "$output $messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output $messages"
   [ "$output" = "0/32768 n1 0/4096 0/8
 12345/32768 n1544 1543/4096 1/8
 32767/32768 n4096 4095/4096 7/8" ]
@@ -94,8 +93,7 @@ own='echo $RANK/$WORLD_SIZE $DDLRUN_HOST $DDLRUN_NODE_RANK/$DDLRUN_NODE_COUNT $L
   # The first four of the order: n7920 n15839 n7374 n15293.
   make_srun 131072 8:0:n15839 131071:7:n1
   run_ddlrun --topology "$topology" --bind none --pmi none -H "$hosts" bash -c "$own"
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$output" = "8/131072 n15839 1/16384 0/8
 131071/131072 n1 16383/16384 7/8" ]
   [ "$(cat parts)" = "DDLRUN_RANK_JOB DDLRUN_RANK_JOB_2" ]
@@ -123,8 +121,7 @@ die_at_once() {
   chmod +x bin/srun
   search_path=$PWD/bin:$PATH
   run_ddlrun --topology "$topology" --pmi none --no-ddl-host-list true
-  echo "${messages:0:4000}"
-  [ "$status" -eq 134 ]
+  expect_status 134 "${messages:0:4000}"
   [ "$(wc -l <<< "$messages")" -eq 15 ]
   [ "$(grep -c '^ddlrun-rank: rank [0-7] on n1 (pid 7) ended with signal 6' <<< "$messages")" -eq 8 ]
   [[ $messages == *"

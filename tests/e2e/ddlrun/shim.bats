@@ -37,8 +37,7 @@ of_srun() {
   make_srun ''
   printf '%s\n' '#!/bin/sh' 'echo "srun: a note" >&2' 'echo "srun: fatal: getcwd failed: No such file or directory" >&2' 'exit 1' > bin/srun
   run_ddlrun --launcher=srun --topology "$BATS_TEST_DIRNAME/../../fixtures/hwloc/dgx1v.xml" --bind none true
-  echo "$messages"
-  [ "$status" -eq 69 ]
+  expect_status 69 "$messages"
   [[ $messages == *"'srun --mpi=list' failed: srun: fatal: getcwd failed: No such file or directory"* ]]
 }
 

@@ -93,8 +93,7 @@ refused() {
   local text=$1
   shift
   run_ddlrun "$@"
-  echo "$status: $messages"
-  [ "$status" -eq 64 ]
+  expect_status 64 "$status: $messages"
   [ -z "$output" ]
   [[ $messages == "ddlrun: [ERROR DDL-20-64] "*"$text"* ]]
   [ "$(wc -l <<< "$messages")" -eq 1 ]

@@ -18,8 +18,7 @@ make_elf() {
 # says LAUNCHER PROGRAM TEXT: ddlrun refuses the program with 69 and this text, starts it once, and runs nothing of it.
 says() {
   run_ddlrun -n 1 --launcher="$1" --max-restarts 2 "$2" one two
-  echo "$messages"
-  [ "$status" -eq 69 ]
+  expect_status 69 "$messages"
   [ ! -e was-run ]
   [ "$(grep -c "^ddlrun-rank: .*cannot start '$2': .*$3" <<< "$messages")" -eq 1 ]
 }
@@ -112,8 +111,7 @@ of_srun() {
   mkdir -p parent/project
   cd parent/project
   run_ddlrun -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent $BATS_TEST_TMPDIR/agent" sh -c 'pwd > "$BATS_TEST_TMPDIR/ran.$RANK"'
-  echo "$messages"
-  [ "$status" -eq 78 ]
+  expect_status 78 "$messages"
   [ ! -e "$BATS_TEST_TMPDIR/ran.1" ]
   [[ $messages == *"rank 1 on n2: this node has no working directory $PWD, where ddlrun was started: No such file or directory"* ]]
   run_ddlrun -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent $BATS_TEST_TMPDIR/agent -wdir /" sh -c 'pwd'
@@ -157,8 +155,7 @@ gives_up() {
   local pattern=$1
   shift
   run_ddlrun --max-restarts 3 --launcher=mpirun "$@"
-  echo "$messages"
-  [ "$status" -eq 69 ]
+  expect_status 69 "$messages"
   [ "$(grep -c 'the job failed: mpirun ended by itself, with exit code ' <<< "$messages")" -eq 1 ]
   [[ $messages == *"not started again: exit code 69 would come again"* ]]
   grep -A12 '^ddlrun: last lines of mpirun:' <<< "$messages" | grep -q "$pattern"
@@ -192,7 +189,6 @@ gives_up() {
     'OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 "$shim" "$@"; exit 0' > mpirun
   chmod +x mpirun
   PATH=$PWD:$PATH run_ddlrun -H "$(hostname):1,n2:1" --bind none --launcher=mpirun true
-  echo "$messages"
-  [ "$status" -eq 69 ]
+  expect_status 69 "$messages"
   [[ $messages == *"mpirun ended with 0, but no end was heard of rank 1 on n2: "* ]]
 }

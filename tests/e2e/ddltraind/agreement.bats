@@ -28,8 +28,7 @@ refused() {
   unlike=$2
   shift 2
   train 2 --num_iter=3 --results_dir=run "$@"
-  echo "$status: $messages"
-  [ "$status" -eq 78 ]
+  expect_status 78 "$status: $messages"
   # shellcheck disable=SC2053 # a pattern
   [[ $(grep "^ddltraind: rank $odd on " <<< "$messages") == "ddltraind: rank $odd on "*": has "$text ]]
   [ ! -e run ]
@@ -115,8 +114,7 @@ give all ranks the same files, whole, in their --data_dir" 'set -- "$@" --data_d
   odd=0
   unlike='set -- "$@" --seed=9'
   train 3 --num_iter=3 --results_dir=run
-  echo "$status: $messages"
-  [ "$status" -eq 78 ]
+  expect_status 78 "$status: $messages"
   [[ $messages == *"ddltraind: rank 0 on "*": has --seed=9, but rank 1 on "*" has --seed=1: "* ]]
   [[ $(tail -n 1 <<< "$messages") == *"the job failed: rank 0 on "*"78"* ]]
 }
@@ -134,6 +132,5 @@ give all ranks the same files, whole, in their --data_dir" 'set -- "$@" --data_d
   cp -r "$data" copy
   unlike='set -- "$@" --threads=2 --data_threads=1 --prefetch=3 --display_every=1 --data_dir=copy'
   train 2 --num_iter=3 --results_dir=run
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
 }

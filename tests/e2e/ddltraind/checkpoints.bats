@@ -23,18 +23,15 @@ with open(sys.argv[1], "r+b") as file:
   train 1 --num_iter=6 --mode=train --results_dir=run --checkpoint_every=2 --keep_checkpoints=3
   [ "$status" -eq 0 ]
   run ctl checkpoint list run
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ ${lines[0]} == "STEP  EPOCHS  "*"SIZE  WRITTEN "*"NETWORK "*"DDLTRAIND  STATE" ]]
   [ "$(awk 'NR > 1 { print $1, $2, $NF }' <<< "$output" | paste -sd, -)" = "6 0 whole,4 0 whole,2 0 whole" ]
   run ctl checkpoint verify run
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ ${lines[0]} == "step 2: all checksums hold: "*" tensors, "*" MB" ]]
   turn_last_bit run/checkpoints/step-0000000004/model.safetensors
   run --separate-stderr ctl checkpoint verify run
-  echo "$output $stderr"
-  [ "$status" -eq 65 ]
+  expect_status 65 "$output $stderr"
   [[ $stderr == "ddlctl: step 4: run/checkpoints/step-0000000004/model.safetensors: damaged: tensor '"*"' has the wrong checksum" ]]
   [ "${#lines[@]}" -eq 2 ]
   ctl checkpoint verify run 6

@@ -100,8 +100,7 @@ socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
 @test "status says where the training is, as text and as JSON" {
   start_run --num_iter=1000000
   run ctl status run
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == "state          training"$'\n'"progress       step "[0-9]*"/1000000"$'\n'*" images/s, "*" ms a step"* ]]
   [ "$(grep -cE "^[> ] rank [01], .* ms +[+][0-9]+ %  data" <<< "$output")" -eq 2 ]
   [[ $output == *"ranks          2"$'\n'"rank 0         process $(ranks_here 0) on $(uname -n)"* ]]
@@ -125,8 +124,7 @@ assert all(load["gpu_busy_percent"] is None for load in loads), loads'
 @test "stop: a checkpoint, 75, the cause is said, and the same command goes on" {
   start_run --num_iter=1000000
   run ctl stop run
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == "stopped after step "[0-9]*"/1000000, with the checkpoint of step "[0-9]* ]]
   local step=${output##* }
   end_of_training

@@ -15,8 +15,7 @@ goes_on() {
   [ "$(find run/checkpoints -name 'step-*' | sort | tail -n 1)" = "run/checkpoints/step-$(printf %010d "$step")" ]
   unset SLURM_JOB_END_TIME
   train 2 --mode=train --results_dir=run --num_iter="$((step + 5))"
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [[ $messages == *"going on from step $step,"* ]]
 }
 
@@ -43,12 +42,10 @@ goes_on() {
   export SLURM_JOB_END_TIME
   SLURM_JOB_END_TIME=$(($(date +%s) + 1000))
   launcher=local train 2 --num_iter=1000000 --mode=train --results_dir=run --stop_margin=1000
-  echo "$messages"
-  [ "$status" -eq 75 ]
+  expect_status 75 "$messages"
   rm -r run
   launcher=local train 2 --num_iter=20 --mode=train --results_dir=run --stop_margin=off
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [[ $messages != *SLURM_JOB_END_TIME* ]]
 }
 
@@ -73,8 +70,7 @@ goes_on() {
   touch run/stop
   echo 'model_checkpoint_path: "model.ckpt-7"' > run/checkpoint
   train 1 --num_iter=10 --mode=train --results_dir=run
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [ ! -e run/stop ]
   [ -s run/checkpoint ]
   [[ $messages == *"warning: run/stop is from before the start: it is removed and not obeyed"* ]]
@@ -87,14 +83,12 @@ goes_on() {
     limited=(bash -c 'ulimit -S -t "$0"; exec "$@"' "$seconds" "$ddltraind")
     run --separate-stderr timeout 60 "${limited[@]}" "${small[@]}" --mode=train --results_dir=run \
       --num_iter=100000000 --checkpoint_every=0
-    echo "$status $stderr"
-    [ "$status" -eq 75 ]
+    expect_status 75 "$status $stderr"
     [[ $stderr == *"stopped by signal 24 after step "*": give the same command again to go on"* ]]
     [ -n "$(find run/checkpoints -name 'step-*')" ]
   done
   [[ $stderr == *"going on from step "* ]]
   run --separate-stderr timeout 60 "$ddlrun" -n 2 --oversubscribe --launcher=local "${limited[@]}" "${small[@]}" \
     --mode=train --results_dir=both --num_iter=100000000 --checkpoint_every=0
-  echo "$status $stderr"
-  [ "$status" -eq 75 ]
+  expect_status 75 "$status $stderr"
 }

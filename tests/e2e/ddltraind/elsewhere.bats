@@ -26,8 +26,7 @@ counting() {
 # launch RANKS BATCH STEPS BACK_END: a part of the run.
 launch() {
   train "$1" --batch_size="$2" --run_iter="$3" --backend="$4"
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
 }
 
 # said TEXT: once, as a whole line but for its time and level.
@@ -89,8 +88,7 @@ seen() {
   # A prime number.
   small=("${small[@]/--global_batch_size=20/--global_batch_size=37}")
   train 2 --batch_size=16
-  echo "$messages"
-  [ "$status" -eq 78 ]
+  expect_status 78 "$messages"
   [[ $messages == *"--global_batch_size=37: 2 ranks cannot compute so many images in batches of equal size up to --batch_size=16, but for very small ones: give 36 or 38, or start another number of ranks"* ]]
 }
 

@@ -44,8 +44,7 @@ kill_a_rank() {
   ulimit -Sf 16
   train 1 --num_iter=20 --results_dir=run
   ulimit -Sf unlimited
-  echo "$messages"
-  [ "$status" -eq 71 ]
+  expect_status 71 "$messages"
   [[ $messages == *"ddltraind: cannot write run/checkpoints/"*": File too large; make room there"* ]]
   md5sum -c before
   [ "$(ls -A run/checkpoints)" = step-0000000010 ]
@@ -63,8 +62,7 @@ kill_a_rank() {
     ulimit -Sf 16
     train 1 --num_iter=100000 --checkpoint_every=10 --mode=train --results_dir=$way --checkpoint_in_background=$way
     ulimit -Sf unlimited
-    echo "$messages"
-    [ "$status" -eq 71 ]
+    expect_status 71 "$messages"
     [[ $messages == *"ddltraind: cannot write $way/checkpoints/"*"/model.safetensors: File too large; make room there"* ]]
     [ -z "$(ls -A $way/checkpoints)" ]
   done
@@ -79,8 +77,7 @@ kill_a_rank() {
   held=$(ls -A disk/checkpoints)
   find disk -type f -exec md5sum {} + > after
   umount disk
-  echo "$messages"
-  [ "$status" -eq 71 ]
+  expect_status 71 "$messages"
   [[ $messages == *"cannot write disk/checkpoints/"*"No space left on device; make room there"* ]]
   [ "$held" = step-0000000010 ]
   [ "$(wc -l < after)" -eq 3 ]

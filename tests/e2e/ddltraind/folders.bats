@@ -148,16 +148,14 @@ end_holder() {
 
 @test "standard output on a full disk is said; where it is the result, the end is 71" {
   run timeout 60 bash -c '"$@" > /dev/full' bash "$ddltraind" "${small[@]}" --mode=train --num_iter=3 --results_dir=run
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == *"warning: standard output: lines are lost: No space left on device"* ]]
   [[ $output =~ "standard output: "[0-9]+" lines lost" ]]
   local options
   for options in "--mode=evaluate --results_dir=run" "--dry_run" "--version" "--help"; do
     # shellcheck disable=SC2086 # words
     run timeout 60 bash -c '"$@" > /dev/full' bash "$ddltraind" "${small[@]}" $options
-    echo "$options: $status $output"
-    [ "$status" -eq 71 ]
+    expect_status 71 "$options: $status $output"
     [[ $output == *"ddltraind: standard output could not be written"* ]]
   done
 }

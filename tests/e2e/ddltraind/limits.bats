@@ -37,8 +37,7 @@ with_threads() {
   local n
   for n in {1..8}; do
     with_threads "$n" --threads=3 --data_threads=3
-    echo "$n: $status: $stderr"
-    [ "$status" -eq 71 ]
+    expect_status 71 "$n: $status: $stderr"
     [[ $stderr == *"ddltraind: cannot start "*": Resource temporarily unavailable; ask for fewer threads "* ]]
     [ ! -e run/checkpoints ]
   done
@@ -48,8 +47,7 @@ with_threads() {
 
 @test "of many input threads the one that cannot be had is named" {
   with_threads 20 --threads=1 --data_threads=1000
-  echo "$status: $stderr"
-  [ "$status" -eq 71 ]
+  expect_status 71 "$status: $stderr"
   [[ $stderr == *"cannot start input thread "*" of 1000: "* ]]
 }
 

@@ -25,8 +25,7 @@ teardown() {
 
 # refused_for BATCH: the batch that is recommended is in $fits, the sentence in $refusal.
 refused_for() {
-  echo "$status: $messages"
-  [ "$status" -eq 78 ]
+  expect_status 78 "$status: $messages"
   refusal=$(sed -n "s/^ddltraind: \(rank [0-9]* on [^ ]*: \)\?\(--batch_size=$1 .*\)/\2/p" <<< "$messages")
   [ "$(wc -l <<< "$refusal")" -eq 1 ]
   fits=${refusal##*the largest that fits is --batch_size=}
@@ -119,7 +118,6 @@ require_plain_memory() {
     [ "$fits" -ge $((largest - 2)) ]
     in_group --batch_size="$fits"
   fi
-  echo "$status: $messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$status: $messages"
   [ -e run/checkpoints/step-0000000001 ]
 }

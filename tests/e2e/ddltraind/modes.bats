@@ -219,8 +219,7 @@ PY
   rm damaged/ddldata.manifest
   python3 "$damage" text damaged/train-00000-of-00008 damaged/train-00003-of-00008
   train 2 --num_iter=13 --mode=train --data_dir=damaged --bad_records=skip --results_dir=run
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [[ $messages == *"warn"*"skipped: damaged/train-00000-of-00008, record at offset 0: "* ]]
   [[ $messages == *"skipped: damaged/train-00003-of-00008, record at offset 0: "* ]]
   train 2 --num_iter=13 --mode=train --data_dir=damaged --bad_records=skip --max_bad_records=0 --results_dir=run2

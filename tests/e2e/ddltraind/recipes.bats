@@ -12,8 +12,7 @@ lars=(--optimizer=lars --lr_schedule=polynomial --lr_scaling=none --lr_init=2)
 @test "a recipe says every value with its source, and what is given wins" {
   small=(--arch=resnet_tiny --image_size=32 --threads=1) # and images that are made up, as many as ImageNet has
   train 2 --recipe=mlperf --batch_size=64 --accumulate=64 --momentum=0.8 --dry_run
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [[ $messages == *"recipe mlperf for 8192 images in a step: "*"rcps_resnet.json), the row of 8192: 42 epochs to 75.9 %"* ]]
   [[ $messages == *"recipe mlperf: --lr_init=17 (the row of 8192)"* ]]
   [[ $messages == *"recipe mlperf: --momentum=0.9, but --momentum is given"* ]]
@@ -26,8 +25,7 @@ lars=(--optimizer=lars --lr_schedule=polynomial --lr_scaling=none --lr_init=2)
 @test "a recipe for other sizes than were published, 64" {
   for ranks in 1 2; do
     launcher=local train $ranks --num_iter=2 --recipe=mlperf --results_dir=run
-    echo "$messages"
-    [ "$status" -eq 64 ]
+    expect_status 64 "$messages"
     [[ $messages == *"--recipe=mlperf is published for 1632 to 65536 images in a step, not $((8 * ranks)) ($ranks rank"* ]]
   done
   [ ! -e run ]
@@ -39,8 +37,7 @@ lars=(--optimizer=lars --lr_schedule=polynomial --lr_scaling=none --lr_init=2)
   train 2 --num_iter=12 --run_iter=5 --results_dir=run --mode=train "${lars[@]}"
   [ "$status" -eq 0 ]
   train 2 --num_iter=12 --results_dir=run --mode=train
-  echo "$messages"
-  [ "$status" -eq 78 ]
+  expect_status 78 "$messages"
   [[ $messages == *"step-0000000005 is of a training with --optimizer=lars, whose momentum means nothing to --optimizer=sgd"* ]]
   train 2 --num_iter=12 --results_dir=run --mode=train "${lars[@]}"
   [ "$status" -eq 0 ]

@@ -18,8 +18,7 @@ read_with() {
   local ranks=$1
   shift
   train "$ranks" --num_iter=$((25 / ranks)) --mode=train --display_every=1 --results_dir="run$((runs += 1))" "$@"
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
 }
 
 # Of the records that rank 0 has read, how many there were: "HITS of ALL".

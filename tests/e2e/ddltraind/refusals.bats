@@ -215,8 +215,7 @@ PY
 @test "a CPU where nobody has granted a GPU is a warning, of one rank" {
   "$ddltraind" --version | grep -qE ': cuda( cpu| reference|$)' && skip "this machine has a GPU"
   launcher=local train 2 --num_iter=2 --results_dir=run
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [ "$(grep -c "warning: computing on the CPU: .* says that this is meant)" <<< "$messages")" -eq 1 ]
 }
 

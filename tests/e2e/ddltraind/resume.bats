@@ -26,8 +26,7 @@ interrupted() {
 
 goes_on_to_the_same_end() {
   train "$1" --num_iter=$steps --results_dir=run --mode=train
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [[ $messages == *"going on from step "* ]]
   local file
   for file in whole/$last/*.safetensors; do
@@ -88,8 +87,7 @@ every_way() {
   for way in on off; do
     launcher=local train 2 --num_iter=60 --results_dir=$way --mode=train --checkpoint_every=10 --keep_checkpoints=2 \
       --keep_every=2 --checkpoint_in_background=$way
-    echo "$messages"
-    [ "$status" -eq 0 ]
+    expect_status 0 "$messages"
     [ "$(grep -c "info: checkpoint of step .* written: $way/checkpoints/step-" <<< "$messages")" -eq 6 ]
   done
   [ "$(ls -A on/checkpoints)" = $'step-0000000020\nstep-0000000040\nstep-0000000050\nstep-0000000060' ]

@@ -46,8 +46,7 @@ number() {
 
 @test "two ranks go back to the newest checkpoint, and on behind the images of the step" {
   launcher=local train 2 --num_iter=60 --results_dir=run --init_from="$weights" --display_every=1 "${rolling[@]}"
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   # shellcheck disable=SC2154 # run sets it
   grep -o ' iteration: [0-9]*' <<< "$output" > iterations
   sort -t : -k 2 -n -u iterations | diff iterations -
@@ -88,8 +87,7 @@ number() {
   cp "$weights" infinite.safetensors
   fill infinite.safetensors layer1.0.bn1.bias 3e38
   launcher=local train 2 --num_iter=60 --results_dir=run --init_from=infinite.safetensors "${rolling[@]}"
-  echo "$messages"
-  [ "$status" -eq 70 ]
+  expect_status 70 "$messages"
   [ "$(grep -v '^ddlrun: ' <<< "$messages" | grep -c 'warning: back at step 0: ')" -eq 3 ]
   [[ $messages == *"ddltraind: rank 0 on "*"step 0: the "*", after 3 rollbacks to the checkpoint of step 0 from which none newer came: training has diverged; start again "* ]]
   [ "$(ls run/checkpoints)" = step-0000000000 ]

@@ -18,8 +18,7 @@ scan() {
   local ranks=$1
   shift
   train "$ranks" --num_iter=3 --mode=train --display_every=1 --results_dir="run$((runs += 1))" "$@"
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
 }
 
 @test "of two ranks one reads the record headers, and in the next run none" {

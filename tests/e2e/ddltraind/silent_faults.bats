@@ -19,8 +19,7 @@ infinite_activations() {
 @test "a loss that is no number ends all ranks at its step with 70, and no checkpoint is written" {
   infinite_activations
   launcher=local train 2 --num_iter=50 --mode=train --results_dir=run --init_from=infinite.safetensors
-  echo "$messages"
-  [ "$status" -eq 70 ]
+  expect_status 70 "$messages"
   [[ $messages == *"step 0: the loss is "*"training has diverged; start again from the last checkpoint with a smaller --lr_init"* ]]
   [[ $messages == *"or with --on_nan=skip"* ]]
   [ ! -e run/checkpoints ]
@@ -29,8 +28,7 @@ infinite_activations() {
 @test "--on_nan=skip leaves out ten such steps in a row, and then ends the run" {
   infinite_activations
   launcher=local train 2 --num_iter=50 --mode=train --results_dir=run --init_from=infinite.safetensors --on_nan=skip
-  echo "$messages"
-  [ "$status" -eq 70 ]
+  expect_status 70 "$messages"
   [[ $messages == *"[rank 0] warning: step 0: the loss is no number, and the update is left out (--on_nan=skip)"* ]]
   [ "$(grep -v '^ddlrun: ' <<< "$messages" | grep -c 'is left out')" -eq 1 ]
   [[ $messages == *"step 10: the loss is "*", after 10 steps in a row whose updates were left out: "* ]]
@@ -39,8 +37,7 @@ infinite_activations() {
 
 @test "weights that are no numbers end the run with --on_nan=skip too" {
   train 1 --num_iter=50 --mode=train --results_dir=run --lr_init=1e30 --on_nan=skip
-  echo "$messages"
-  [ "$status" -eq 70 ]
+  expect_status 70 "$messages"
   [[ $messages == *"step "*": the weights are too large or no numbers (learning rate "* ]]
   [ ! -e run/checkpoints ]
 }
@@ -66,6 +63,5 @@ infinite_activations() {
 
 @test "--paranoid finds nothing in a sound run" {
   launcher=local train 2 --num_iter=30 --mode=train --results_dir=run --paranoid=1
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
 }

@@ -51,8 +51,7 @@ PYTHON
   copy
   cp -r "$kept/index" .
   resume 1112 --data_idx_dir=index
-  echo "$output $messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$output $messages"
   [[ $messages == *"step 1109"* ]]
   [ -s run/checkpoints/step-0000001112/manifest.json ]
 }
@@ -60,8 +59,7 @@ PYTHON
 @test "ddlctl lists, verifies and exports a checkpoint of 0.1.0" {
   copy
   run ctl checkpoint list run
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [ "$(awk 'NR > 1 { print $1, $(NF - 1), $NF }' <<< "$output")" = "1109 0.1.0 whole" ]
   run ctl checkpoint verify run
   [ "$status" -eq 0 ]
@@ -75,13 +73,11 @@ PYTHON
   add_newer_checkpoint
   why="$newer/manifest.json: a checkpoint of ddltraind 9.8.7, of format 9, and this program reads format 2: use the version of ddlrun that has written it, or a newer one"
   resume 2003
-  echo "$messages"
-  [ "$status" -eq 78 ]
+  expect_status 78 "$messages"
   [[ $messages == *"$why; or, to go on from the checkpoint before it, move $newer away"* ]]
   [ -d run/checkpoints/step-0000001109 ]
   run ctl checkpoint list run
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ ${lines[1]} == 2000*"$why" ]]
   [[ ${lines[2]} == 1109*whole ]]
   run --separate-stderr ctl checkpoint verify run
@@ -106,8 +102,7 @@ PYTHON
   diff -r whole split
   sed -i '1s/1/9/' data/ddldata.manifest
   run --separate-stderr "$DDLRUN_BUILD/bin/ddldata" verify data
-  echo "$output $stderr"
-  [ "$status" -eq 65 ]
+  expect_status 65 "$output $stderr"
   [[ $output$stderr == *"data/ddldata.manifest:1: a data manifest of format 9, and this program reads format 1: use the version of ddlrun that has written it, or a newer one; or, if you trust the files, make one that this version reads: ddldata manifest data"* ]]
   resume 1112
   [ "$status" -eq 65 ]
@@ -118,8 +113,7 @@ PYTHON
   copy
   echo "ddltraind plans 9" > plans
   resume 1110 --plan_cache=plans
-  echo "$messages"
-  [ "$status" -eq 0 ]
+  expect_status 0 "$messages"
   [[ $messages == *"cannot read plans (--plan_cache): plans of format 9, and this program reads format 1"* ]]
   [ "$(cat plans)" = "ddltraind plans 9" ]
 }
@@ -129,12 +123,10 @@ PYTHON
   cp "$kept/control/ended_address" ended/.ddltraind.control
   cp "$kept/control/job_status" job/status
   run ctl status ended
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == *"step 1109/100000"*"ddltraind 0.1.0"* ]]
   run ctl status job
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   [[ $output == *"resnet_tiny"*"1 on 1 node: 1 running"* ]]
   sed -i 's/"protocol":1/"protocol":9/' ended/.ddltraind.control
   run --separate-stderr ctl status ended
@@ -144,8 +136,7 @@ PYTHON
 
 @test "ddlrun takes a site file of 0.1.0" {
   run "$ddlrun" --site "$kept/site.yaml" --show-config
-  echo "$output"
-  [ "$status" -eq 0 ]
+  expect_status 0
   grep -qE '^start_seconds: 300 +# ' <<< "$output"
 }
 
@@ -154,8 +145,7 @@ PYTHON
   for name in ddlrun ddltraind ddlctl ddldata ddlbench; do
     program=$DDLRUN_BUILD/bin/$name
     run "$program" --version
-    echo "$output"
-    [ "$status" -eq 0 ]
+    expect_status 0
     [[ ${lines[0]} =~ ^("$name "|"")[0-9]+\.[0-9]+\.[0-9]+$ ]]
     [ "$(grep -c '^built with: ' <<< "$output")" -eq 1 ]
     "$program" --help | tr -s '\n ' ' ' | grep -qE -- '--version .*libraries'
