@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ranges>
 #include <stdexcept>
 
 #include "support/cpu_quota.h"
@@ -40,7 +41,8 @@ std::string SliceOfGpu(const EnvironmentLookup& get) {
 }
 
 int StartedTasks(const EnvironmentLookup& get) {
-  for (const launcher::LauncherTraits& launcher : launcher::kLaunchers) {
+  // srun is the last to be asked: in a step of it another launcher may have started the ranks.
+  for (const launcher::LauncherTraits& launcher : std::views::reverse(launcher::kLaunchers)) {
     const std::string name = launcher.world_size_variable;
     const auto value = get(name);
     if (!value) continue;

@@ -99,8 +99,9 @@ TEST(StartedTasks, AreThoseOfMpirunOrOfTheStep) {
   EXPECT_EQ(StartedTasks(LookupIn({})), 0);
   EXPECT_EQ(StartedTasks(LookupIn({{"OMPI_COMM_WORLD_SIZE", "4"}})), 4);
   EXPECT_EQ(StartedTasks(LookupIn({{"SLURM_STEP_NUM_TASKS", "8"}})), 8);
-  EXPECT_EQ(StartedTasks(LookupIn({{"OMPI_COMM_WORLD_SIZE", "4"}, {"SLURM_STEP_NUM_TASKS", "8"}})),
-            4);
+  for (const char* inner : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    EXPECT_EQ(StartedTasks(LookupIn({{inner, "4"}, {"SLURM_STEP_NUM_TASKS", "8"}})), 4) << inner;
+  }
 }
 
 TEST(MakeCommOptions, LeavesOutHanUnlessTheUserAsksForComponents) {
