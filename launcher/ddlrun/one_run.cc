@@ -48,7 +48,7 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
   supervisor.end_of_job = invocation.end_of_job;
   supervisor.tag_output = invocation.options.tag_output;
   supervisor.log_directory = invocation.options.log_directory;
-  supervisor.report_key = commands.front().report_key;
+  supervisor.event_key = commands.front().event_key;
   std::set<int> components;
   for (const RankPlan& rank : planned.plan.ranks) {
     const NodePlan& node = planned.plan.nodes[static_cast<std::size_t>(rank.node)];

@@ -9,7 +9,7 @@
 
 #include "launcher/base/exit_codes.h"
 #include "launcher/health/facts_lines.h"
-#include "launcher/protocol/rank_end.h"
+#include "launcher/protocol/rank_exit.h"
 #include "launcher/supervise/tail.h"
 #include "launcher/system/child_process.h"
 #include "launcher/system/line_reader.h"
@@ -68,7 +68,7 @@ class StepRunner {
     children_.push_back(process.pid);
     for (support::Descriptor* pipe : {&process.stdout_pipe, &process.stderr_pipe}) {
       outputs_.emplace_back(std::move(*pipe), LineReader::Unit::kLines,
-                            [this, head = ReportHead(command.report_key)](std::string_view text) {
+                            [this, head = EventHead(command.event_key)](std::string_view text) {
                               ReadLine(WithoutEnd(text), head);
                             });
     }
@@ -77,7 +77,7 @@ class StepRunner {
   void ReadLine(std::string_view text, const std::string& head) {
     const std::optional<std::string> output = WithoutOutputMarks(text, head);
     const std::string_view line = output ? std::string_view(*output) : text;
-    const std::optional<LineWithReport> found = FindReport(line, head);
+    const std::optional<LineWithEvent> found = FindEvent(line, head);
     if (found && (ParseStep(found->report) || ParseRankStart(found->report))) return;
     if (!reader_.Add(line)) tail_.Add(found ? ShownReport(found->report) : std::string(line));
   }

@@ -63,10 +63,10 @@ struct ChildCommand {
   int rank = -1;                               // where it is a rank; others start all ranks
   std::vector<std::string> argv;               // argv[0] is a path
   std::vector<std::string> environment;        // "NAME=value"
-  std::string report_key;                      // which the shims put into their reports
+  std::string event_key;                       // which the shims put into their reports
   std::shared_ptr<const PlainPath> open_file;  // a file that argv names and that must stay open
   // It may have been told to send the output of the ranks elsewhere, and the reports with it.
-  bool may_hide_reports = false;
+  bool may_hide_events = false;
 };
 
 // One command of srun, which for a heterogeneous job has a part for each component.  srun gets the

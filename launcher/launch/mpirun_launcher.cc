@@ -253,7 +253,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const LaunchRequest& job) {
   append({job.shim, "--"});
   append(WithMoreColons(job.program));
   command.environment = ToStrings(environment);
-  command.may_hide_reports = MaySendOutputElsewhere(job);
+  command.may_hide_events = MaySendOutputElsewhere(job);
   return {command};
 }
 

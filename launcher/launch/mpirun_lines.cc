@@ -33,7 +33,7 @@ bool IsRemarkOnForwarding(std::string_view line) {
   return line.ends_with(remark) && line.find(' ') == line.size() - remark.size() + 1;
 }
 
-std::optional<RankEnd> ParseMpirunNotice(std::string_view line) {
+std::optional<RankExit> ParseMpirunNotice(std::string_view line) {
   constexpr std::string_view kNotice = " noticed that process rank ";
   constexpr std::array<std::string_view, 4> kNames = {"mpirun", "mpiexec", "orterun", "prterun"};
   const std::size_t at = line.find(kNotice);
@@ -43,7 +43,7 @@ std::optional<RankEnd> ParseMpirunNotice(std::string_view line) {
   }
   const std::string text(line.substr(at + kNotice.size()));
   std::array<char, 256> host = {};
-  RankEnd end;
+  RankExit end;
   if (std::sscanf(text.c_str(), "%7d with PID %*d on node %255s exited on signal %3d (", &end.rank,
                   host.data(), &end.signal) != 3 ||
       end.rank < 0 || end.signal <= 0 || !IsFailure(128 + end.signal)) {
@@ -54,8 +54,8 @@ std::optional<RankEnd> ParseMpirunNotice(std::string_view line) {
   return end;
 }
 
-std::optional<RankEnd> ParseMpichAbort(std::string_view line) {
-  RankEnd end;
+std::optional<RankExit> ParseMpichAbort(std::string_view line) {
+  RankExit end;
   if (std::sscanf(std::string(line.substr(0, 200)).c_str(), "Abort(%7d) on node %7d (rank",
                   &end.exit_code, &end.rank) != 2 ||
       end.rank < 0 || line.find("called MPI_Abort(MPI_COMM_WORLD, ") == std::string_view::npos) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/protocol/rank_end.h"
+#include "launcher/protocol/rank_exit.h"
 
 namespace launcher {
 
@@ -29,11 +29,11 @@ bool IsRemarkOnForwarding(std::string_view line);
 // The end of a rank by a signal of which mpirun tells, "mpirun noticed that process rank 2 with PID
 // 77 on node n2 exited on signal 9 (Killed).", where its shim was killed too; nullopt for any other
 // line.  The pid is left out: it is that of the shim.  The first word is what mpirun calls itself.
-std::optional<RankEnd> ParseMpirunNotice(std::string_view line);
+std::optional<RankExit> ParseMpirunNotice(std::string_view line);
 
 // The rank of MPICH and its exit code where it has called MPI_Abort: "Abort(3) on node 1 (rank 1 in
 // comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1".  Hydra then kills all
 // ranks and their shims, so that no shim reports an end.  nullopt for any other line.
-std::optional<RankEnd> ParseMpichAbort(std::string_view line);
+std::optional<RankExit> ParseMpichAbort(std::string_view line);
 
 }  // namespace launcher

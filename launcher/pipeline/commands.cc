@@ -51,9 +51,9 @@ unsigned long PortSeed(const std::string& job_id, int restart_count) {
 std::string PmiOf(const std::string& mpi_type) { return mpi_type.substr(0, mpi_type.find('_')); }
 
 // A random key, which no program that runs in the job can guess.
-std::string MakeReportKey() {
+std::string MakeEventKey() {
   std::random_device random;
-  std::array<char, kReportKeyBytes + 1> key = {};
+  std::array<char, kEventKeyBytes + 1> key = {};
   std::snprintf(key.data(), key.size(), "%08x%08x", random(), random());
   return key.data();
 }
@@ -82,7 +82,7 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.check = settings.check != "off" && options.accelerators != 0;
   job.launcher = launch.choice.name;
   job.pmi = PmiOf(launch.choice.mpi_type);
-  job.report_key = MakeReportKey();
+  job.event_key = MakeEventKey();
   job.pause =
       job.pmi == "pmix" && planned.plan.nodes.size() > 1 && PmixServersNeedPause(launch.slurm);
   const LauncherTraits& launcher = launch.choice.traits();
@@ -185,7 +185,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
                         FindProgram("ssh", environment).empty() &&
                         FindProgram("rsh", environment).empty();
   std::vector<ChildCommand> commands = FindLauncher(launch.choice.name).make_commands(job);
-  for (ChildCommand& command : commands) command.report_key = rank_job.report_key;
+  for (ChildCommand& command : commands) command.event_key = rank_job.event_key;
   return commands;
 }
 

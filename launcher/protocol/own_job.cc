@@ -251,7 +251,7 @@ bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* jo
   Reader reader(text);
   reader.Text(job->launcher, ' ');
   reader.Text(job->pmi, ' ');
-  reader.Text(job->report_key, ' ');
+  reader.Text(job->event_key, ' ');
   job->bind = reader.Flag("bind", ' ');
   job->check = reader.Flag("check", ' ');
   job->pause = reader.Flag("pause", ' ');

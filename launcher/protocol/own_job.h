@@ -10,7 +10,7 @@
 
 #include <limits.h>
 
-#include "launcher/protocol/rank_report.h"
+#include "launcher/protocol/rank_event.h"
 #include "launcher/topology/fingerprint.h"
 
 namespace launcher {
@@ -23,7 +23,7 @@ inline constexpr int kMaxRankJobParts = 8;
 struct OwnJob {
   char launcher[16];  // its name in launchers.h
   char pmi[16];       // of srun: "pmix", "pmi2", "none"
-  char report_key[kReportKeyBytes + 1];
+  char event_key[kEventKeyBytes + 1];
   bool bind, check, pause;
   char planned_for[3 * sizeof(Fingerprint::text)];
   char run_directory[PATH_MAX];

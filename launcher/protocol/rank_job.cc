@@ -14,7 +14,7 @@ namespace launcher {
 std::string EncodeRankJob(const RankJob& job) {
   std::ostringstream words;
   words << EncodeText(job.launcher) << ' ' << EncodeText(job.pmi) << ' '
-        << EncodeText(job.report_key) << " bind=" << job.bind << " check=" << job.check
+        << EncodeText(job.event_key) << " bind=" << job.bind << " check=" << job.check
         << " pause=" << job.pause << " cores=" << job.plan.cpus_are_cores << ' '
         << EncodeText(job.planned_for) << ' ' << EncodeText(job.run_directory) << ' '
         << EncodeText(job.log_directory) << ' ' << EncodeText(job.directory) << ' '
@@ -40,7 +40,7 @@ RankJob DecodeRankJob(const std::string& text) {
     RankJob job;
     job.launcher = words.Text();
     job.pmi = words.Text();
-    job.report_key = words.Text();
+    job.event_key = words.Text();
     job.bind = words.Flag("bind");
     job.check = words.Flag("check");
     job.pause = words.Flag("pause");

@@ -25,12 +25,12 @@ inline constexpr std::size_t kMaxRankJobBytes = kMaxRankJobParts * kMaxRankJobPa
 
 struct RankJob {
   Plan plan;
-  bool bind = true;        // the shim binds its rank; false: it leaves the CPUs as they are
-  bool check = true;       // the shim counts the node's GPUs; false: it starts the rank anyway
-  std::string launcher;    // its name in launchers.h
-  std::string pmi;         // of srun: "pmix", "pmi2", "none"; else ""
-  std::string report_key;  // of this start (rank_report.h)
-  bool pause = false;      // before the program starts; see PmixServersNeedPause
+  bool bind = true;       // the shim binds its rank; false: it leaves the CPUs as they are
+  bool check = true;      // the shim counts the node's GPUs; false: it starts the rank anyway
+  std::string launcher;   // its name in launchers.h
+  std::string pmi;        // of srun: "pmix", "pmi2", "none"; else ""
+  std::string event_key;  // of this start (rank_event.h)
+  bool pause = false;     // before the program starts; see PmixServersNeedPause
   // The fingerprint (topology/fingerprint.h) of the node that the cores of the plan were chosen on.
   // On a node with another fingerprint they are chosen anew.  "": they hold for every node
   // (--topology); "none": ddlrun could not choose any.

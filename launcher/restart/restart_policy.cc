@@ -13,14 +13,14 @@ using Next = Decision::Next;
 
 Decision End(const std::string& reason) { return {Next::kEnd, 0, reason}; }
 
-bool IsMistake(const RunEnd& end) {
+bool IsMistake(const RunOutcome& end) {
   return end.exit_code == EX_USAGE || end.exit_code == EX_DATAERR || end.exit_code == EX_CONFIG ||
          (end.exit_code == EX_UNAVAILABLE && !end.has_lost_node && !end.has_started &&
           !end.start_hung);
 }
 
 // In what this run has made no progress, in words for the user.
-std::string NoProgress(const RunEnd& end) {
+std::string NoProgress(const RunOutcome& end) {
   if (end.start_hung) return "its start hung";
   if (!end.checkpoints.empty()) return "no new checkpoint in " + end.checkpoints;
   return end.file_moved ? "nothing in --progress-file became newer"
@@ -30,7 +30,7 @@ std::string NoProgress(const RunEnd& end) {
 
 }  // namespace
 
-Decision RestartPolicy::Requeue(const RunEnd& end, bool has_progress) const {
+Decision RestartPolicy::Requeue(const RunOutcome& end, bool has_progress) const {
   if (!has_progress) {
     return End("not requeued: this run made no progress (" + NoProgress(end) + ")");
   }
@@ -41,7 +41,7 @@ Decision RestartPolicy::Requeue(const RunEnd& end, bool has_progress) const {
   return {Next::kRequeue, 0, "requeueing the job"};
 }
 
-Decision RestartPolicy::AfterRun(const RunEnd& end) {
+Decision RestartPolicy::AfterRun(const RunOutcome& end) {
   const bool has_progress =
       !end.start_hung && end.file_moved.value_or(end.seconds >= kSecondsOfProgress);
   runs_without_progress_ = has_progress ? 0 : runs_without_progress_ + 1;

@@ -27,7 +27,7 @@ struct RestartLimits {
 };
 
 // How the ranks ended.
-struct RunEnd {
+struct RunOutcome {
   int exit_code = 0;
   double seconds = 0;          // how long they ran
   bool told_to_stop = false;   // ddlrun was sent SIGTERM, SIGINT or SIGHUP
@@ -66,13 +66,13 @@ class RestartPolicy {
   //              requeue itself if ddlrun did not end before
   // kStartAgain  after any other failure; also once after a start that hung, even if no restart was
   //              asked for
-  Decision AfterRun(const RunEnd& end);
+  Decision AfterRun(const RunOutcome& end);
 
   // How often the ranks were started again in this allocation.
   int restarts() const { return restarts_; }
 
  private:
-  Decision Requeue(const RunEnd& end, bool has_progress) const;
+  Decision Requeue(const RunOutcome& end, bool has_progress) const;
 
   RestartLimits limits_;
   int restarts_ = 0;

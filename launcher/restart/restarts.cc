@@ -134,7 +134,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
   const bool is_over = is_told_to_stop || result.output_is_closed || result.exit_code == EX_OK;
   if (is_over || (!is_wanted && !start_hung)) return {};
 
-  RunEnd end;
+  RunOutcome end;
   // Nodes that the job has lost before the start are as ranks that could not start there.
   end.exit_code = result.refusal.empty() ? result.exit_code : EX_UNAVAILABLE;
   end.has_started = result.has_started;

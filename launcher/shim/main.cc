@@ -22,7 +22,7 @@
 
 #include "launcher/protocol/launchers.h"
 #include "launcher/protocol/own_job.h"
-#include "launcher/protocol/rank_report.h"
+#include "launcher/protocol/rank_event.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/shim/binding.h"
 #include "launcher/shim/environment_text.h"
@@ -208,7 +208,7 @@ void SayStep() {
   const char* step = getenv("SLURM_STEP_ID");
   const bool says = getenv("SLURM_HET_SIZE") == nullptr ? job.local_rank == 0 : job.rank == 0;
   if (!OwnLauncher().makes_step || !says || job_id == nullptr || step == nullptr) return;
-  const Report report = ReportStep(job.report_key, job_id, step);
+  const RankEvent report = EmitStep(job.event_key, job_id, step);
   WriteAll(STDERR_FILENO, report.text, strlen(report.text));
 }
 
@@ -238,7 +238,7 @@ int OpenLog() {
     error = BecomeProgram(program, folders);
   } else {
     RankProcess process;
-    process.report_key = job.report_key;
+    process.event_key = job.event_key;
     process.rank = job.rank;
     process.host = job.host;
     process.launcher = &launcher;

@@ -33,7 +33,7 @@ void StreamTail::End() {
 }
 
 void OutputMarks::SetKey(const char* key) {
-  if (*key != '\0') mark_ = ReportOutputMark(key);
+  if (*key != '\0') mark_ = EmitOutputMark(key);
 }
 
 void OutputMarks::Write(int fd, const char* text, size_t size) {

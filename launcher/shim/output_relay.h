@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "launcher/protocol/rank_report.h"
+#include "launcher/protocol/rank_event.h"
 
 namespace launcher {
 
@@ -47,9 +47,9 @@ class OutputMarks {
  private:
   void WriteLines(int fd, bool is_marked, const char* text, size_t size);
 
-  Report mark_ = {};
+  RankEvent mark_ = {};
   bool is_at_start_ = true;  // of a line
-  char marked_[sizeof(Report) + kMostBytes] = {};
+  char marked_[sizeof(RankEvent) + kMostBytes] = {};
 };
 
 class OutputRelay {

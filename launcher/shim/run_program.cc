@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "launcher/protocol/colons.h"
-#include "launcher/protocol/rank_report.h"
+#include "launcher/protocol/rank_event.h"
 #include "launcher/shim/leftovers.h"
 #include "launcher/shim/output_relay.h"
 #include "launcher/shim/program_file.h"
@@ -89,7 +89,7 @@ void StayThroughSignals(const LauncherTraits& launcher) {
   }
 }
 
-void Write(const Report& report) { WriteAll(STDERR_FILENO, report.text, strlen(report.text)); }
+void Write(const RankEvent& report) { WriteAll(STDERR_FILENO, report.text, strlen(report.text)); }
 
 // A signal to the whole step may have ended the program before this process has seen it.
 bool WasToldToStop(int status) {
@@ -111,9 +111,9 @@ bool ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail&
   clock_gettime(CLOCK_REALTIME, &when);
   if (status == 0 || (!StoppedEarly(status) && WasToldToStop(status))) return false;
   for (int i = 0; i < last_lines.size() && !StoppedEarly(status); ++i) {
-    Write(ReportRankLine(rank.report_key, rank.rank, last_lines.line(i)));
+    Write(EmitRankLine(rank.event_key, rank.rank, last_lines.line(i)));
   }
-  Write(ReportRankEnd(rank.report_key, rank.rank, rank.host, pid, status, when));
+  Write(EmitRankExit(rank.event_key, rank.rank, rank.host, pid, status, when));
   return true;
 }
 
@@ -126,15 +126,15 @@ void EndRest(const RankProcess& rank, int status, OutputRelay* output) {
   output->PassOnRest();
   for (int i = 0; i < left.count && i < kMostSurvivors; ++i) {
     const Survivor& process = left.first[i];
-    Write(ReportLeftProcess(rank.report_key, rank.rank, rank.host, process.pid, process.name));
+    Write(EmitLeftProcess(rank.event_key, rank.rank, rank.host, process.pid, process.name));
   }
   // What came before this report must not be taken for an answer to it.
   constexpr timespec kNoTime = {0, 0};
   sigset_t nothing;
   sigemptyset(&nothing);
   ppoll(nullptr, 0, &kNoTime, &nothing);
-  Write(status == 0 ? ReportRankSuccess(rank.report_key, rank.rank)
-                    : ReportRankGone(rank.report_key, rank.rank, ExitCodeOf(status)));
+  Write(status == 0 ? EmitRankSuccess(rank.event_key, rank.rank)
+                    : EmitRankGone(rank.event_key, rank.rank, ExitCodeOf(status)));
 }
 
 long Milliseconds() {
@@ -199,7 +199,7 @@ int LookAtProgram(void* context) {
   if (step == StoppedWatch::Step::kKill) kill(stopped, SIGKILL);
   if (step == StoppedWatch::Step::kSay) {
     const RankProcess& rank = *watch->rank;
-    Write(ReportRankStopped(rank.report_key, rank.rank, rank.host, stopped));
+    Write(EmitRankStopped(rank.event_key, rank.rank, rank.host, stopped));
   }
   return limit;
 }
@@ -262,7 +262,7 @@ int RunProgram(char** argv, const RankProcess& rank) {
   sigprocmask(SIG_BLOCK, &while_waiting, &original);
   static OutputRelay output;
   int exec_error[2] = {-1, -1};
-  if (!output.Open(rank.log, rank.report_key) || pipe2(exec_error, O_CLOEXEC) != 0) return errno;
+  if (!output.Open(rank.log, rank.event_key) || pipe2(exec_error, O_CLOEXEC) != 0) return errno;
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return errno;
@@ -287,7 +287,7 @@ int RunProgram(char** argv, const RankProcess& rank) {
   ssize_t got = 0;
   while ((got = read(exec_error[0], &error, sizeof(error))) < 0 && errno == EINTR) {
   }
-  if (got == 0) Write(ReportRankStart(rank.report_key, rank.rank));
+  if (got == 0) Write(EmitRankStart(rank.event_key, rank.rank));
   Watch watch = {&rank, child, {}, -1, 0};
   const int status = output.WaitFor(child, LookAtProgram, &watch);
   if (got > 0) return error;
@@ -299,7 +299,7 @@ int RunProgram(char** argv, const RankProcess& rank) {
   if (peer_failures > 1 && rank.launcher->has_sleeping_daemons) KeepDaemonAwake();
   if (is_cause && peer_failures < 2) LetLastLinesPass();
   if (has_failed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
-    Write(ReportKilledAlone(rank.report_key, rank.rank));
+    Write(EmitKilledAlone(rank.event_key, rank.rank));
   }
   if (!is_cause && peer_failures > 0) _exit(0);
   EndAs(status, *rank.launcher);

@@ -11,7 +11,7 @@
 namespace launcher {
 
 struct RankProcess {
-  const char* report_key = "";
+  const char* event_key = "";
   int rank = 0;
   const char* host = "";
   const LauncherTraits* launcher = nullptr;

@@ -64,10 +64,10 @@ std::vector<RankRange> ParseSrunTasks(std::string_view line) {
   return tasks;
 }
 
-std::optional<RankEnd> ParseSrunError(std::string_view line) {
+std::optional<RankExit> ParseSrunError(std::string_view line) {
   const std::vector<RankRange> tasks = ParseSrunTasks(line);
   if (tasks.empty()) return std::nullopt;
-  RankEnd end;
+  RankExit end;
   end.rank = tasks.front().first;
   line.remove_prefix(kSrunError.size());
   end.host = line.substr(0, line.find(": "));

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/protocol/rank_end.h"
+#include "launcher/protocol/rank_exit.h"
 
 namespace launcher {
 
@@ -18,7 +18,7 @@ namespace launcher {
 // Exited with exit code 2", of which it is the first task.  Where the shim of a rank was killed as
 // well, there is no other report of its end.  The pid is 0, since srun does not say it.  nullopt
 // for any other line.
-std::optional<RankEnd> ParseSrunError(std::string_view line);
+std::optional<RankExit> ParseSrunError(std::string_view line);
 
 // All tasks of such a line, "tasks 4,6-9".  None for any other line.
 std::vector<RankRange> ParseSrunTasks(std::string_view line);

@@ -11,13 +11,13 @@
 namespace launcher {
 
 void JobSupervisor::EndStepThatIsLeft() {
-  const bool is_left = reports_.has_left_step() || has_lost_srun_;
+  const bool is_left = events_.has_left_step() || has_lost_srun_;
   if (!to_ranks_.has_killed_step() && is_left) to_ranks_.KillStep();
   const auto patience = is_abandoned_ ? std::min(options_.grace, options_.patience_with_step)
                                       : options_.patience_with_step;
   if (to_ranks_.has_killed_step() && !to_ranks_.WaitUntilKilled(patience)) {
     result_.step_is_left = true;
-    result_.notes.push_back("step " + reports_.step() +
+    result_.notes.push_back("step " + events_.step() +
                             " was killed and is still there: Slurm could not end all of its ranks "
                             "yet");
   }
@@ -25,7 +25,7 @@ void JobSupervisor::EndStepThatIsLeft() {
 
 // Nothing keeps srun or mpirun once all ranks are gone.
 void JobSupervisor::ReleaseLauncher() {
-  const bool are_gone = !options_.hosts.empty() && reports_.gone().size() >= options_.hosts.size();
+  const bool are_gone = !options_.hosts.empty() && events_.gone().size() >= options_.hosts.size();
   if (!are_gone || has_released_) return;
   has_released_ = true;
   gone_until_ = Clock::now() + options_.launcher_timeout;
@@ -51,9 +51,9 @@ void JobSupervisor::AbandonLauncher(Clock::time_point now) {
 
 // Ends a start that takes too long, and names the nodes of the ranks that have not started.
 void JobSupervisor::GiveStartUp() {
-  const bool is_unheard = launcher().has_daemons && reports_.started().empty();
+  const bool is_unheard = launcher().has_daemons && events_.started().empty();
   if (is_unheard && children_.MayHaveStartedAny()) return limits_.GiveStartUp();
-  result_.not_started = NodesNotStarted(options_.hosts, reports_.started());
+  result_.not_started = NodesNotStarted(options_.hosts, events_.started());
   own_exit_code_ = EX_UNAVAILABLE;
   Kill();
 }
@@ -61,8 +61,8 @@ void JobSupervisor::GiveStartUp() {
 // Ends a job whose last ranks do not end, and names them.
 void JobSupervisor::GiveEndUp() {
   const bool is_rank = launcher().is_direct;
-  result_.not_ended = RanksNotEnded(options_.hosts, is_rank ? ended_ : reports_.ended());
-  const std::optional<RankFailure> early = is_rank ? result_.failure : reports_.failure();
+  result_.not_ended = RanksNotEnded(options_.hosts, is_rank ? ended_ : events_.ended());
+  const std::optional<RankFailure> early = is_rank ? result_.failure : events_.failure();
   // Any other failure than an early stop would have ended the job.
   own_exit_code_ = early ? early->exit_code : EX_UNAVAILABLE;
   Kill();
@@ -100,7 +100,7 @@ void JobSupervisor::Advance() {
     deadline_ = Clock::now() + options_.grace;
   }
   // slurmctld refuses where it has cancelled the job itself: then Slurm ends the ranks.
-  if (to_ranks_.TakeLostOrder() && !reports_.cancelled() && !children_.AllEnded()) {
+  if (to_ranks_.TakeLostOrder() && !events_.cancelled() && !children_.AllEnded()) {
     // Without slurmctld nothing can end the step, but srun still passes SIGUSR1 on to the ranks.
     children_.Signal(SIGUSR1);
     result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");

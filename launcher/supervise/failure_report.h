@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "launcher/protocol/rank_end.h"
+#include "launcher/protocol/rank_exit.h"
 
 namespace launcher {
 
-struct RankFailure : RankEnd {
+struct RankFailure : RankExit {
   double seconds = 0;  // from the start of the job until ddlrun saw the failure
   std::vector<std::string> last_lines;
   bool may_be_of_cancel = false;  // it was killed in the moment in which Slurm cancelled the step
-  std::string others;             // how the other ranks ended: the text of EndCounts
+  std::string others;             // how the other ranks ended: the text of ExitCodeCounts
 };
 
 // Lines, each ended by '\n' and starting with "ddlrun: ".

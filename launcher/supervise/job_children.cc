@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
-#include "launcher/protocol/rank_report.h"
+#include "launcher/protocol/rank_event.h"
 #include "launcher/shim/rank_log.h"
 
 namespace launcher {
@@ -176,7 +176,7 @@ void JobChildren::LookForStopped(bool are_told_to_stop, JobOutput* output) {
     if (step == StoppedWatch::Step::kKill) kill(stopped, SIGKILL);
     if (step != StoppedWatch::Step::kSay) continue;
     const std::string& host = options_.hosts.at(static_cast<std::size_t>(child->rank));
-    const Report report = ReportRankStopped("", child->rank, host.c_str(), stopped);
+    const RankEvent report = EmitRankStopped("", child->rank, host.c_str(), stopped);
     const std::string_view text = report.text;
     output->Say("ddlrun" + std::string(WithoutEnd(text.substr(text.find(": ")))));
   }
@@ -196,7 +196,7 @@ void JobChildren::Signal(int number) const {
 
 void JobChildren::RelaySignal(int number) const {
   const int instead = IsOrderToStop(number) ? launcher().stop_signal : 0;
-  const bool has_shims = !options_.report_key.empty();  // which know what it stands for
+  const bool has_shims = !options_.event_key.empty();  // which know what it stands for
   Signal(has_shims && instead != 0 ? instead : number);
 }
 

@@ -26,7 +26,7 @@ void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_wel
 namespace {
 
 // An end of srun or mpirun that no rank explains.
-void AddOwnEnd(const RankReports& reports, const LauncherTraits& launcher,
+void AddOwnEnd(const RankEventParser& reports, const LauncherTraits& launcher,
                const std::vector<std::string>& hosts, JobResult* result) {
   const bool is_explained = result->failure || result->cancelled || result->told_to_stop ||
                             !result->lost_nodes.empty() || !result->launcher_end.empty() ||
@@ -52,8 +52,8 @@ void AddOwnEnd(const RankReports& reports, const LauncherTraits& launcher,
 
 }  // namespace
 
-void AddReports(const RankReports& reports, const LauncherTraits& launcher,
-                const std::vector<std::string>& hosts, bool are_heard, JobResult* result) {
+void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
+               const std::vector<std::string>& hosts, bool are_heard, JobResult* result) {
   result->has_started = !hosts.empty() && reports.started().size() == hosts.size();
   result->lost_nodes = reports.lost_nodes();
   result->failure = reports.failure();
@@ -86,7 +86,7 @@ void SetBeforeStart(JobResult* result) {
   if (result->stop_signal != 0) result->exit_code = 128 + result->stop_signal;
 }
 
-void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,
+void AddSilentNodes(const RankEventParser& reports, const std::vector<std::string>& hosts,
                     JobResult* result) {
   if (result->exit_code == 0 || result->output_is_closed) return;
   result->silent_nodes = result->not_started;

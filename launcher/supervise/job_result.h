@@ -13,7 +13,7 @@
 
 #include "launcher/launch/launcher.h"
 #include "launcher/supervise/failure_report.h"
-#include "launcher/supervise/rank_reports.h"
+#include "launcher/supervise/rank_event_parser.h"
 
 namespace launcher {
 
@@ -65,15 +65,15 @@ void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_wel
 // `hosts`.  `are_heard`: every rank has a shim, and what it says comes here.  Where no
 // rank has failed then, an exit code of srun or mpirun is its own: EX_UNAVAILABLE is that of the
 // job.  Pure.
-void AddReports(const RankReports& reports, const LauncherTraits& launcher,
-                const std::vector<std::string>& hosts, bool are_heard, JobResult* result);
+void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
+               const std::vector<std::string>& hosts, bool are_heard, JobResult* result);
 
 // No program of any rank of srun or mpirun has run: the codes with which these end then, mpirun
 // even with 0, are of no rank.  Pure.
 void SetBeforeStart(JobResult* result);
 
 // Adds the nodes of which no end of a rank was heard, if srun has failed.  Pure.
-void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,
+void AddSilentNodes(const RankEventParser& reports, const std::vector<std::string>& hosts,
                     JobResult* result);
 
 // The failure of a rank that is a child of ddlrun.  Pure.

@@ -14,7 +14,7 @@
 
 #include "launcher/supervise/job_children.h"
 #include "launcher/supervise/job_output.h"
-#include "launcher/supervise/rank_reports.h"
+#include "launcher/supervise/rank_event_parser.h"
 #include "launcher/supervise/signals_to_ranks.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/supervise/time_limits.h"
@@ -28,8 +28,8 @@ class JobSupervisor {
         signals_(signals),
         output_(options.grace),
         children_(options),
-        reports_(options.report_key),
-        to_ranks_(options.step_tools, children_, reports_),
+        events_(options.event_key),
+        to_ranks_(options.step_tools, children_, events_),
         nodes_of_job_(options.nodes_of_job),
         limits_(options.start_limit, options.end_limit, options.hosts.size()),
         end_of_job_(options.end_of_job),
@@ -40,7 +40,7 @@ class JobSupervisor {
 
  private:
   using Clock = std::chrono::steady_clock;
-  using News = RankReports::News;
+  using Event = RankEventParser::Event;
   enum class State { kRunning, kEnding, kKilling, kKilled };
 
   void WaitForEvent();
@@ -54,11 +54,11 @@ class JobSupervisor {
   void LookAtNodesOfJob();
   void TellStatus();
   void EndStepThatIsLeft();
-  void HandleNews(News news);
+  void HandleEvent(Event event);
   void RecordEnd(const JobChild& child, const siginfo_t& info);
 
   const LauncherTraits& launcher() const { return children_.launcher(); }
-  bool WouldBeHeard() const { return !options_.report_key.empty() && !may_hide_reports_; }
+  bool WouldBeHeard() const { return !options_.event_key.empty() && !may_hide_events_; }
   bool IsBeforeStart() const;
   bool GoesOn() const { return state_ == State::kRunning; }
   void GiveStartUp();
@@ -80,7 +80,7 @@ class JobSupervisor {
   SignalRelay& signals_;
   JobOutput output_;
   JobChildren children_;
-  RankReports reports_;
+  RankEventParser events_;
   SignalsToRanks to_ranks_;
   NodesOfJob nodes_of_job_;
   TimeLimits limits_;
@@ -90,7 +90,7 @@ class JobSupervisor {
   std::unique_ptr<Heartbeat> heartbeat_;  // while it is watched
   JobResult result_;
   State state_ = State::kRunning;
-  bool may_hide_reports_ = false;
+  bool may_hide_events_ = false;
   std::optional<Clock::time_point> deadline_;  // when the time for ending or killing is over
   std::set<int> ended_;                        // children that are ranks and have ended
   // Of a job that ddlrun has ended though no rank had failed.

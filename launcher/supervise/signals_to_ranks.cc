@@ -10,8 +10,8 @@
 namespace launcher {
 
 bool SignalsToRanks::SendBySlurm(int number) {
-  return children_.launcher().makes_step && !reports_.step().empty() &&
-         step_signals_.Send(reports_.step(), number);
+  return children_.launcher().makes_step && !events_.step().empty() &&
+         step_signals_.Send(events_.step(), number);
 }
 
 // At SIGTERM, SIGINT and SIGHUP srun would kill the step at once, and it does not pass SIGCONT on.
@@ -59,7 +59,7 @@ bool SignalsToRanks::TakeLostOrder() {
 }
 
 bool SignalsToRanks::WaitUntilKilled(std::chrono::milliseconds limit) const {
-  return WaitUntilStepIsGone(tools_, reports_.step(), limit);
+  return WaitUntilStepIsGone(tools_, events_.step(), limit);
 }
 
 }  // namespace launcher

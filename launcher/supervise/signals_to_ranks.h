@@ -10,7 +10,7 @@
 
 #include "launcher/supervise/deadlines.h"
 #include "launcher/supervise/job_children.h"
-#include "launcher/supervise/rank_reports.h"
+#include "launcher/supervise/rank_event_parser.h"
 #include "launcher/supervise/step_tools.h"
 
 namespace launcher {
@@ -18,8 +18,9 @@ namespace launcher {
 class SignalsToRanks {
  public:
   // `children` and `reports`, which name the step, must outlive this object.
-  SignalsToRanks(const StepTools& tools, const JobChildren& children, const RankReports& reports)
-      : tools_(tools), step_signals_(tools), children_(children), reports_(reports) {}
+  SignalsToRanks(const StepTools& tools, const JobChildren& children,
+                 const RankEventParser& reports)
+      : tools_(tools), step_signals_(tools), children_(children), events_(reports) {}
 
   // To every rank.
   void Relay(int number);
@@ -48,7 +49,7 @@ class SignalsToRanks {
   const StepTools& tools_;
   StepSignals step_signals_;
   const JobChildren& children_;
-  const RankReports& reports_;
+  const RankEventParser& events_;
   bool is_stopping_ = false;
   bool has_lost_stop_ = false;
   bool has_killed_step_ = false;

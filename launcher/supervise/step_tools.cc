@@ -39,10 +39,10 @@ std::optional<int> StepSignals::TakeLost() {
     const bool is_late =
         !has_ended && Clock::now() >= sent->deadline.value_or(Clock::time_point::max());
     const bool has_failed = has_ended && !sent->command->Wait(std::chrono::milliseconds(0));
-    const bool is_news = is_late || (has_failed && sent->deadline);
+    const bool is_event = is_late || (has_failed && sent->deadline);
     if (is_late) sent->deadline.reset();
     sent = has_ended ? sent_.erase(sent) : sent + 1;
-    if (is_news) return number;
+    if (is_event) return number;
   }
   return std::nullopt;
 }

@@ -17,11 +17,11 @@ namespace launcher {
 
 void JobSupervisor::Start(const ChildCommand& command) {
   children_.Start(command, signals_.original_mask(), &output_, [this](std::string_view line) {
-    const RankReports::Reading reading = reports_.Read(line, SecondsSinceStart());
-    HandleNews(reading.news);
+    const RankEventParser::Reading reading = events_.Read(line, SecondsSinceStart());
+    HandleEvent(reading.event);
     return reading.instead;
   });
-  may_hide_reports_ = command.may_hide_reports;
+  may_hide_events_ = command.may_hide_events;
   if (!command.launcher->is_direct && !options_.hosts.empty()) limits_.ExpectStart(Clock::now());
   nodes_of_job_.ExpectStart(Clock::now());
 }
@@ -92,7 +92,7 @@ void JobSupervisor::HandleOrderToStop(int number) {
   if (number == SIGINT && ++interrupts_ > 1) {
     children_.Signal(launcher().is_direct ? SIGKILL : SIGTERM);
     ExpectEnd(kGraceOfOthers);
-  } else if (!IsBeforeStart() || !reports_.step().empty()) {
+  } else if (!IsBeforeStart() || !events_.step().empty()) {
     to_ranks_.Relay(number);
     to_ranks_.Relay(SIGCONT);  // a rank that is stopped would not see the order
   } else if (GoesOn() && !children_.AllEnded()) {
@@ -102,7 +102,7 @@ void JobSupervisor::HandleOrderToStop(int number) {
 
 // Whether srun or mpirun has not started the program of any rank so far.
 bool JobSupervisor::IsBeforeStart() const {
-  return !launcher().is_direct && WouldBeHeard() && !reports_.has_begun();
+  return !launcher().is_direct && WouldBeHeard() && !events_.has_begun();
 }
 
 void JobSupervisor::RelayOutput() {
@@ -120,7 +120,7 @@ void JobSupervisor::RelayOutput() {
 void JobSupervisor::LookAtHeartbeat() {
   if (heartbeat_ == nullptr) return;
   if (!GoesOn() || result_.told_to_stop || children_.AllEnded()) return heartbeat_.reset();
-  const std::set<int>& ended = launcher().is_direct ? ended_ : reports_.ended();
+  const std::set<int>& ended = launcher().is_direct ? ended_ : events_.ended();
   const std::optional<std::string> late = heartbeat_->TakeLate(options_.hosts, ended);
   if (!late) return;
   if (output_.IsHeld()) {  // who waits for a reader cannot go on
@@ -154,7 +154,7 @@ void JobSupervisor::TellStatus() {
   if (launcher().is_direct) {
     SetRankStates(nullptr, ended_, exit_codes_, &status);
   } else {
-    SetRankStates(&reports_.started(), reports_.ended(), reports_.exit_codes(), &status);
+    SetRankStates(&events_.started(), events_.ended(), events_.exit_codes(), &status);
   }
   if (heartbeat_ != nullptr) heartbeat_->SetSilences(&status);
   status_file_.Write(std::move(status));
@@ -172,15 +172,15 @@ void JobSupervisor::RelayLastOutput() {
   }
 }
 
-void JobSupervisor::HandleNews(News news) {
-  if (news == News::kFailure && !result_.told_to_stop) EndRanks();
-  if (news == News::kLostNode) ExpectEnd(kGraceOfOthers);
+void JobSupervisor::HandleEvent(Event event) {
+  if (event == Event::kFailure && !result_.told_to_stop) EndRanks();
+  if (event == Event::kLostNode) ExpectEnd(kGraceOfOthers);
   const Clock::time_point now = Clock::now();
-  if (news == News::kStart) limits_.SetStarted(reports_.started().size(), now);
-  if (news == News::kWaiting) limits_.AwaitResources();
-  if (news == News::kGranted && limits_.is_starting()) limits_.ExpectStart(now);
-  if (news == News::kEnd) limits_.SetEnded(reports_.ended().size(), now);
-  if (news == News::kEnd || news == News::kGone) ReleaseLauncher();
+  if (event == Event::kStart) limits_.SetStarted(events_.started().size(), now);
+  if (event == Event::kWaiting) limits_.AwaitResources();
+  if (event == Event::kGranted && limits_.is_starting()) limits_.ExpectStart(now);
+  if (event == Event::kEnd) limits_.SetEnded(events_.ended().size(), now);
+  if (event == Event::kEnd || event == Event::kGone) ReleaseLauncher();
 }
 
 void JobSupervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
@@ -203,8 +203,8 @@ JobResult JobSupervisor::Result() {
     // The last lines of the rank may have been read only after its end was seen.
     if (result.failure) children_.AddLastLines(&*result.failure);
   } else {
-    if (is_abandoned_) result.exit_code = reports_.exit_code_of_gone();
-    AddReports(reports_, launcher(), options_.hosts, WouldBeHeard(), &result);
+    if (is_abandoned_) result.exit_code = events_.exit_code_of_gone();
+    AddEvents(events_, launcher(), options_.hosts, WouldBeHeard(), &result);
   }
   if (own_exit_code_) {
     result.cancelled.reset();  // Slurm has not done that by itself then
@@ -215,7 +215,7 @@ JobResult JobSupervisor::Result() {
   const bool has_failed = IsBeforeStart() && result.exit_code != 0 && !result.told_to_stop;
   if (has_failed && result.refusal.empty()) result.refusal = nodes_of_job_.AskAtOnce();
   if (!result.refusal.empty()) result.exit_code = EX_CONFIG;
-  if (launcher().makes_step) AddSilentNodes(reports_, options_.hosts, &result);
+  if (launcher().makes_step) AddSilentNodes(events_, options_.hosts, &result);
   for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));
   return result;
 }

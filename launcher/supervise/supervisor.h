@@ -47,7 +47,7 @@ struct SupervisorOptions {
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::string log_directory;       // for the log files of children that are ranks; "": none
   std::vector<std::string> hosts;  // of each rank
-  std::string report_key;          // of the reports of the shims; "": there are no shims
+  std::string event_key;           // of the reports of the shims; "": there are no shims
   Guardian* guardian = nullptr;    // which is told of every child; may be null
   StepTools step_tools;            // for the step of srun
   NodesOfJobOptions nodes_of_job;  // where Slurm gives them
@@ -83,7 +83,7 @@ struct SupervisorOptions {
 // at SIGALRM mpirun would end with 0, and at one SIGINT srun would go on.  They get SIGTERM then,
 // and SIGKILL when they do not end.  The exit code is 128 + the first of these signals, whatever
 // they return.  This is not so where nothing would be heard of a rank: without shims, or where
-// mpirun was told to send the output elsewhere (ChildCommand::may_hide_reports).
+// mpirun was told to send the output elsewhere (ChildCommand::may_hide_events).
 //
 // Output: ranks wait for whoever reads their output, but ddlrun does not.  Once the job is ending,
 // and nobody has read for `grace`, lines are dropped that do not fit into a MiB, and after an order

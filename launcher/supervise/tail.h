@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/protocol/rank_report.h"
+#include "launcher/protocol/rank_event.h"
 
 namespace launcher {
 

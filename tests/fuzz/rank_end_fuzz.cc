@@ -12,10 +12,10 @@
 #include <string_view>
 
 #include "launcher/launch/mpirun_lines.h"
-#include "launcher/protocol/rank_end.h"
-#include "launcher/protocol/rank_report.h"
+#include "launcher/protocol/rank_event.h"
+#include "launcher/protocol/rank_exit.h"
 #include "launcher/slurm/srun_lines.h"
-#include "launcher/supervise/rank_reports.h"
+#include "launcher/supervise/rank_event_parser.h"
 #include "launcher/supervise/silent_nodes.h"
 
 namespace {
@@ -24,7 +24,7 @@ constexpr char kKey[] = "0123456789abcdef";
 
 // All lines of `text`, as ddlrun reads them.
 void ReadJob(std::string_view text) {
-  launcher::RankReports reports(kKey);
+  launcher::RankEventParser reports(kKey);
   for (double seconds = 0; !text.empty(); ++seconds) {
     const std::size_t size = std::min(text.find('\n'), text.size());
     reports.Read(text.substr(0, size), seconds);
@@ -38,9 +38,9 @@ void ReadJob(std::string_view text) {
 // A line that the shim has marked means nothing, and is shown as it is.
 void ReadMarked(const std::string& line, const std::string& head) {
   if (line.find(head) != std::string::npos) return;
-  launcher::RankReports reports(kKey);
-  const auto reading = reports.Read(launcher::ReportOutputMark(kKey).text + line, 1);
-  if (reading.instead != line + "\n" || reading.news != launcher::RankReports::News::kNone ||
+  launcher::RankEventParser reports(kKey);
+  const auto reading = reports.Read(launcher::EmitOutputMark(kKey).text + line, 1);
+  if (reading.instead != line + "\n" || reading.news != launcher::RankEventParser::News::kNone ||
       reports.failure() || reports.cancelled() || !reports.lost_nodes().empty()) {
     std::abort();
   }
@@ -59,20 +59,20 @@ bool IsOfLauncher(std::string_view line) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view line(reinterpret_cast<const char*>(data), size);
-  static const std::string head = launcher::ReportHead(kKey);
-  const auto found = launcher::FindReport(line, head);
+  static const std::string head = launcher::EventHead(kKey);
+  const auto found = launcher::FindEvent(line, head);
   if (found && found->before.size() + head.size() + found->report.size() != size) std::abort();
   if (found) launcher::IsLabel(found->before);
   const std::string_view text = found ? found->report : line;
-  const auto end = launcher::ParseRankEnd(text);
+  const auto end = launcher::ParseRankExit(text);
   // What is read can be written and read again.
   if (end) {
     const int status = end->signal > 0 ? end->signal : W_EXITCODE(end->exit_code, 0);
     std::string report =
-        launcher::ReportRankEnd(kKey, end->rank, end->host.c_str(), end->pid, status, {}).text;
+        launcher::EmitRankExit(kKey, end->rank, end->host.c_str(), end->pid, status, {}).text;
     report.pop_back();
-    const auto written = launcher::FindReport(report, head);
-    if (!written || (end->signal < 65 && !launcher::ParseRankEnd(written->report))) std::abort();
+    const auto written = launcher::FindEvent(report, head);
+    if (!written || (end->signal < 65 && !launcher::ParseRankExit(written->report))) std::abort();
   }
   const auto tasks = launcher::ParseSrunTasks(line);
   int last_task = -1;
@@ -87,8 +87,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ReadJob(line);
   const auto last = launcher::ParseRankLine(text);
   if (last) {
-    const std::string report = launcher::ReportRankLine(kKey, last->rank, last->text.c_str()).text;
-    if (!launcher::ParseRankLine(launcher::FindReport(report, head)->report)) std::abort();
+    const std::string report = launcher::EmitRankLine(kKey, last->rank, last->text.c_str()).text;
+    if (!launcher::ParseRankLine(launcher::FindEvent(report, head)->report)) std::abort();
   }
   launcher::ParseRankStart(text);
   launcher::ParseRankSuccess(text);

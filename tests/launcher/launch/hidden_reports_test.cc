@@ -11,7 +11,7 @@ bool MayHide(const std::vector<std::string>& arguments, const Environment& envir
   LaunchRequest job;
   job.mpi_arguments = arguments;
   job.environment = environment;
-  return MakeMpirunCommands(job)[0].may_hide_reports;
+  return MakeMpirunCommands(job)[0].may_hide_events;
 }
 
 TEST(HiddenReports, ByArgumentsOfMpirunThatSendTheOutputElsewhere) {

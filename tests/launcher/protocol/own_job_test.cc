@@ -16,7 +16,7 @@ RankJob Example() {
   RankJob job;
   job.launcher = "srun";
   job.pmi = "none";
-  job.report_key = "0123456789abcdef";
+  job.event_key = "0123456789abcdef";
   job.pause = true;
   job.check = false;
   job.planned_for = "allowed=f online=0-3";
@@ -51,7 +51,7 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   ASSERT_TRUE(ReadOwnJob(text.c_str(), 4, "", own.get()));
   EXPECT_STREQ(own->launcher, "srun");
   EXPECT_STREQ(own->pmi, "none");
-  EXPECT_STREQ(own->report_key, "0123456789abcdef");
+  EXPECT_STREQ(own->event_key, "0123456789abcdef");
   EXPECT_TRUE(own->pause);
   EXPECT_TRUE(own->bind);
   EXPECT_FALSE(own->check);

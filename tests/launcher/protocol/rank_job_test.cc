@@ -15,7 +15,7 @@ using ::testing::Pair;
 RankJob Example(const Plan& plan) {
   RankJob job;
   job.launcher = "mpirun";
-  job.report_key = "0123456789abcdef";
+  job.event_key = "0123456789abcdef";
   job.run_directory = "/tmp/a \"b\":%\n\xc3\xa4";
   job.log_directory = "/home/x/logs";
   job.directory = "/home/x/a b";
@@ -42,7 +42,7 @@ Plan PlanWithoutOrder(int nodes, int ranks_per_node) {
 TEST(RankJob, DecodesWhatWasEncoded) {
   const RankJob job = DecodeRankJob(EncodeRankJob(Example(EvenPlan(2, 2))));
   EXPECT_EQ(job.launcher, "mpirun");
-  EXPECT_EQ(job.report_key, "0123456789abcdef");
+  EXPECT_EQ(job.event_key, "0123456789abcdef");
   EXPECT_TRUE(job.bind);
   EXPECT_EQ(job.run_directory, "/tmp/a \"b\":%\n\xc3\xa4");
   EXPECT_EQ(job.log_directory, "/home/x/logs");

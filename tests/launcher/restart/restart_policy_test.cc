@@ -12,14 +12,14 @@ namespace {
 using ::testing::HasSubstr;
 using Next = Decision::Next;
 
-RunEnd Ended(int exit_code, double seconds = 600) {
-  RunEnd end;
+RunOutcome Ended(int exit_code, double seconds = 600) {
+  RunOutcome end;
   end.exit_code = exit_code;
   end.seconds = seconds;
   return end;
 }
 
-Decision After(const RestartLimits& limits, const RunEnd& end) {
+Decision After(const RestartLimits& limits, const RunOutcome& end) {
   return RestartPolicy(limits).AfterRun(end);
 }
 
@@ -60,7 +60,7 @@ TEST(RestartPolicy, DoesNotRepeatAMistake) {
 TEST(RestartPolicy, RequeuesAJobThatIsPreempted) {
   RestartLimits limits = {.restarts = 2, .requeues = 1, .requeued = 7};
   for (const int code : {1, EX_TEMPFAIL, 143}) {
-    RunEnd end = Ended(code, 5);
+    RunOutcome end = Ended(code, 5);
     end.is_preempted = true;
     EXPECT_EQ(After(limits, end).next, Next::kRequeue) << code;
     end.file_moved = false;
@@ -68,7 +68,7 @@ TEST(RestartPolicy, RequeuesAJobThatIsPreempted) {
     end.is_preempted = false;
     EXPECT_NE(After(limits, end).next, Next::kRequeue) << code;
   }
-  RunEnd end = Ended(EX_CONFIG, 5);
+  RunOutcome end = Ended(EX_CONFIG, 5);
   end.is_preempted = true;
   EXPECT_EQ(After(limits, end).next, Next::kEnd);
   end.exit_code = EX_OK;
@@ -80,13 +80,13 @@ TEST(RestartPolicy, RequeuesAJobThatIsPreempted) {
 }
 
 TEST(RestartPolicy, TakesRanksThatCouldNotStartOnALostNodeForNoMistake) {
-  RunEnd end = Ended(EX_UNAVAILABLE);
+  RunOutcome end = Ended(EX_UNAVAILABLE);
   end.has_lost_node = true;
   EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
 }
 
 TEST(RestartPolicy, TakesRanksThatHadStartedAndMissAPeerForNoMistake) {
-  RunEnd end = Ended(EX_UNAVAILABLE);
+  RunOutcome end = Ended(EX_UNAVAILABLE);
   end.has_started = true;
   EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
   end.exit_code = EX_CONFIG;
@@ -94,7 +94,7 @@ TEST(RestartPolicy, TakesRanksThatHadStartedAndMissAPeerForNoMistake) {
 }
 
 TEST(RestartPolicy, StartsAgainOnceByItselfAfterAStartThatHung) {
-  RunEnd end = Ended(EX_UNAVAILABLE, 300);
+  RunOutcome end = Ended(EX_UNAVAILABLE, 300);
   end.start_hung = true;
   RestartPolicy policy({});
   const Decision first = policy.AfterRun(end);
@@ -116,7 +116,7 @@ TEST(RestartPolicy, StartsAgainOnceByItselfAfterAStartThatHung) {
 }
 
 TEST(RestartPolicy, AStartThatHungCountsAmongTheRestartsThatWereAskedFor) {
-  RunEnd end = Ended(EX_UNAVAILABLE, 300);
+  RunOutcome end = Ended(EX_UNAVAILABLE, 300);
   end.start_hung = true;
   RestartPolicy policy({.restarts = 2, .requeues = {}});
   EXPECT_EQ(policy.AfterRun(end).reason, "starting again in 2 s, restart 1 of 2");
@@ -126,7 +126,7 @@ TEST(RestartPolicy, AStartThatHungCountsAmongTheRestartsThatWereAskedFor) {
 
 // It lasts as long as it may, which says nothing.
 TEST(RestartPolicy, AStartThatHungIsNoProgress) {
-  RunEnd end = Ended(EX_UNAVAILABLE, 300);
+  RunOutcome end = Ended(EX_UNAVAILABLE, 300);
   end.start_hung = true;
   RestartPolicy policy({.restarts = 100, .requeues = {}});
   policy.AfterRun(end);
@@ -140,7 +140,7 @@ TEST(RestartPolicy, AStartThatHungIsNoProgress) {
 
 TEST(RestartPolicy, EndsWhenToldToStop) {
   for (const int code : {EX_TEMPFAIL, 143}) {
-    RunEnd end = Ended(code);
+    RunOutcome end = Ended(code);
     end.told_to_stop = true;
     EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kEnd) << code;
   }
@@ -159,9 +159,9 @@ TEST(RestartPolicy, EndsAfterThreeRunsWithoutProgress) {
 }
 
 TEST(RestartPolicy, BelievesTheFileAndNotTheClock) {
-  RunEnd moved = Ended(1, 5);
+  RunOutcome moved = Ended(1, 5);
   moved.file_moved = true;
-  RunEnd stood = Ended(1, 5000);
+  RunOutcome stood = Ended(1, 5000);
   stood.file_moved = false;
   RestartPolicy policy({.restarts = 100, .requeues = {}});
   for (int i = 0; i < 5; ++i) EXPECT_EQ(policy.AfterRun(moved).next, Next::kStartAgain);
@@ -181,7 +181,7 @@ TEST(RestartPolicy, PausesLongerAfterEachRunWithoutProgress) {
 }
 
 TEST(RestartPolicy, LooksAtTheTimeThatTheJobHasLeft) {
-  RunEnd end = Ended(1);
+  RunOutcome end = Ended(1);
   end.seconds_left = 60;
   EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
   end.seconds_left = 59.5;
@@ -192,7 +192,7 @@ TEST(RestartPolicy, LooksAtTheTimeThatTheJobHasLeft) {
 }
 
 TEST(RestartPolicy, NamesTheCheckpointsThatItLookedFor) {
-  RunEnd end = Ended(EX_TEMPFAIL, 600);
+  RunOutcome end = Ended(EX_TEMPFAIL, 600);
   end.file_moved = false;
   end.checkpoints = "results/checkpoints";
   EXPECT_THAT(After({.requeues = 2}, end).reason,
@@ -206,7 +206,7 @@ TEST(RestartPolicy, RequeuesAfterAnEarlyStop) {
 }
 
 TEST(RestartPolicy, DoesNotStartAgainTooNearToTheEnd) {
-  RunEnd end = Ended(1);
+  RunOutcome end = Ended(1);
   EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
   end.is_near_end = true;
   EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kRequeue);
@@ -228,7 +228,7 @@ TEST(RestartPolicy, RequeuesNoRunWithoutProgress) {
 }
 
 TEST(RestartPolicy, RequeuesWhereTooFewNodesAreLeftAndElseEnds) {
-  RunEnd end = Ended(137);
+  RunOutcome end = Ended(137);
   end.has_lost_node = true;
   end.has_nodes = false;
   EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kRequeue);
@@ -238,7 +238,7 @@ TEST(RestartPolicy, RequeuesWhereTooFewNodesAreLeftAndElseEnds) {
 }
 
 TEST(RestartPolicy, SaysHowManyNodesAreLeftWhereFewerAreNotEnough) {
-  RunEnd end = Ended(137);
+  RunOutcome end = Ended(137);
   end.has_lost_node = true;
   end.has_nodes = false;
   end.min_nodes = 3;

@@ -346,13 +346,13 @@ TEST(CpusOfANode, AreTheTotal) {
 }
 
 TEST(SrunError, NamesTheFirstTask) {
-  const std::optional<RankEnd> killed = ParseSrunError("srun: error: n2: task 3: Killed");
+  const std::optional<RankExit> killed = ParseSrunError("srun: error: n2: task 3: Killed");
   ASSERT_TRUE(killed);
   EXPECT_EQ(killed->rank, 3);
   EXPECT_EQ(killed->host, "n2");
   EXPECT_EQ(killed->signal, 9);
   EXPECT_EQ(killed->exit_code, 137);
-  const std::optional<RankEnd> exited =
+  const std::optional<RankExit> exited =
       ParseSrunError("srun: error: gpu-01.site: tasks 4,6-7: Exited with exit code 2");
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->rank, 4);

@@ -19,7 +19,7 @@ class SupervisorBeforeStartTest : public SupervisorTest {
  protected:
   SupervisorBeforeStartTest() {
     std::signal(SIGINT, SIG_DFL);  // a shell that started this in the background ignores it
-    options_.report_key = "key";
+    options_.event_key = "key";
     options_.hosts = {"n1", "n2"};
   }
 
@@ -28,7 +28,7 @@ class SupervisorBeforeStartTest : public SupervisorTest {
     command.launcher = &TraitsOf(launcher.c_str());
     command.argv = {"/bin/sh", "-c", "cd '" + directory_ + "'; " + script};
     command.environment = {"PATH=/usr/bin:/bin"};
-    command.may_hide_reports = may_hide_reports_;
+    command.may_hide_events = may_hide_events_;
     SignalRelay signals;
     return Supervise({command}, options_, signals);
   }
@@ -43,7 +43,7 @@ class SupervisorBeforeStartTest : public SupervisorTest {
   }
 
   SupervisorOptions options_;
-  bool may_hide_reports_ = false;
+  bool may_hide_events_ = false;
 };
 
 TEST_F(SupervisorBeforeStartTest, AnOrderToStopIsTheExitCodeWhateverSrunOrMpirunSays) {
@@ -65,7 +65,7 @@ TEST_F(SupervisorBeforeStartTest, AnSrunOrMpirunThatDiesIsOneThatCouldNotStart) 
     const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
     EXPECT_EQ(RunLauncher(launcher, starts + "kill -SEGV $$").exit_code, 139);
   }
-  may_hide_reports_ = true;  // ranks may have run
+  may_hide_events_ = true;  // ranks may have run
   const JobResult hidden = RunLauncher("mpirun", "kill -SEGV $$");
   EXPECT_EQ(hidden.exit_code, 139);
   EXPECT_FALSE(hidden.is_before_start);
@@ -130,7 +130,7 @@ TEST_F(SupervisorBeforeStartTest, AnEndOfSrunOrMpirunByItselfIsOfNoRank) {
   EXPECT_EQ(noticed.exit_code, 137);
   ASSERT_TRUE(noticed.failure);
   EXPECT_EQ(noticed.failure->host, "n2");
-  may_hide_reports_ = true;  // of an mpirun through which nothing is heard it may be a rank's
+  may_hide_events_ = true;  // of an mpirun through which nothing is heard it may be a rank's
   EXPECT_EQ(RunLauncher("mpirun", "exit 3").exit_code, 3);
 }
 
@@ -166,7 +166,7 @@ TEST_F(SupervisorBeforeStartTest, AnMpirunThatEndsWithZeroHasToHaveToldOfTheEndO
   EXPECT_EQ(RunLauncher("mpirun", starts + first + second).exit_code, EX_OK);
   EXPECT_EQ(RunLauncher("mpirun", "true").exit_code, EX_OK);  // mpirun --version
   EXPECT_EQ(RunLauncher("srun", starts + first).exit_code, EX_OK);
-  may_hide_reports_ = true;
+  may_hide_events_ = true;
   EXPECT_EQ(RunLauncher("mpirun", starts + first).exit_code, EX_OK);
 }
 
@@ -178,10 +178,10 @@ TEST_F(SupervisorBeforeStartTest, OnceARankHasStartedTheRanksGetTheOrderAndTheir
 }
 
 TEST_F(SupervisorBeforeStartTest, RanksThatMayRunUnheardGetTheOrderAndTheirCodeCounts) {
-  may_hide_reports_ = true;
+  may_hide_events_ = true;
   EXPECT_EQ(Stop("mpirun", "TERM", "", "1", "75").exit_code, EX_TEMPFAIL);
-  may_hide_reports_ = false;
-  options_.report_key = "";  // without shims nothing is ever heard
+  may_hide_events_ = false;
+  options_.event_key = "";  // without shims nothing is ever heard
   EXPECT_EQ(Stop("mpirun", "TERM", "", "75", "1").exit_code, EX_TEMPFAIL);
 }
 

@@ -23,7 +23,7 @@ using ::testing::SizeIs;
 class SupervisorOfAStepTest : public SupervisorTest {
  protected:
   SupervisorOfAStepTest() {
-    options_.report_key = "key";
+    options_.event_key = "key";
     options_.grace = std::chrono::milliseconds(100);
     options_.grace_of_launcher = std::chrono::milliseconds(300);
     options_.step_tools.environment = {{"PATH", "/usr/bin:/bin"}};

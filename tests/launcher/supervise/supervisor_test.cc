@@ -154,7 +154,7 @@ int RankNamed(const std::string& reports) {
   command.launcher = &TraitsOf("srun");
   command.argv = {"/bin/sh", "-c", "printf '" + reports + "' >&2; exit 14"};
   SupervisorOptions options;
-  options.report_key = "key";
+  options.event_key = "key";
   SignalRelay signals;
   const JobResult result = Supervise({command}, options, signals);
   return result.failure ? result.failure->rank : -1;

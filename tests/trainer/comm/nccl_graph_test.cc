@@ -36,11 +36,11 @@ struct RecordedRun {
 };
 
 // How a rank ended.
-struct RankEnd {
+struct RankExit {
   std::int64_t step = -1;
   std::string error;  // of an Error: its exit code and text
   std::string log;
-  friend std::ostream& operator<<(std::ostream& out, const RankEnd& end) {
+  friend std::ostream& operator<<(std::ostream& out, const RankExit& end) {
     return out << "step " << end.step << ", " << end.error << ", " << end.log;
   }
 };
@@ -54,11 +54,11 @@ TrainConfig BenchmarkConfig() {
   return config;
 }
 
-std::vector<RankEnd> EndsOf(const RecordedRun& run) {
+std::vector<RankExit> EndsOf(const RecordedRun& run) {
   UseEmulatedStreams();
-  std::vector<RankEnd> ends(static_cast<std::size_t>(run.ranks));
+  std::vector<RankExit> ends(static_cast<std::size_t>(run.ranks));
   RunRanks(run.ranks, [&](Communicator& host) {
-    RankEnd& end = ends[static_cast<std::size_t>(host.rank())];
+    RankExit& end = ends[static_cast<std::size_t>(host.rank())];
     std::ostringstream log;
     run.before(host.rank());
     try {
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, RecordedSums, testing::Values(2, 4));
 TEST_P(RecordedSums, AreAddedByOneThreadAtATime) {
   RecordedRun run = {.config = BenchmarkConfig(), .ranks = GetParam()};
   run.config.graph = StepGraph::kOn;
-  EXPECT_THAT(EndsOf(run), Each(AllOf(Field(&RankEnd::error, ""), Field(&RankEnd::step, 5))));
+  EXPECT_THAT(EndsOf(run), Each(AllOf(Field(&RankExit::error, ""), Field(&RankExit::step, 5))));
   EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = GetParam(), .aborted = 0}));
 }
 
@@ -91,7 +91,7 @@ TEST(RecordedSumsTest, AreAddedByOneThreadAtATimeOverSeveralBatches) {
   RecordedRun run = {.config = BenchmarkConfig()};
   run.config.graph = StepGraph::kOn;
   run.config.accumulate = 3;
-  EXPECT_THAT(EndsOf(run), Each(Field(&RankEnd::error, "")));
+  EXPECT_THAT(EndsOf(run), Each(Field(&RankExit::error, "")));
 }
 
 TEST(RecordedSumsTest, AreWhatSeveralRanksHaveUnlessTheyAreAskedNotTo) {
@@ -106,15 +106,15 @@ TEST(RecordedSumsTest, AreOfNoRankWhereOneCannotRecord) {
   for (const int refused : {0, 1}) {
     RecordedRun run = {.config = BenchmarkConfig()};
     run.before = [&](int rank) { cuda_emulator::RefuseThisThreadToRecord(rank == refused); };
-    const std::vector<RankEnd> ends = EndsOf(run);
+    const std::vector<RankExit> ends = EndsOf(run);
     EXPECT_THAT(ends,
-                Each(AllOf(Field(&RankEnd::error, ""), Field(&RankEnd::step, 5),
-                           Field(&RankEnd::log, HasSubstr("kernels are started one by one")))));
+                Each(AllOf(Field(&RankExit::error, ""), Field(&RankExit::step, 5),
+                           Field(&RankExit::log, HasSubstr("kernels are started one by one")))));
     EXPECT_THAT(ends[1 - refused].log,
                 HasSubstr("rank " + std::to_string(refused) + " cannot record"));
 
     run.config.graph = StepGraph::kOn;
-    EXPECT_THAT(EndsOf(run), Each(Field(&RankEnd::error, HasSubstr("record"))));
+    EXPECT_THAT(EndsOf(run), Each(Field(&RankExit::error, HasSubstr("record"))));
   }
 }
 
@@ -126,8 +126,8 @@ TEST_P(EndOfARun, IsInGoodOrderWhenItHasRunAndWhenItIsStopped) {
   for (const int stop_after : {0, 3}) {
     RecordedRun run = {.config = BenchmarkConfig(), .stop_after = stop_after};
     run.config.graph = GetParam();
-    EXPECT_THAT(EndsOf(run), Each(AllOf(Field(&RankEnd::error, ""),
-                                        Field(&RankEnd::step, stop_after == 0 ? 5 : stop_after))));
+    EXPECT_THAT(EndsOf(run), Each(AllOf(Field(&RankExit::error, ""),
+                                        Field(&RankExit::step, stop_after == 0 ? 5 : stop_after))));
     EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 2, .aborted = 0}));
   }
 }
@@ -138,7 +138,7 @@ TEST_P(EndOfARun, IsInGoodOrderAfterATrainingWithEvaluations) {
   run.config.mode = RunMode::kTrainAndEvaluate;
   run.config.model_dir = folder.path();
   run.config.graph = GetParam();
-  EXPECT_THAT(EndsOf(run), Each(Field(&RankEnd::error, "")));
+  EXPECT_THAT(EndsOf(run), Each(Field(&RankExit::error, "")));
   EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 2, .aborted = 0}));
 }
 
@@ -149,7 +149,7 @@ TEST_P(EndOfARun, IsAnAbortOfAllWhereOneRankFails) {
     run.before_step = [&](int rank, std::int64_t step) {
       if (rank == failing && step == 4) throw Error(EX_DATAERR, "a bad record");
     };
-    const std::vector<RankEnd> ends = EndsOf(run);
+    const std::vector<RankExit> ends = EndsOf(run);
     EXPECT_EQ(ends[failing].error, "65 a bad record");
     EXPECT_THAT(ends[1 - failing].error, HasSubstr("69 rank " + std::to_string(1 - failing) +
                                                    " cannot sum gradients: remote process"));
@@ -161,7 +161,7 @@ TEST_P(EndOfARun, IsAnAbortOfAllWhereTheTrainingDiverges) {
   RecordedRun run = {.config = BenchmarkConfig()};
   run.config.graph = GetParam();
   run.config.schedule.lr_init = 1e30;
-  EXPECT_THAT(EndsOf(run), Each(Field(&RankEnd::error, Not(""))));
+  EXPECT_THAT(EndsOf(run), Each(Field(&RankExit::error, Not(""))));
   EXPECT_EQ(nccl_emulator::TakeEnds(2), (Ends{.destroyed = 0, .aborted = 2}));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How ddlrun reads the lines that the shim of a rank writes on standard error (rank_report.h).
+// How ddlrun reads the lines that the shim of a rank writes on standard error (rank_event.h).
 // ddlrun shows the user the line about the end, without the key, and keeps the others to itself.
 // Pure.
 
@@ -13,7 +13,7 @@
 
 namespace launcher {
 
-struct RankEnd {
+struct RankExit {
   int rank = -1;
   std::string host;
   long pid = 0;
@@ -23,17 +23,17 @@ struct RankEnd {
 };
 
 // "ddlrun-rank[KEY]: "; "" for no key, which no shim has.
-std::string ReportHead(const std::string& key);
+std::string EventHead(const std::string& key);
 
 // A line that has a report in it.
-struct LineWithReport {
+struct LineWithEvent {
   std::string_view before;  // a label of srun or mpirun (IsLabel), or text of the user's program
   std::string_view report;  // what follows the head: "rank 1 has started"
 };
-// Looks for `head`, which is that of ReportHead.  nullopt for a line without it.
-std::optional<LineWithReport> FindReport(std::string_view line, std::string_view head);
+// Looks for `head`, which is that of EventHead.  nullopt for a line without it.
+std::optional<LineWithEvent> FindEvent(std::string_view line, std::string_view head);
 
-// `line` without the marks of ReportOutputMark, of which there are several where unfinished lines
+// `line` without the marks of EmitOutputMark, of which there are several where unfinished lines
 // have run into each other; nullopt for a line that has none.
 std::optional<std::string> WithoutOutputMarks(std::string_view line, std::string_view head);
 
@@ -44,10 +44,10 @@ bool IsLabel(std::string_view text);
 std::string ShownReport(std::string_view report);
 
 // "signal 11 (Segmentation fault)" or "exit code 3".
-std::string DescribeEnd(const RankEnd& end);
+std::string DescribeEnd(const RankExit& end);
 
-// The inverse of ReportRankEnd for a report without head and line end.  nullopt for any other.
-std::optional<RankEnd> ParseRankEnd(std::string_view report);
+// The inverse of EmitRankExit for a report without head and line end.  nullopt for any other.
+std::optional<RankExit> ParseRankExit(std::string_view report);
 
 // Ranks from `first` to `last`.
 struct RankRange {
@@ -55,26 +55,26 @@ struct RankRange {
   int last = 0;
 };
 
-// The inverse of ReportRankStart: the rank.
+// The inverse of EmitRankStart: the rank.
 std::optional<int> ParseRankStart(std::string_view report);
 
-// The inverse of ReportRankSuccess: the rank.
+// The inverse of EmitRankSuccess: the rank.
 std::optional<int> ParseRankSuccess(std::string_view report);
 
-// The inverse of ReportRankGone.
+// The inverse of EmitRankGone.
 struct RankGone {
   int rank = -1;
   int exit_code = 0;  // 128 + signal if one ended it
 };
 std::optional<RankGone> ParseRankGone(std::string_view report);
 
-// The inverse of ReportKilledAlone: the rank.
+// The inverse of EmitKilledAlone: the rank.
 std::optional<int> ParseKilledAlone(std::string_view report);
 
-// Whether it is the report of a rank that is stopped (ReportRankStopped).
+// Whether it is the report of a rank that is stopped (EmitRankStopped).
 bool IsRankStopped(std::string_view report);
 
-// Whether it is the report of a process that cannot be ended (ReportLeftProcess).
+// Whether it is the report of a process that cannot be ended (EmitLeftProcess).
 bool IsProcessLeft(std::string_view report);
 
 // A line that a rank wrote shortly before it failed.
@@ -82,10 +82,10 @@ struct RankLine {
   int rank = -1;
   std::string text;
 };
-// The inverse of ReportRankLine.
+// The inverse of EmitRankLine.
 std::optional<RankLine> ParseRankLine(std::string_view report);
 
-// The inverse of ReportStep: "123.4".
+// The inverse of EmitStep: "123.4".
 std::optional<std::string> ParseStep(std::string_view report);
 
 }  // namespace launcher

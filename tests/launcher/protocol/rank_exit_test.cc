@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/protocol/rank_end.h"
+#include "launcher/protocol/rank_exit.h"
 
 #include <sys/wait.h>
 
 #include <csignal>
 
-#include "launcher/protocol/rank_report.h"
+#include "launcher/protocol/rank_event.h"
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -16,16 +16,16 @@ constexpr timespec kWhen = {1795349602, 801'234'567};
 
 // What is behind "ddlrun-rank[key]: ".
 std::string ReportIn(const std::string& line) {
-  const auto found = FindReport(line, ReportHead("key"));
+  const auto found = FindEvent(line, EventHead("key"));
   return found ? std::string(found->report) : "no report";
 }
 
-TEST(RankEnd, ASignalIsReadAsItWasWritten) {
-  const std::string line = ReportRankEnd("key", 1, "n2.cluster", 77, SIGKILL, kWhen).text;
+TEST(RankExit, ASignalIsReadAsItWasWritten) {
+  const std::string line = EmitRankExit("key", 1, "n2.cluster", 77, SIGKILL, kWhen).text;
   EXPECT_EQ(line,
             "ddlrun-rank[key]: rank 1 on n2.cluster (pid 77) ended with signal 9 (Killed) at "
             "2026-11-22T12:13:22.801234Z\n");
-  const std::optional<RankEnd> read = ParseRankEnd(ReportIn(line));
+  const std::optional<RankExit> read = ParseRankExit(ReportIn(line));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->rank, 1);
   EXPECT_EQ(read->host, "n2.cluster");
@@ -35,17 +35,16 @@ TEST(RankEnd, ASignalIsReadAsItWasWritten) {
   EXPECT_NEAR(read->time, 1795349602.801234, 1e-6);
 }
 
-TEST(Report, IsWhatFollowsTheHeadWithTheKey) {
-  EXPECT_EQ(ReportHead("0123456789abcdef"), "ddlrun-rank[0123456789abcdef]: ");
-  EXPECT_EQ(ReportHead(""), "");
-  const auto found =
-      FindReport("some text ddlrun-rank[key]: rank 1 has started", ReportHead("key"));
+TEST(RankEvent, IsWhatFollowsTheHeadWithTheKey) {
+  EXPECT_EQ(EventHead("0123456789abcdef"), "ddlrun-rank[0123456789abcdef]: ");
+  EXPECT_EQ(EventHead(""), "");
+  const auto found = FindEvent("some text ddlrun-rank[key]: rank 1 has started", EventHead("key"));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->before, "some text ");
   EXPECT_EQ(found->report, "rank 1 has started");
-  EXPECT_FALSE(FindReport("ddlrun-rank[yek]: rank 1 has started", ReportHead("key")));
-  EXPECT_FALSE(FindReport("ddlrun-rank: rank 1 has started", ReportHead("key")));
-  EXPECT_FALSE(FindReport("rank 1 has started", ReportHead("")));
+  EXPECT_FALSE(FindEvent("ddlrun-rank[yek]: rank 1 has started", EventHead("key")));
+  EXPECT_FALSE(FindEvent("ddlrun-rank: rank 1 has started", EventHead("key")));
+  EXPECT_FALSE(FindEvent("rank 1 has started", EventHead("")));
   EXPECT_EQ(ShownReport("rank 1 | x"), "ddlrun-rank: rank 1 | x");
 }
 
@@ -63,27 +62,27 @@ TEST(Label, IsWhatSrunAndMpirunPutInFrontOfALine) {
   }
 }
 
-TEST(RankEnd, TheTimeMayBeMissingOrSpoilt) {
+TEST(RankExit, TheTimeMayBeMissingOrSpoilt) {
   for (const char* when : {"", " at", " at noon", " at 2026-11-22", " at 2026-11-22 12:13:22Z"}) {
     const auto read =
-        ParseRankEnd(std::string("rank 1 on n2 (pid 7) ended with exit code 3") + when);
+        ParseRankExit(std::string("rank 1 on n2 (pid 7) ended with exit code 3") + when);
     ASSERT_TRUE(read) << when;
     EXPECT_EQ(read->exit_code, 3);
     EXPECT_EQ(read->time, 0) << when;
   }
 }
 
-TEST(RankEnd, AnExitCodeIsReadBehindMpirunsTag) {
-  const std::optional<RankEnd> read =
-      ParseRankEnd(ReportIn(std::string("[1,12]<stderr>:") +
-                            ReportRankEnd("key", 12, "n1", 5, W_EXITCODE(3, 0), kWhen).text));
+TEST(RankExit, AnExitCodeIsReadBehindMpirunsTag) {
+  const std::optional<RankExit> read =
+      ParseRankExit(ReportIn(std::string("[1,12]<stderr>:") +
+                             EmitRankExit("key", 12, "n1", 5, W_EXITCODE(3, 0), kWhen).text));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->rank, 12);
   EXPECT_EQ(read->signal, 0);
   EXPECT_EQ(read->exit_code, 3);
 }
 
-TEST(RankEnd, OtherLinesAreNone) {
+TEST(RankExit, OtherLinesAreNone) {
   for (const std::string& line :
        {std::string(), std::string("rank 1 on n2: cannot start 'x'"),
         std::string("rank -1 on n2 (pid 7) ended with exit code 3"),
@@ -92,7 +91,7 @@ TEST(RankEnd, OtherLinesAreNone) {
         std::string("rank 1 on n2 (pid 7) ended with signal 128"),
         std::string("rank 1 on n2 (pid 7) ended with joy"),
         "rank 1 on " + std::string(1000, 'x') + " (pid 7) ended with exit code 3"}) {
-    EXPECT_FALSE(ParseRankEnd(line)) << line;
+    EXPECT_FALSE(ParseRankExit(line)) << line;
   }
 }
 
@@ -101,7 +100,7 @@ TEST(RankLine, IsReadAsItWasWritten) {
   ASSERT_TRUE(line);
   EXPECT_EQ(line->rank, 12);
   EXPECT_EQ(line->text, "loss | is nan");
-  EXPECT_EQ(std::string(ReportRankLine("key", line->rank, line->text.c_str()).text),
+  EXPECT_EQ(std::string(EmitRankLine("key", line->rank, line->text.c_str()).text),
             "ddlrun-rank[key]: rank 12 | loss | is nan\n");
 }
 
@@ -113,8 +112,7 @@ TEST(RankLine, PassesOverAnyOtherLine) {
 }
 
 TEST(RankStart, IsReadAsItWasWritten) {
-  EXPECT_EQ(std::string(ReportRankStart("key", 12).text),
-            "ddlrun-rank[key]: rank 12 has started\n");
+  EXPECT_EQ(std::string(EmitRankStart("key", 12).text), "ddlrun-rank[key]: rank 12 has started\n");
   EXPECT_EQ(ParseRankStart("rank 12 has started"), 12);
   for (const char* text :
        {"", "rank has started", "rank 1 has started?", "rank 99999999 has started"}) {
@@ -123,8 +121,7 @@ TEST(RankStart, IsReadAsItWasWritten) {
 }
 
 TEST(RankSuccess, IsReadAsItWasWritten) {
-  EXPECT_EQ(std::string(ReportRankSuccess("key", 12).text),
-            "ddlrun-rank[key]: rank 12 has ended\n");
+  EXPECT_EQ(std::string(EmitRankSuccess("key", 12).text), "ddlrun-rank[key]: rank 12 has ended\n");
   EXPECT_EQ(ParseRankSuccess("rank 12 has ended"), 12);
   for (const char* text : {"", "rank has ended", "rank 1 has ended?", "rank 1 has started"}) {
     EXPECT_FALSE(ParseRankSuccess(text)) << text;
@@ -132,7 +129,7 @@ TEST(RankSuccess, IsReadAsItWasWritten) {
 }
 
 TEST(RankStopped, IsReadAsItWasWritten) {
-  const std::string text = ReportRankStopped("key", 12, "n2", 77).text;
+  const std::string text = EmitRankStopped("key", 12, "n2", 77).text;
   EXPECT_TRUE(text.starts_with("ddlrun-rank[key]: rank 12 on n2 (pid 77) is stopped: by SIGSTOP"));
   EXPECT_TRUE(text.find("kill -CONT 77 ") != std::string::npos);
   EXPECT_TRUE(IsRankStopped(text.substr(text.find(": ") + 2)));
@@ -143,7 +140,7 @@ TEST(RankStopped, IsReadAsItWasWritten) {
 }
 
 TEST(RankGone, IsReadAsItWasWritten) {
-  EXPECT_EQ(std::string(ReportRankGone("key", 12, 143).text),
+  EXPECT_EQ(std::string(EmitRankGone("key", 12, 143).text),
             "ddlrun-rank[key]: rank 12 is gone, 143\n");
   const auto gone = ParseRankGone("rank 12 is gone, 143");
   ASSERT_TRUE(gone);
@@ -157,7 +154,7 @@ TEST(RankGone, IsReadAsItWasWritten) {
 }
 
 TEST(ProcessLeft, IsReadAsItWasWritten) {
-  const std::string line = ReportLeftProcess("key", 1, "n2", 77, "python (3)").text;
+  const std::string line = EmitLeftProcess("key", 1, "n2", 77, "python (3)").text;
   EXPECT_EQ(line,
             "ddlrun-rank[key]: rank 1 on n2 has left process 77 (python (3)), which SIGKILL does "
             "not end\n");
@@ -169,7 +166,7 @@ TEST(ProcessLeft, IsReadAsItWasWritten) {
 }
 
 TEST(KilledAlone, IsReadAsItWasWritten) {
-  EXPECT_EQ(std::string(ReportKilledAlone("key", 12).text),
+  EXPECT_EQ(std::string(EmitKilledAlone("key", 12).text),
             "ddlrun-rank[key]: rank 12 was killed alone\n");
   EXPECT_EQ(ParseKilledAlone("rank 12 was killed alone"), 12);
   for (const char* text :
@@ -179,7 +176,7 @@ TEST(KilledAlone, IsReadAsItWasWritten) {
 }
 
 TEST(Step, IsReadAsItWasWritten) {
-  EXPECT_EQ(std::string(ReportStep("key", "123", "4").text), "ddlrun-rank[key]: step 123.4\n");
+  EXPECT_EQ(std::string(EmitStep("key", "123", "4").text), "ddlrun-rank[key]: step 123.4\n");
   EXPECT_EQ(ParseStep("step 123.4"), "123.4");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reports of the shim to ddlrun, each of them a line on standard error.  rank_end.h reads them.
+// The reports of the shim to ddlrun, each of them a line on standard error.  rank_exit.h reads
+// them.
 //
 // Each begins with "ddlrun-rank[KEY]: ".  ddlrun makes a new KEY for every start and tells it to
 // the shims only, so that nothing that a program prints is taken for a report, not even the lines
@@ -18,9 +19,9 @@ inline constexpr int kReportedLines = 10;
 inline constexpr size_t kReportedLineBytes = 400;
 
 // The length of a key, which has letters and digits only.
-inline constexpr size_t kReportKeyBytes = 16;
+inline constexpr size_t kEventKeyBytes = 16;
 
-struct Report {
+struct RankEvent {
   char text[kReportedLineBytes + 400];
 };
 
@@ -28,43 +29,43 @@ struct Report {
 // 2026-11-22T12:13:22.801234Z\n" or "... exit code 3 at ...\n".  `when` is the time of
 // CLOCK_REALTIME: a rank ends soon after its peer has failed, and its report may come first, so
 // that ddlrun must know which of them ended first.
-Report ReportRankEnd(const char* key, int rank, const char* host, long pid, int wait_status,
-                     const timespec& when);
+RankEvent EmitRankExit(const char* key, int rank, const char* host, long pid, int wait_status,
+                       const timespec& when);
 
 // "ddlrun-rank[KEY]: rank 1 has started\n", when its program runs.
-Report ReportRankStart(const char* key, int rank);
+RankEvent EmitRankStart(const char* key, int rank);
 
 // "ddlrun-rank[KEY]: rank 1 has ended\n", when its program has ended with exit code 0, and so have
 // all processes that it has left.
-Report ReportRankSuccess(const char* key, int rank);
+RankEvent EmitRankSuccess(const char* key, int rank);
 
 // "ddlrun-rank[KEY]: rank 1 is gone, 137\n", when its program has ended with another exit code
 // (128 + n by signal n), and so have all processes that it has left.  It is reported of a rank that
 // has failed, that was told to stop, or whose peer has failed.
-Report ReportRankGone(const char* key, int rank, int exit_code);
+RankEvent EmitRankGone(const char* key, int rank, int exit_code);
 
 // "ddlrun-rank[KEY]: rank 1 on n2 has left process 77 (python), ...\n": it cannot be ended.
-Report ReportLeftProcess(const char* key, int rank, const char* host, long pid, const char* name);
+RankEvent EmitLeftProcess(const char* key, int rank, const char* host, long pid, const char* name);
 
 // "ddlrun-rank[KEY]: rank 1 was killed alone\n": of a rank that SIGKILL has ended, once its shim
 // has outlived LetLastLinesPass.  Who kills a whole step kills the shim with it.
-Report ReportKilledAlone(const char* key, int rank);
+RankEvent EmitKilledAlone(const char* key, int rank);
 
 // "ddlrun-rank[KEY]: rank 1 on n2 (pid 77) is stopped: ...\n", of a rank, or of a process of it,
 // that has been stopped for long.
-Report ReportRankStopped(const char* key, int rank, const char* host, long pid);
+RankEvent EmitRankStopped(const char* key, int rank, const char* host, long pid);
 
 // A line that a rank wrote shortly before it failed: "ddlrun-rank[KEY]: rank 1 | text\n".
-Report ReportRankLine(const char* key, int rank, const char* line);
+RankEvent EmitRankLine(const char* key, int rank, const char* line);
 
 // "ddlrun-rank[KEY]: step 123.4\n": the step of srun that the ranks are in, by which scancel knows
 // it.
-Report ReportStep(const char* key, const char* job, const char* step);
+RankEvent EmitStep(const char* key, const char* job, const char* step);
 
 // "ddlrun-rank[KEY]: output: ", which has no line end.  The shim puts it in front of each line of
 // its program that ddlrun could take for one of srun, slurmstepd, mpirun or a shim, all of which
 // ddlrun reads though there is no key in them: a program may print what its own srun has said.
-Report ReportOutputMark(const char* key);
+RankEvent EmitOutputMark(const char* key);
 
 // Whether a line that begins with these `size` bytes, of which more may follow, can be such a line.
 bool MayBeLineOfLauncher(const char* text, size_t size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/protocol/rank_report.h"
+#include "launcher/protocol/rank_event.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 
 namespace launcher {
 
-Report ReportRankEnd(const char* key, int rank, const char* host, long pid, int wait_status,
-                     const timespec& when) {
+RankEvent EmitRankExit(const char* key, int rank, const char* host, long pid, int wait_status,
+                       const timespec& when) {
   char how[100];
   if (WIFSIGNALED(wait_status)) {
     const int number = WTERMSIG(wait_status);
@@ -22,7 +22,7 @@ Report ReportRankEnd(const char* key, int rank, const char* host, long pid, int 
   }
   tm utc = {};
   gmtime_r(&when.tv_sec, &utc);
-  Report report;
+  RankEvent report;
   snprintf(report.text, sizeof(report.text),
            "ddlrun-rank[%s]: rank %d on %.255s (pid %ld) ended with %s"
            " at %d-%02d-%02dT%02d:%02d:%02d.%06ldZ\n",
@@ -31,27 +31,27 @@ Report ReportRankEnd(const char* key, int rank, const char* host, long pid, int 
   return report;
 }
 
-Report ReportRankStart(const char* key, int rank) {
-  Report report;
+RankEvent EmitRankStart(const char* key, int rank) {
+  RankEvent report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d has started\n", key, rank);
   return report;
 }
 
-Report ReportRankSuccess(const char* key, int rank) {
-  Report report;
+RankEvent EmitRankSuccess(const char* key, int rank) {
+  RankEvent report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d has ended\n", key, rank);
   return report;
 }
 
-Report ReportRankGone(const char* key, int rank, int exit_code) {
-  Report report;
+RankEvent EmitRankGone(const char* key, int rank, int exit_code) {
+  RankEvent report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d is gone, %d\n", key, rank,
            exit_code);
   return report;
 }
 
-Report ReportLeftProcess(const char* key, int rank, const char* host, long pid, const char* name) {
-  Report report;
+RankEvent EmitLeftProcess(const char* key, int rank, const char* host, long pid, const char* name) {
+  RankEvent report;
   snprintf(
       report.text, sizeof(report.text),
       "ddlrun-rank[%s]: rank %d on %.255s has left process %ld (%.15s), which SIGKILL does not "
@@ -60,15 +60,15 @@ Report ReportLeftProcess(const char* key, int rank, const char* host, long pid, 
   return report;
 }
 
-Report ReportKilledAlone(const char* key, int rank) {
-  Report report;
+RankEvent EmitKilledAlone(const char* key, int rank) {
+  RankEvent report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d was killed alone\n", key,
            rank);
   return report;
 }
 
-Report ReportRankStopped(const char* key, int rank, const char* host, long pid) {
-  Report report;
+RankEvent EmitRankStopped(const char* key, int rank, const char* host, long pid) {
+  RankEvent report;
   snprintf(report.text, sizeof(report.text),
            "ddlrun-rank[%s]: rank %d on %.255s (pid %ld) is stopped: by SIGSTOP or by a debugger; "
            "kill -CONT %ld there has it go on\n",
@@ -76,21 +76,21 @@ Report ReportRankStopped(const char* key, int rank, const char* host, long pid) 
   return report;
 }
 
-Report ReportRankLine(const char* key, int rank, const char* line) {
-  Report report;
+RankEvent EmitRankLine(const char* key, int rank, const char* line) {
+  RankEvent report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d | %.*s\n", key, rank,
            static_cast<int>(kReportedLineBytes), line);
   return report;
 }
 
-Report ReportStep(const char* key, const char* job, const char* step) {
-  Report report;
+RankEvent EmitStep(const char* key, const char* job, const char* step) {
+  RankEvent report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: step %.40s.%.40s\n", key, job, step);
   return report;
 }
 
-Report ReportOutputMark(const char* key) {
-  Report report;
+RankEvent EmitOutputMark(const char* key) {
+  RankEvent report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: output: ", key);
   return report;
 }

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "launcher/protocol/rank_end.h"
+#include "launcher/protocol/rank_exit.h"
 
 namespace launcher {
 
-class EndCounts {
+class ExitCodeCounts {
  public:
   // How many lines about the ends of ranks the user sees.
   static constexpr int kShownLines = 8;
@@ -22,8 +22,8 @@ class EndCounts {
 
   // Counts a line about `ranks`, which ended as `end` did.  A rank counts only once, by the first
   // line about it.  True when the user is to see the line.
-  bool Add(const RankEnd& end, const std::vector<RankRange>& ranks);
-  bool Add(const RankEnd& end) { return Add(end, {{end.rank, end.rank}}); }
+  bool Add(const RankExit& end, const std::vector<RankRange>& ranks);
+  bool Add(const RankExit& end) { return Add(end, {{end.rank, end.rank}}); }
 
   // "32768 ranks ended: 32767 with signal 9 (Killed), 1 with exit code 3; 8 lines about them are
   // above, 32760 were left out"; "" where no line was left out.

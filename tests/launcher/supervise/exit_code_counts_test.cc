@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/end_counts.h"
+#include "launcher/supervise/exit_code_counts.h"
 
 #include <gtest/gtest.h>
 
 namespace launcher {
 namespace {
 
-RankEnd Exited(int rank, int exit_code) {
-  RankEnd end;
+RankExit Exited(int rank, int exit_code) {
+  RankExit end;
   end.rank = rank;
   end.exit_code = exit_code;
   return end;
 }
 
-RankEnd Killed(int rank) {
-  RankEnd end = Exited(rank, 137);
+RankExit Killed(int rank) {
+  RankExit end = Exited(rank, 137);
   end.signal = 9;
   return end;
 }
 
-TEST(EndCounts, AFewEndsAreShownAndNotCounted) {
-  EndCounts counts;
+TEST(ExitCodeCounts, AFewEndsAreShownAndNotCounted) {
+  ExitCodeCounts counts;
   EXPECT_EQ(counts.Text(), "");
-  for (int rank = 0; rank < EndCounts::kShownLines; ++rank) EXPECT_TRUE(counts.Add(Killed(rank)));
+  for (int rank = 0; rank < ExitCodeCounts::kShownLines; ++rank)
+    EXPECT_TRUE(counts.Add(Killed(rank)));
   EXPECT_EQ(counts.Text(), "");
 }
 
-TEST(EndCounts, OfAllRanksAtOnceTheFirstAreShownAndAllAreCounted) {
-  EndCounts counts;
+TEST(ExitCodeCounts, OfAllRanksAtOnceTheFirstAreShownAndAllAreCounted) {
+  ExitCodeCounts counts;
   int shown = 0;
   for (int rank = 32767; rank >= 0; --rank) {
     if (counts.Add(rank == 5 ? Exited(rank, 3) : Killed(rank))) ++shown;
@@ -39,8 +40,8 @@ TEST(EndCounts, OfAllRanksAtOnceTheFirstAreShownAndAllAreCounted) {
             "them are above, 32760 were left out");
 }
 
-TEST(EndCounts, ARankThatBothTheShimAndSrunTellOfCountsOnce) {
-  EndCounts counts;
+TEST(ExitCodeCounts, ARankThatBothTheShimAndSrunTellOfCountsOnce) {
+  ExitCodeCounts counts;
   for (int rank = 0; rank < 10; ++rank) counts.Add(Exited(rank, 1));
   counts.Add(Exited(0, 1), {{0, 9}});
   counts.Add(Killed(8), {{8, 8}, {20, 21}});
@@ -49,8 +50,8 @@ TEST(EndCounts, ARankThatBothTheShimAndSrunTellOfCountsOnce) {
             "above, 4 were left out");
 }
 
-TEST(EndCounts, OfManyWaysToEndTheMostFrequentAreTold) {
-  EndCounts counts;
+TEST(ExitCodeCounts, OfManyWaysToEndTheMostFrequentAreTold) {
+  ExitCodeCounts counts;
   int rank = 0;
   for (int code = 1; code <= 9; ++code) {
     for (int i = 0; i < code; ++i) counts.Add(Exited(rank++, code));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/protocol/rank_end.h"
+#include "launcher/protocol/rank_exit.h"
 
 #include <algorithm>
 #include <array>
@@ -49,14 +49,14 @@ std::optional<int> TakeRank(std::string_view* report) {
 
 }  // namespace
 
-std::string ReportHead(const std::string& key) {
+std::string EventHead(const std::string& key) {
   return key.empty() ? "" : "ddlrun-rank[" + key + "]: ";
 }
 
-std::optional<LineWithReport> FindReport(std::string_view line, std::string_view head) {
+std::optional<LineWithEvent> FindEvent(std::string_view line, std::string_view head) {
   const std::size_t start = head.empty() ? std::string_view::npos : line.find(head);
   if (start == std::string_view::npos) return std::nullopt;
-  return LineWithReport{line.substr(0, start), line.substr(start + head.size())};
+  return LineWithEvent{line.substr(0, start), line.substr(start + head.size())};
 }
 
 std::optional<std::string> WithoutOutputMarks(std::string_view line, std::string_view head) {
@@ -91,15 +91,15 @@ bool IsLabel(std::string_view text) {
 
 std::string ShownReport(std::string_view report) { return "ddlrun-rank: " + std::string(report); }
 
-std::string DescribeEnd(const RankEnd& end) {
+std::string DescribeEnd(const RankExit& end) {
   if (end.signal == 0) return "exit code " + std::to_string(end.exit_code);
   return "signal " + std::to_string(end.signal) + " (" + strsignal(end.signal) + ")";
 }
 
-std::optional<RankEnd> ParseRankEnd(std::string_view report) {
+std::optional<RankExit> ParseRankExit(std::string_view report) {
   if (!report.starts_with(kRank) || report.size() > kLongest) return std::nullopt;
   const std::string text(report.substr(kRank.size()));
-  RankEnd end;
+  RankExit end;
   std::array<char, 256> host = {};
   int length = 0;
   if (std::sscanf(text.c_str(), "%7d on %255s (pid %10ld) ended with %n", &end.rank, host.data(),

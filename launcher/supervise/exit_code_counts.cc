@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/end_counts.h"
+#include "launcher/supervise/exit_code_counts.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace launcher {
 
-bool EndCounts::Add(const RankEnd& end, const std::vector<RankRange>& ranks) {
+bool ExitCodeCounts::Add(const RankExit& end, const std::vector<RankRange>& ranks) {
   int& count = ways_[DescribeEnd(end)];
   for (const RankRange& range : ranks) {
     const auto size = static_cast<std::size_t>(range.last) + 1;
@@ -24,7 +24,7 @@ bool EndCounts::Add(const RankEnd& end, const std::vector<RankRange>& ranks) {
   return ++lines_ <= kShownLines;
 }
 
-std::string EndCounts::Text() const {
+std::string ExitCodeCounts::Text() const {
   if (lines_ <= kShownLines) return "";
   std::vector<std::pair<int, std::string>> ways;  // the most frequent one first
   for (const auto& [how, count] : ways_) {

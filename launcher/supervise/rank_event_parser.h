@@ -12,30 +12,30 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/supervise/end_counts.h"
+#include "launcher/supervise/exit_code_counts.h"
 #include "launcher/supervise/failure_report.h"
 #include "launcher/supervise/tail.h"
 
 namespace launcher {
 
-class RankReports {
+class RankEventParser {
  public:
   // What a line means for the job.  kStart: another rank has started; kWaiting: srun waits for
   // resources; kGranted: it has them; kEnd: another rank has ended, and the job goes on; kGone:
   // another one has ended otherwise, and left nothing.
-  enum class News { kNone, kStart, kWaiting, kGranted, kEnd, kGone, kFailure, kLostNode };
+  enum class Event { kNone, kStart, kWaiting, kGranted, kEnd, kGone, kFailure, kLostNode };
   struct Reading {
     // What the user sees in place of the line, with its line end; "": nothing; nullopt: the line
     // itself.
     std::optional<std::string> instead;
-    News news = News::kNone;
+    Event event = Event::kNone;
   };
 
   // `key` is that of the reports of this start.
-  explicit RankReports(const std::string& key) : head_(ReportHead(key)) {}
+  explicit RankEventParser(const std::string& key) : head_(EventHead(key)) {}
 
   // Reads a line, without its end, that came `seconds` after the start.  A line that a shim has
-  // marked as one of its program (ReportOutputMark) means nothing, whatever is in it.
+  // marked as one of its program (EmitOutputMark) means nothing, whatever is in it.
   Reading Read(std::string_view line, double seconds);
 
   // The rank that failed first, with its last lines.  That is the one that was reported first,
@@ -76,20 +76,20 @@ class RankReports {
  private:
   struct EndReading {
     bool is_shown;
-    News news;
+    Event event;
   };
 
   Reading ReadOutput(const std::string& line, double seconds);
-  Reading ReadReport(const LineWithReport& line, double seconds);
-  EndReading ReadEnd(const RankEnd& end, double seconds);
+  Reading ReadEvent(const LineWithEvent& line, double seconds);
+  EndReading ReadEnd(const RankExit& end, double seconds);
   void ReadAbort(std::string_view line, double seconds);
-  void SetFailure(const RankEnd& end, double seconds);
+  void SetFailure(const RankExit& end, double seconds);
 
   const std::string head_;
   std::optional<RankFailure> failure_;
   std::optional<RankFailure> abort_;
   std::map<int, Tail> last_lines_;  // of ranks whose end was not reported, and of the first failure
-  EndCounts ends_;
+  ExitCodeCounts ends_;
   std::vector<std::string> lost_nodes_;
   std::set<int> started_;
   std::set<int> ended_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/rank_reports.h"
+#include "launcher/supervise/rank_event_parser.h"
 
-#include "launcher/protocol/rank_report.h"
+#include "launcher/protocol/rank_event.h"
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using News = RankReports::News;
+using Event = RankEventParser::Event;
 
 constexpr char kCancelled[] =
     "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-22T12:13:22 ***";
@@ -28,41 +28,41 @@ constexpr char kKilledAlone[] = "ddlrun-rank[key]: rank 1 was killed alone";
 constexpr char kAborted[] =
     "srun: Job step aborted: Waiting up to 7 seconds for job step to finish.";
 
-RankReports After(const std::vector<std::string>& lines) {
-  RankReports reports("key");
+RankEventParser After(const std::vector<std::string>& lines) {
+  RankEventParser reports("key");
   for (const std::string& line : lines) reports.Read(line, 1);
   return reports;
 }
 
-TEST(RankReports, KeepsTheLinesOfShimsToItself) {
-  RankReports reports("key");
+TEST(RankEventParser, KeepsTheLinesOfShimsToItself) {
+  RankEventParser reports("key");
   for (const char* line :
        {"ddlrun-rank[key]: step 12.3", "ddlrun-rank[key]: rank 1 | last words"}) {
     const auto reading = reports.Read(line, 1);
     EXPECT_EQ(reading.instead, "") << line;
-    EXPECT_EQ(reading.news, News::kNone) << line;
+    EXPECT_EQ(reading.event, Event::kNone) << line;
   }
   auto reading = reports.Read("ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 75", 1);
   EXPECT_EQ(reading.instead, "");
-  EXPECT_EQ(reading.news, News::kEnd);
+  EXPECT_EQ(reading.event, Event::kEnd);
   reading = reports.Read(kFailed, 1);
   EXPECT_EQ(reading.instead, "ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3\n");
-  EXPECT_EQ(reading.news, News::kFailure);
+  EXPECT_EQ(reading.event, Event::kFailure);
   reading = reports.Read(kKilled, 1);
   EXPECT_EQ(reading.instead, std::nullopt);
-  EXPECT_EQ(reading.news, News::kFailure);
+  EXPECT_EQ(reading.event, Event::kFailure);
   EXPECT_EQ(reports.Read("a line of the user's", 1).instead, std::nullopt);
   EXPECT_EQ(reports.step(), "12.3");
   EXPECT_THAT(reports.failure()->last_lines, ElementsAre("last words"));
 }
 
-TEST(RankReports, KnowsWhichRanksAreGoneWithAllThatTheyHadStarted) {
-  RankReports reports("key");
-  EXPECT_EQ(reports.Read("ddlrun-rank[key]: rank 2 has ended", 1).news, News::kEnd);
+TEST(RankEventParser, KnowsWhichRanksAreGoneWithAllThatTheyHadStarted) {
+  RankEventParser reports("key");
+  EXPECT_EQ(reports.Read("ddlrun-rank[key]: rank 2 has ended", 1).event, Event::kEnd);
   EXPECT_EQ(reports.exit_code_of_gone(), 0);
   const auto reading = reports.Read("ddlrun-rank[key]: rank 0 is gone, 143", 1);
   EXPECT_EQ(reading.instead, "");
-  EXPECT_EQ(reading.news, News::kGone);
+  EXPECT_EQ(reading.event, Event::kGone);
   reports.Read("ddlrun-rank[key]: rank 1 is gone, 3", 1);
   EXPECT_THAT(reports.gone(), ElementsAre(0, 1, 2));
   EXPECT_EQ(reports.exit_code_of_gone(), 143);
@@ -70,33 +70,33 @@ TEST(RankReports, KnowsWhichRanksAreGoneWithAllThatTheyHadStarted) {
   EXPECT_FALSE(reports.failure());
 }
 
-TEST(RankReports, ShowsTheUserWhatCannotBeEnded) {
-  const auto reading = RankReports("key").Read(
+TEST(RankEventParser, ShowsTheUserWhatCannotBeEnded) {
+  const auto reading = RankEventParser("key").Read(
       "ddlrun-rank[key]: rank 1 on n2 has left process 77 (sleep), which SIGKILL does not end", 1);
   EXPECT_EQ(reading.instead,
             "ddlrun-rank: rank 1 on n2 has left process 77 (sleep), which SIGKILL does not end\n");
-  EXPECT_EQ(reading.news, News::kNone);
+  EXPECT_EQ(reading.event, Event::kNone);
 }
 
-TEST(RankReports, TakesNothingForAReportThatLacksTheKey) {
-  RankReports reports("key");
+TEST(RankEventParser, TakesNothingForAReportThatLacksTheKey) {
+  RankEventParser reports("key");
   for (const std::string head : {"ddlrun-rank: ", "ddlrun-rank[]: ", "ddlrun-rank[KEY]: "}) {
     for (const char* text : {"step 12.3", "rank 1 | last words", "rank 1 has started",
                              "rank 1 on n2 (pid 7) ended with exit code 3"}) {
       const auto reading = reports.Read(head + text, 1);
       EXPECT_EQ(reading.instead, std::nullopt) << head << text;
-      EXPECT_EQ(reading.news, News::kNone) << head << text;
+      EXPECT_EQ(reading.event, Event::kNone) << head << text;
     }
   }
   EXPECT_EQ(reports.step(), "");
   EXPECT_THAT(reports.started(), IsEmpty());
   EXPECT_FALSE(reports.failure());
   // Without shims there are no reports.
-  EXPECT_EQ(RankReports("").Read("ddlrun-rank[]: rank 1 has started", 1).news, News::kNone);
+  EXPECT_EQ(RankEventParser("").Read("ddlrun-rank[]: rank 1 has started", 1).event, Event::kNone);
 }
 
-TEST(RankReports, LeavesTheUserWhatStandsInFrontOfAReport) {
-  RankReports reports("key");
+TEST(RankEventParser, LeavesTheUserWhatStandsInFrontOfAReport) {
+  RankEventParser reports("key");
   const auto shown = [&](const std::string& line) { return reports.Read(line, 1).instead; };
   EXPECT_EQ(shown("50 %ddlrun-rank[key]: rank 1 has started"), "50 %\n");
   EXPECT_THAT(reports.started(), ElementsAre(1));
@@ -112,7 +112,7 @@ TEST(RankReports, LeavesTheUserWhatStandsInFrontOfAReport) {
 
 // Each line that means something by itself, and nothing once the shim has marked it as its
 // program's.
-TEST(RankReports, TakesNothingThatAProgramPrintsForALineOfItsLauncher) {
+TEST(RankEventParser, TakesNothingThatAProgramPrintsForALineOfItsLauncher) {
   for (const std::string line :
        {kCancelled, kTimeLimit, kKilled, kAborted, "srun: error: Node failure on n2",
         "srun: error: Task launch for StepId=4.0 failed on node n2: Communication connection "
@@ -125,39 +125,39 @@ TEST(RankReports, TakesNothingThatAProgramPrintsForALineOfItsLauncher) {
         "prterun noticed that process rank 2 with PID 77 on node n2 exited on signal 9 (Killed).",
         "srun returned non-zero exit status (9) from launching",
         "ddlrun-rank: [ERROR DDL-20-78] rank 2 runs on n3"}) {
-    const auto means_something = [](const RankReports& reports, News news) {
-      return news != News::kNone || reports.failure() || reports.cancelled() ||
+    const auto means_something = [](const RankEventParser& reports, Event event) {
+      return event != Event::kNone || reports.failure() || reports.cancelled() ||
              !reports.lost_nodes().empty() || reports.has_left_step() || reports.has_refused() ||
              reports.has_lost_daemons();
     };
-    RankReports own("key");
-    const News news = own.Read(line, 1).news;
-    EXPECT_TRUE(means_something(own, news)) << line;
+    RankEventParser own("key");
+    const Event event = own.Read(line, 1).event;
+    EXPECT_TRUE(means_something(own, event)) << line;
     for (std::size_t size = 1; size <= line.size(); ++size) {
       ASSERT_TRUE(MayBeLineOfLauncher(line.data(), size)) << line.substr(0, size);
     }
     for (const std::string label : {"", " 3: ", "unfinished "}) {
-      RankReports reports("key");
-      const auto reading = reports.Read(label + ReportOutputMark("key").text + line, 1);
+      RankEventParser reports("key");
+      const auto reading = reports.Read(label + EmitOutputMark("key").text + line, 1);
       EXPECT_EQ(reading.instead, label + line + "\n");
-      EXPECT_FALSE(means_something(reports, reading.news)) << line;
+      EXPECT_FALSE(means_something(reports, reading.event)) << line;
       EXPECT_THAT(reports.other_lines().lines(), ElementsAre(label + line));
     }
   }
 }
 
-TEST(RankReports, FindsTheReportBehindMarkedOutput) {
-  RankReports reports("key");
-  const std::string mark = ReportOutputMark("key").text;
+TEST(RankEventParser, FindsTheReportBehindMarkedOutput) {
+  RankEventParser reports("key");
+  const std::string mark = EmitOutputMark("key").text;
   EXPECT_EQ(reports.Read(mark + "s" + mark + "srun: " + kFailed, 1).instead,
             "ssrun: \nddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3\n");
   EXPECT_EQ(reports.failure()->rank, 1);
   // Marks of another start are text.
-  EXPECT_EQ(reports.Read(std::string(ReportOutputMark("other").text) + "srun: ", 1).instead,
+  EXPECT_EQ(reports.Read(std::string(EmitOutputMark("other").text) + "srun: ", 1).instead,
             std::nullopt);
 }
 
-TEST(RankReports, KnowsAStepThatSlurmEndedFromOneThatARankEnded) {
+TEST(RankEventParser, KnowsAStepThatSlurmEndedFromOneThatARankEnded) {
   EXPECT_EQ(After({}).cancelled(), std::nullopt);
   EXPECT_EQ(After({kCancelled}).cancelled(), "");
   EXPECT_EQ(After({kTimeLimit}).cancelled(), " DUE TO TIME LIMIT");
@@ -192,53 +192,53 @@ TEST(RankReports, KnowsAStepThatSlurmEndedFromOneThatARankEnded) {
   EXPECT_EQ(After({"srun: error: Node failure on n2", kCancelled}).cancelled(), std::nullopt);
 }
 
-TEST(RankReports, KnowsANodeThatSrunOrMpirunHasLost) {
+TEST(RankEventParser, KnowsANodeThatSrunOrMpirunHasLost) {
   EXPECT_THAT(After({"srun: error: Node failure on n2"}).lost_nodes(), ElementsAre("n2"));
   EXPECT_THAT(After({"  Remote daemon: [prterun-n1-321@0,1] on node n3"}).lost_nodes(),
               ElementsAre("n3"));
 }
 
-TEST(RankReports, KnowsAStepThatSrunHasLeft) {
+TEST(RankEventParser, KnowsAStepThatSrunHasLeft) {
   EXPECT_FALSE(After({kKilled}).has_left_step());
   EXPECT_TRUE(After({"srun: error: Timed out waiting for job step to complete"}).has_left_step());
 }
 
-TEST(RankReports, CountsTheRanksThatHaveStarted) {
-  RankReports reports("key");
+TEST(RankEventParser, CountsTheRanksThatHaveStarted) {
+  RankEventParser reports("key");
   EXPECT_THAT(reports.started(), IsEmpty());
   const auto reading = reports.Read("ddlrun-rank[key]: rank 1 has started", 1);
   EXPECT_EQ(reading.instead, "");
-  EXPECT_EQ(reading.news, News::kStart);
+  EXPECT_EQ(reading.event, Event::kStart);
   reports.Read("ddlrun-rank[key]: rank 1 has started", 1);
   EXPECT_THAT(reports.started(), ElementsAre(1));
 }
 
-TEST(RankReports, CountsTheRanksThatHaveEndedWellOrNot) {
-  RankReports reports("key");
+TEST(RankEventParser, CountsTheRanksThatHaveEndedWellOrNot) {
+  RankEventParser reports("key");
   const auto reading = reports.Read("ddlrun-rank[key]: rank 4 has ended", 1);
   EXPECT_EQ(reading.instead, "");
-  EXPECT_EQ(reading.news, News::kEnd);
-  EXPECT_EQ(reports.Read("ddlrun-rank[key]: rank 2 on n2 (pid 8) ended with exit code 75", 1).news,
-            News::kEnd);
+  EXPECT_EQ(reading.event, Event::kEnd);
+  EXPECT_EQ(reports.Read("ddlrun-rank[key]: rank 2 on n2 (pid 8) ended with exit code 75", 1).event,
+            Event::kEnd);
   reports.Read(kFailed, 1);  // rank 1
   EXPECT_THAT(reports.ended(), ElementsAre(1, 2, 4));
 }
 
-TEST(RankReports, KnowsWhereRanksHaveEnded) {
+TEST(RankEventParser, KnowsWhereRanksHaveEnded) {
   EXPECT_THAT(
       After({kFailed, kTerminated, "srun: error: n[3-4]: tasks 4-7: Killed"}).hosts_with_ends(),
       ElementsAre("n2", "n[3-4]"));
 }
 
-TEST(RankReports, KnowsWhetherSrunWaitsForResources) {
-  RankReports reports("key");
-  const auto news = [&](const char* line) { return reports.Read(line, 1).news; };
-  EXPECT_EQ(news("srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are "
-                 "busy)"),
-            News::kWaiting);
-  EXPECT_EQ(news("srun: Step created for StepId=7.1"), News::kGranted);
-  EXPECT_EQ(news("srun: Step created for job 7"), News::kGranted);
-  EXPECT_EQ(news("srun: anything else"), News::kNone);
+TEST(RankEventParser, KnowsWhetherSrunWaitsForResources) {
+  RankEventParser reports("key");
+  const auto event = [&](const char* line) { return reports.Read(line, 1).event; };
+  EXPECT_EQ(event("srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are "
+                  "busy)"),
+            Event::kWaiting);
+  EXPECT_EQ(event("srun: Step created for StepId=7.1"), Event::kGranted);
+  EXPECT_EQ(event("srun: Step created for job 7"), Event::kGranted);
+  EXPECT_EQ(event("srun: anything else"), Event::kNone);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/rank_reports.h"
+#include "launcher/supervise/rank_event_parser.h"
 
 #include <algorithm>
 #include <csignal>
@@ -15,7 +15,7 @@ namespace {
 // Whether `end` came before `known`, which was reported first.  The peer of a dead rank ends within
 // a millisecond, and its report may arrive first.  Clocks that are more than a second apart say
 // nothing.
-bool CameBefore(const RankEnd& end, const RankEnd& known) {
+bool CameBefore(const RankExit& end, const RankExit& known) {
   constexpr double kMeanwhile = 1;  // seconds
   return end.time > 0 && known.time > 0 && end.time < known.time &&
          known.time - end.time < kMeanwhile &&
@@ -25,18 +25,18 @@ bool CameBefore(const RankEnd& end, const RankEnd& known) {
 // How the lines begin by which shims, and ddlrun-rank-check, refuse to start a rank.
 constexpr std::string_view kRefusal = "ddlrun-rank: [ERROR DDL-";
 
-RankReports::News NewsOfStep(std::optional<StepCreation> creation) {
-  if (!creation) return RankReports::News::kNone;
-  return *creation == StepCreation::kWaiting ? RankReports::News::kWaiting
-                                             : RankReports::News::kGranted;
+RankEventParser::Event StepEvent(std::optional<StepCreation> creation) {
+  if (!creation) return RankEventParser::Event::kNone;
+  return *creation == StepCreation::kWaiting ? RankEventParser::Event::kWaiting
+                                             : RankEventParser::Event::kGranted;
 }
 
 }  // namespace
 
-RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
-  if (IsRemarkOnBinding(line) || IsRemarkOnForwarding(line)) return {"", News::kNone};
+RankEventParser::Reading RankEventParser::Read(std::string_view line, double seconds) {
+  if (IsRemarkOnBinding(line) || IsRemarkOnForwarding(line)) return {"", Event::kNone};
   if (const auto output = WithoutOutputMarks(line, head_)) return ReadOutput(*output, seconds);
-  if (const auto found = FindReport(line, head_)) return ReadReport(*found, seconds);
+  if (const auto found = FindEvent(line, head_)) return ReadEvent(*found, seconds);
   const std::size_t refusal = line.find(kRefusal);
   if (refusal != std::string_view::npos && IsLabel(line.substr(0, refusal))) has_refused_ = true;
   // mpirun frames what it says by lines of nothing else.
@@ -46,7 +46,7 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
   if (!host) host = ParseLostDaemon(line);
   if (host) {
     lost_nodes_.push_back(*host);
-    return {std::nullopt, News::kLostNode};
+    return {std::nullopt, Event::kLostNode};
   }
   if (const std::optional<std::string> why = ParseCancelled(line)) {
     if (!cancelled_) has_failed_ = has_failed_ || has_ended_task_;
@@ -54,61 +54,61 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
   }
   if (IsStepLeft(line)) has_left_step_ = true;
   if (IsFailureOfDaemons(line)) has_lost_daemons_ = true;
-  if (const std::optional<RankEnd> rank = ParseMpirunNotice(line); rank && !failure_) {
+  if (const std::optional<RankExit> rank = ParseMpirunNotice(line); rank && !failure_) {
     SetFailure(*rank, seconds);
-    return {std::nullopt, News::kFailure};
+    return {std::nullopt, Event::kFailure};
   }
-  const std::optional<RankEnd> task = ParseSrunError(line);
-  if (!task) return {std::nullopt, NewsOfStep(ParseStepCreation(line))};
+  const std::optional<RankExit> task = ParseSrunError(line);
+  if (!task) return {std::nullopt, StepEvent(ParseStepCreation(line))};
   has_ended_task_ = true;
   hosts_with_ends_.insert(task->host);
   // What a shim has reported is not replaced, since it says more than this line of srun.
   if (!failure_) SetFailure(*task, seconds);
-  const News news = task->exit_code == EX_TEMPFAIL ? News::kNone : News::kFailure;
-  if (!ends_.Add(*task, ParseSrunTasks(line))) return {"", news};
-  return {std::nullopt, news};
+  const Event event = task->exit_code == EX_TEMPFAIL ? Event::kNone : Event::kFailure;
+  if (!ends_.Add(*task, ParseSrunTasks(line))) return {"", event};
+  return {std::nullopt, event};
 }
 
 // MPICH tells Hydra of it, or prints it itself.
-void RankReports::ReadAbort(std::string_view line, double seconds) {
-  const std::optional<RankEnd> abort = ParseMpichAbort(line);
+void RankEventParser::ReadAbort(std::string_view line, double seconds) {
+  const std::optional<RankExit> abort = ParseMpichAbort(line);
   if (!abort || abort_) return;
   abort_.emplace();
-  static_cast<RankEnd&>(*abort_) = *abort;
+  static_cast<RankExit&>(*abort_) = *abort;
   abort_->seconds = seconds;
 }
 
 // A line of a program, behind which may be the report of its end.
-RankReports::Reading RankReports::ReadOutput(const std::string& line, double seconds) {
-  if (const auto found = FindReport(line, head_)) return ReadReport(*found, seconds);
+RankEventParser::Reading RankEventParser::ReadOutput(const std::string& line, double seconds) {
+  if (const auto found = FindEvent(line, head_)) return ReadEvent(*found, seconds);
   other_lines_.Add(line);
   ReadAbort(line, seconds);
-  return {line + "\n", News::kNone};
+  return {line + "\n", Event::kNone};
 }
 
-RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double seconds) {
+RankEventParser::Reading RankEventParser::ReadEvent(const LineWithEvent& line, double seconds) {
   const bool is_labelled = IsLabel(line.before);
-  EndReading reading = {false, News::kNone};
+  EndReading reading = {false, Event::kNone};
   if (const std::optional<std::string> step = ParseStep(line.report)) {
     step_ = *step;
   } else if (const std::optional<int> rank = ParseRankStart(line.report)) {
     started_.insert(*rank);
-    reading.news = News::kStart;
+    reading.event = Event::kStart;
   } else if (const std::optional<int> through = ParseRankSuccess(line.report)) {
     ended_.insert(*through);
     gone_.insert(*through);
-    reading.news = News::kEnd;
+    reading.event = Event::kEnd;
   } else if (const std::optional<RankGone> gone = ParseRankGone(line.report)) {
     gone_.insert(gone->rank);
     exit_code_of_gone_ = std::max(exit_code_of_gone_, gone->exit_code);
-    reading.news = News::kGone;
+    reading.event = Event::kGone;
   } else if (IsRankStopped(line.report) || IsProcessLeft(line.report)) {
     reading.is_shown = true;
   } else if (ParseKilledAlone(line.report)) {
     has_failed_ = true;
   } else if (const std::optional<RankLine> last = ParseRankLine(line.report)) {
     last_lines_[last->rank].Add(last->text);
-  } else if (const std::optional<RankEnd> end = ParseRankEnd(line.report)) {
+  } else if (const std::optional<RankExit> end = ParseRankExit(line.report)) {
     reading = ReadEnd(*end, seconds);
   }
   // Text in front of the report was written by the user's program without a line end.  It becomes a
@@ -117,10 +117,10 @@ RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double 
   if (reading.is_shown) {
     text += std::string(is_labelled ? line.before : "") + ShownReport(line.report) + "\n";
   }
-  return {text, reading.news};
+  return {text, reading.event};
 }
 
-RankReports::EndReading RankReports::ReadEnd(const RankEnd& end, double seconds) {
+RankEventParser::EndReading RankEventParser::ReadEnd(const RankExit& end, double seconds) {
   hosts_with_ends_.insert(end.host);
   ended_.insert(end.rank);
   exit_codes_.emplace(end.rank, end.exit_code);
@@ -135,16 +135,17 @@ RankReports::EndReading RankReports::ReadEnd(const RankEnd& end, double seconds)
   // The last lines of this rank came before its end, and only those of the first failure are
   // needed.
   if (end.rank != failure_->rank) last_lines_.erase(end.rank);
-  return stopped_early ? EndReading{false, News::kEnd} : EndReading{ends_.Add(end), News::kFailure};
+  return stopped_early ? EndReading{false, Event::kEnd}
+                       : EndReading{ends_.Add(end), Event::kFailure};
 }
 
-void RankReports::SetFailure(const RankEnd& end, double seconds) {
+void RankEventParser::SetFailure(const RankExit& end, double seconds) {
   failure_.emplace();
-  static_cast<RankEnd&>(*failure_) = end;
+  static_cast<RankExit&>(*failure_) = end;
   failure_->seconds = seconds;
 }
 
-std::optional<RankFailure> RankReports::failure() const {
+std::optional<RankFailure> RankEventParser::failure() const {
   std::optional<RankFailure> failure = failure_;
   if (failure) {
     failure->others = ends_.Text();
@@ -164,7 +165,7 @@ std::optional<RankFailure> RankReports::failure() const {
 // SIGTERM, the end of a task may be reported before that; it comes from srun, and not from a shim,
 // so that its pid is 0.  Where Slurm names a reason, a shim may just have lived long enough to
 // report a rank that Slurm has killed.
-std::optional<std::string> RankReports::cancelled() const {
+std::optional<std::string> RankEventParser::cancelled() const {
   if (!cancelled_ || !lost_nodes_.empty()) return std::nullopt;
   const bool was_ended_by_slurm =
       failure_ && ((failure_->signal == SIGTERM && failure_->pid == 0) ||
