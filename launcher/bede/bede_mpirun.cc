@@ -168,7 +168,7 @@ ChildCommand MakeBedeCommand(const BedeJob& job) {
   SlurmForMpirun slurm;
   if (job.in_slurm) {
     std::vector<std::string> words = job.mpi_arguments;
-    words.insert(words.end(), job.mpirun_words.begin(), job.mpirun_words.end());
+    words.insert(words.end(), job.mpirun_args.begin(), job.mpirun_args.end());
     // All nodes of the job: there is no argument of the user's to add nodes to.
     slurm = MakeSlurmForMpirun(job.plan.hosts, job.plan.hosts.size(), job.environment,
                                job.mpi_runtime, words);
@@ -190,7 +190,7 @@ ChildCommand MakeBedeCommand(const BedeJob& job) {
     append({"--map-by", "rankfile:FILE=" + job.rankfile});
   }
   append(job.mpi_arguments);
-  append(job.mpirun_words);
+  append(job.mpirun_args);
 
   Environment environment;
   for (const auto& [name, value] : job.environment) {

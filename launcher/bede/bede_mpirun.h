@@ -51,7 +51,7 @@ struct BedeJob {
   std::string mpirun;  // path
   MpiRuntime mpi_runtime = MpiRuntime::kOrte;
   std::vector<std::string> mpi_arguments;  // of the site file, before those of the user
-  std::vector<std::string> mpirun_words;   // of the user: mpirun's options and the program
+  std::vector<std::string> mpirun_args;    // of the user: mpirun's options and the program
   std::map<std::string, std::string> rank_settings;  // of the site file, for every rank
   Environment environment;                           // of the user
   std::string rankfile;                              // its path, for 1ppg

@@ -106,10 +106,10 @@ BedeOptions ParseBedeOptions(const std::vector<std::string>& arguments) {
     } else if (!options.dry_run && word == kDryRunOption) {
       options.dry_run = true;
     } else {
-      options.mpirun_words.push_back(word);
+      options.mpirun_args.push_back(word);
     }
   }
-  if (options.mpirun_words.empty()) {
+  if (options.mpirun_args.empty()) {
     throw LaunchError(EX_USAGE,
                       "no program given: bede-mpirun --bede-par 1ppc:1tpt [mpirun options] program "
                       "[arguments]");

@@ -30,7 +30,7 @@ struct BedeOptions {
   bool dry_run = false;
   bool help = false;
   bool version = false;
-  std::vector<std::string> mpirun_words;  // mpirun's options and the program, verbatim
+  std::vector<std::string> mpirun_args;  // mpirun's options and the program, verbatim
 };
 
 // The options that are not those of mpirun, for --help, the manual page and the completion.

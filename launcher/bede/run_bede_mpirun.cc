@@ -65,7 +65,7 @@ BedeJob MakeJob(const BedeOptions& options, const Settings& settings,
   job.par = options.par;
   job.mpi_runtime = RuntimeOf(job.mpirun, version.get(), settings);
   job.mpi_arguments = settings.mpi_arguments;
-  job.mpirun_words = options.mpirun_words;
+  job.mpirun_args = options.mpirun_args;
   job.rank_settings = settings.rank_settings;
   job.environment = environment;
   job.in_slurm = !allocation.job_id.empty();

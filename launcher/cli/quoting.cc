@@ -6,7 +6,7 @@
 
 namespace launcher {
 
-std::vector<std::string> SplitWords(const std::string& text) {
+std::vector<std::string> SplitOnWhitespace(const std::string& text) {
   std::vector<std::string> words;
   std::string word;
   bool in_word = false;
@@ -40,7 +40,7 @@ std::vector<std::string> SplitWords(const std::string& text) {
 std::vector<std::string> SplitAll(const std::vector<std::string>& texts) {
   std::vector<std::string> words;
   for (const std::string& text : texts) {
-    const std::vector<std::string> split = SplitWords(text);
+    const std::vector<std::string> split = SplitOnWhitespace(text);
     words.insert(words.end(), split.begin(), split.end());
   }
   return words;

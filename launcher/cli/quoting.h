@@ -13,7 +13,7 @@ namespace launcher {
 // Splits the value of an option, such as --mpiarg "-x NAME", into words at its blanks.  It does not
 // split at blanks within '...' or "..." or after a backslash.  No variable, command or pattern is
 // expanded.  Throws LaunchError(EX_USAGE) for a quote that is not closed.
-std::vector<std::string> SplitWords(const std::string& text);
+std::vector<std::string> SplitOnWhitespace(const std::string& text);
 // The same of several, one behind the other.
 std::vector<std::string> SplitAll(const std::vector<std::string>& texts);
 

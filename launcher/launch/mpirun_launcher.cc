@@ -237,7 +237,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const LaunchRequest& job) {
   append(DomainArguments(job));
   append(MappingArguments(job, &command));
   append({"-n", std::to_string(job.plan.ranks.size())});
-  append(job.in_slurm ? slurm.mpirun_words : job.mpi_arguments);
+  append(job.in_slurm ? slurm.mpirun_args : job.mpi_arguments);
 
   append(ExportArguments(job));
   Environment environment = job.in_slurm ? EnvironmentForMpirun(job.environment) : job.environment;

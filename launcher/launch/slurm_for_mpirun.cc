@@ -20,9 +20,9 @@ constexpr char kArgumentsOfOrte[] = "OMPI_MCA_plm_slurm_args";
 constexpr char kArgumentsOfSlurm[] = "--external-launcher";
 
 // The user's own plm_slurm_args: the place of their value among mpirun's options, else nullptr.
-std::string* UsersArguments(std::vector<std::string>* mpirun_words) {
-  const auto name = std::find(mpirun_words->begin(), mpirun_words->end(), kSlurmArguments);
-  return name == mpirun_words->end() || name + 1 == mpirun_words->end() ? nullptr : &name[1];
+std::string* UsersArguments(std::vector<std::string>* mpirun_args) {
+  const auto name = std::find(mpirun_args->begin(), mpirun_args->end(), kSlurmArguments);
+  return name == mpirun_args->end() || name + 1 == mpirun_args->end() ? nullptr : &name[1];
 }
 
 // The GPUs of a job of --gpus on all nodes but this one; nullopt for other jobs, and where `hosts`
@@ -95,7 +95,7 @@ std::string NodesOfDaemons(const std::vector<HostSlots>& hosts, std::size_t node
 
 SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size_t nodes_of_job,
                                   const Environment& environment, MpiRuntime runtime,
-                                  const std::vector<std::string>& mpirun_words) {
+                                  const std::vector<std::string>& mpirun_args) {
   std::vector<std::string> names;
   std::string tasks;
   for (std::size_t i = 0; i < hosts.size();) {
@@ -107,12 +107,12 @@ SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size
     i = end;
   }
   SlurmForMpirun result;
-  result.mpirun_words = mpirun_words;
+  result.mpirun_args = mpirun_args;
   result.variables = {{"SLURM_NODELIST", rankfile::CompressHostlist(names)},
                       {"SLURM_TASKS_PER_NODE", tasks}};
   const bool is_orte = runtime == MpiRuntime::kOrte;
   std::string set = is_orte ? FindVariable(environment, kArgumentsOfOrte).value_or("") : "";
-  std::string* const users_words = UsersArguments(&result.mpirun_words);
+  std::string* const users_words = UsersArguments(&result.mpirun_args);
   const bool are_users = users_words != nullptr || (!set.empty() && set != kArgumentsOfSlurm);
 
   std::string arguments = NodesOfDaemons(hosts, nodes_of_job, environment);

@@ -45,17 +45,17 @@ struct SlurmForMpirun {
   // Of mpirun.  PRRTE takes plm_slurm_args only as an option: it removes the variable, because
   // Slurm sets it from 23.11 on.  (Seen with Open MPI 5.0.7 and Slurm 24.11.)
   std::vector<std::string> options;
-  std::vector<std::string> mpirun_words;  // those that were given, with more arguments for srun
+  std::vector<std::string> mpirun_args;  // those that were given, with more arguments for srun
 };
 
 // What mpirun needs for `hosts`, which are nodes of the job in Slurm's order: a daemon takes its
 // number from its place among the nodes of its step (SLURM_NODEID), and mpirun takes it to be on
 // the node with that place in SLURM_NODELIST.  The job has `nodes_of_job` nodes, and `environment`.
-// Where that, or `mpirun_words`, which are mpirun's options, has plm_slurm_args of the user, srun
+// Where that, or `mpirun_args`, which are mpirun's options, has plm_slurm_args of the user, srun
 // gets the nodes in addition to them, but no GPUs.  Throws LaunchError(EX_CONFIG) where daemons
 // would have to be in several components of a heterogeneous job: they are one step, of one of them.
 SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size_t nodes_of_job,
                                   const Environment& environment, MpiRuntime runtime,
-                                  const std::vector<std::string>& mpirun_words);
+                                  const std::vector<std::string>& mpirun_args);
 
 }  // namespace launcher

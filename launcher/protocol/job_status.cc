@@ -6,7 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "launcher/protocol/words.h"
+#include "launcher/protocol/tokens.h"
 #include "support/number.h"
 
 namespace launcher {
@@ -39,7 +39,7 @@ JobStatus::RankState ReadRankState(const std::string& word) {
   throw std::out_of_range(word);
 }
 
-void Expect(Words& words, const std::string& name) {
+void Expect(TokenReader& words, const std::string& name) {
   if (words.Next() != name) throw std::out_of_range(name);
 }
 
@@ -48,7 +48,7 @@ JobStatus Read(std::istringstream& lines) {
   if (!std::getline(lines, line) || line != FirstStatusLine()) throw std::out_of_range(line);
   JobStatus status;
   std::getline(lines, line);
-  Words job(line);
+  TokenReader job(line);
   Expect(job, "job");
   status.job = job.Text();
   status.host = job.Text();
@@ -58,14 +58,14 @@ JobStatus Read(std::istringstream& lines) {
   status.program = job.Text();
   job.ExpectEnd();
   std::getline(lines, line);
-  Words times(line);
+  TokenReader times(line);
   Expect(times, "times");
   status.written = ReadSeconds(times.Next()).value_or(0);
   status.started = ReadSeconds(times.Next()).value_or(0);
   status.ends = ReadSeconds(times.Next());
   times.ExpectEnd();
   while (std::getline(lines, line)) {
-    Words words(line);
+    TokenReader words(line);
     Expect(words, "rank");
     JobStatus::Rank rank;
     rank.host = words.Text();
@@ -82,13 +82,13 @@ JobStatus Read(std::istringstream& lines) {
 }  // namespace
 
 std::string FormatJobStatus(const JobStatus& status) {
-  std::string text = FirstStatusLine() + "\njob " + EncodeText(status.job) + " " +
-                     EncodeText(status.host) + " " + std::to_string(status.pid) + " " +
-                     EncodeText(status.launcher) + " " + std::to_string(status.restarts) + " " +
-                     EncodeText(status.program) + "\ntimes " + Seconds(status.written) + " " +
+  std::string text = FirstStatusLine() + "\njob " + EscapeToken(status.job) + " " +
+                     EscapeToken(status.host) + " " + std::to_string(status.pid) + " " +
+                     EscapeToken(status.launcher) + " " + std::to_string(status.restarts) + " " +
+                     EscapeToken(status.program) + "\ntimes " + Seconds(status.written) + " " +
                      Seconds(status.started) + " " + Seconds(status.ends) + "\n";
   for (const JobStatus::Rank& rank : status.ranks) {
-    text += "rank " + EncodeText(rank.host) + " " + kRankStates[static_cast<int>(rank.state)] +
+    text += "rank " + EscapeToken(rank.host) + " " + kRankStates[static_cast<int>(rank.state)] +
             " " + std::to_string(rank.exit_code) + " " + Seconds(rank.silence) + "\n";
   }
   return text;

@@ -6,19 +6,19 @@
 #include <sstream>
 
 #include "launcher/base/error.h"
-#include "launcher/protocol/plan_words.h"
-#include "launcher/protocol/words.h"
+#include "launcher/protocol/plan_encoding.h"
+#include "launcher/protocol/tokens.h"
 
 namespace launcher {
 
 std::string EncodeRankJob(const RankJob& job) {
   std::ostringstream words;
-  words << EncodeText(job.launcher) << ' ' << EncodeText(job.pmi) << ' '
-        << EncodeText(job.event_key) << " bind=" << job.bind << " check=" << job.check
+  words << EscapeToken(job.launcher) << ' ' << EscapeToken(job.pmi) << ' '
+        << EscapeToken(job.event_key) << " bind=" << job.bind << " check=" << job.check
         << " pause=" << job.pause << " cores=" << job.plan.cpus_are_cores << ' '
-        << EncodeText(job.planned_for) << ' ' << EncodeText(job.run_directory) << ' '
-        << EncodeText(job.log_directory) << ' ' << EncodeText(job.directory) << ' '
-        << EncodeText(job.master_address) << ' ' << job.master_port << ' ' << job.restart_count
+        << EscapeToken(job.planned_for) << ' ' << EscapeToken(job.run_directory) << ' '
+        << EscapeToken(job.log_directory) << ' ' << EscapeToken(job.directory) << ' '
+        << EscapeToken(job.master_address) << ' ' << job.master_port << ' ' << job.restart_count
         << ' ' << job.grace_ms << ' ' << EncodePlan(job.plan);
   std::string text = words.str();
   if (text.size() > kMaxRankJobBytes) {
@@ -36,7 +36,7 @@ std::string EncodeRankJob(const RankJob& job) {
 
 RankJob DecodeRankJob(const std::string& text) {
   try {
-    Words words(text);
+    TokenReader words(text);
     RankJob job;
     job.launcher = words.Text();
     job.pmi = words.Text();
@@ -65,17 +65,17 @@ RankJob DecodeRankJob(const std::string& text) {
 
 std::map<std::string, std::string> RankJobVariables(const std::string& text) {
   std::map<std::string, std::string> variables;
-  for (std::size_t start = 0; start < text.size(); start += kMaxRankJobPartBytes) {
-    variables.emplace(NameOfPart(static_cast<int>(variables.size())).name,
-                      text.substr(start, kMaxRankJobPartBytes));
+  for (std::size_t start = 0; start < text.size(); start += kMaxRankJobChunkBytes) {
+    variables.emplace(NameOfChunk(static_cast<int>(variables.size())).name,
+                      text.substr(start, kMaxRankJobChunkBytes));
   }
   return variables;
 }
 
 std::string RankJobText(const Environment& environment) {
   std::string text;
-  for (int index = 0; index < kMaxRankJobParts; ++index) {
-    const auto part = environment.find(NameOfPart(index).name);
+  for (int index = 0; index < kMaxRankJobChunks; ++index) {
+    const auto part = environment.find(NameOfChunk(index).name);
     if (part == environment.end()) break;
     text += part->second;
   }

@@ -3,7 +3,7 @@
 // The rank job is what ddlrun tells the shim of every rank: the plan, and how the job was started.
 // It travels in environment variables, and so needs no file system that the nodes share
 // (doc/decisions/0023-compact-plan-encoding.md).  ddlrun writes it and ddlrun-rank-check reads it
-// here; the shim reads only what it needs, by own_job.h.  Pure.
+// here; the shim reads only what it needs, by local_rank_job.h.  Pure.
 
 #pragma once
 
@@ -14,14 +14,14 @@
 #include "launcher/base/environment.h"
 #include "launcher/plan/plan.h"
 #include "launcher/protocol/launchers.h"
-#include "launcher/protocol/own_job.h"
+#include "launcher/protocol/local_rank_job.h"
 
 namespace launcher {
 
 // Linux passes no longer variable (MAX_ARG_STRLEN is 131072 bytes with the name).  Arguments and
 // environment together may have 2 MiB where the stack may have 8 MiB.
-inline constexpr std::size_t kMaxRankJobPartBytes = 131000;
-inline constexpr std::size_t kMaxRankJobBytes = kMaxRankJobParts * kMaxRankJobPartBytes;
+inline constexpr std::size_t kMaxRankJobChunkBytes = 131000;
+inline constexpr std::size_t kMaxRankJobBytes = kMaxRankJobChunks * kMaxRankJobChunkBytes;
 
 struct RankJob {
   Plan plan;
@@ -50,9 +50,9 @@ struct RankJob {
 // One line of words with single blanks between them:
 //
 //   LAUNCHER PMI REPORT_KEY bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
-//   DIRECTORY MASTER_ADDRESS MASTER_PORT RESTART_COUNT GRACE_MS, then the plan (plan_words.h)
+//   DIRECTORY MASTER_ADDRESS MASTER_PORT RESTART_COUNT GRACE_MS, then the plan (plan_encoding.h)
 //
-// EncodeText (words.h) makes a word of each text.  Throws LaunchError(EX_CONFIG) for a plan that
+// EscapeToken (tokens.h) makes a word of each text.  Throws LaunchError(EX_CONFIG) for a plan that
 // does not fit kMaxRankJobBytes.
 std::string EncodeRankJob(const RankJob& job);
 

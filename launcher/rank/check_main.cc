@@ -120,7 +120,7 @@ bool IsLikePlanned(const RankJob& job) {
   for (std::string& word : words) argv.push_back(word.data());
   while (*program != nullptr) argv.push_back(*program++);
   argv.push_back(nullptr);
-  for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
+  for (int i = 0; i < kMaxRankJobChunks; ++i) unsetenv(NameOfChunk(i).name);
   for (const auto& [name, value] : RankJobVariables(EncodeRankJob(job))) {
     setenv(name.c_str(), value.c_str(), 1);
   }
@@ -136,7 +136,7 @@ void Run(int argc, char** argv) {
   std::array<char, HOST_NAME_MAX + 1> kernel_name = {};
   gethostname(kernel_name.data(), kernel_name.size() - 1);
   const std::string host_name = kernel_name.data();
-  const RankPlan& own = FindOwnPlan(job, identity, environment, host_name);
+  const RankPlan& own = FindOwnPlacement(job, identity, environment, host_name);
   try {
     const bool is_direct = job.traits().is_direct;
     if (job.check && !is_direct) CheckGpusOfNode(job.plan, own, environment);

@@ -118,8 +118,8 @@ Identity ReadIdentity(const Environment& environment, const LauncherTraits& laun
                                    launcher.program + ", or by that of another MPI");
 }
 
-const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity,
-                            const Environment& environment, const std::string& kernel_name) {
+const RankPlan& FindOwnPlacement(const RankJob& job, const Identity& identity,
+                                 const Environment& environment, const std::string& kernel_name) {
   const std::size_t world = job.plan.ranks.size();
   RequireSame("a world of", identity.world_size, world, identity.rank, job.traits());
   const auto rank = static_cast<std::size_t>(identity.rank);

@@ -38,7 +38,7 @@ std::string HostOfRank(const RankJob& job, const RankPlan& rank, const Environme
 
 // The entry of the plan for `identity`.  Throws LaunchError(EX_CONFIG), with both values, when the
 // plan has no such rank, or says another world size, local rank, local world size or host.
-const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity,
-                            const Environment& environment, const std::string& kernel_name);
+const RankPlan& FindOwnPlacement(const RankJob& job, const Identity& identity,
+                                 const Environment& environment, const std::string& kernel_name);
 
 }  // namespace launcher

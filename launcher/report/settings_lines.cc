@@ -14,7 +14,7 @@ constexpr char kOfEnvironment[] = "environment.";
 std::string ArgumentsText(const std::string& quoted) {
   std::string text;
   try {
-    for (const std::string& word : WithoutValues(SplitWords(quoted))) {
+    for (const std::string& word : WithoutValues(SplitOnWhitespace(quoted))) {
       text += (text.empty() ? "" : " ") + word;
     }
   } catch (const LaunchError&) {

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "launcher/protocol/launchers.h"
-#include "launcher/protocol/own_job.h"
+#include "launcher/protocol/local_rank_job.h"
 #include "launcher/protocol/rank_event.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/shim/binding.h"
@@ -43,7 +43,7 @@ struct Arguments {
   char** program = nullptr;  // argv of the program, ended by a null pointer
 };
 
-OwnJob job;
+LocalRankJob job;
 
 bool IsNumber(const char* text, int number) {
   char* end = nullptr;
@@ -104,7 +104,7 @@ bool ReadJob(const char* text, const char* given) {
   char* end = nullptr;
   const long number = strtol(rank, &end, 10);
   return end != rank && *end == '\0' && number >= 0 && number <= INT_MAX &&
-         ReadOwnJob(text, static_cast<int>(number), Get("SLURM_STEP_GPUS"), &job);
+         ReadLocalRankJob(text, static_cast<int>(number), Get("SLURM_STEP_GPUS"), &job);
 }
 
 // Whether PMI says the same rank as SLURM_PROCID.

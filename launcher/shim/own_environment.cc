@@ -23,7 +23,7 @@ bool IsOwnDirectory(const char* path) {
   return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
 }
 
-const char* TextOf(const OwnJob& job, RankValue value) {
+const char* TextOf(const LocalRankJob& job, RankValue value) {
   static char digits[16];
   const auto number = [](int n) {
     snprintf(digits, sizeof(digits), "%d", n);
@@ -64,7 +64,7 @@ const char* TextOf(const OwnJob& job, RankValue value) {
 
 // With --gpu-visibility=rank, and with `auto` where the GPUs are slices, the rank sees its own GPU
 // only: of several slices in CUDA_VISIBLE_DEVICES a process can use no more than the first.
-void SetVisibleGpu(const OwnJob& job) {
+void SetVisibleGpu(const LocalRankJob& job) {
   const char* visibility = Get(kGpuVisibilityVariable);
   const char* list = getenv("CUDA_VISIBLE_DEVICES");
   const bool is_of_rank =
@@ -89,7 +89,7 @@ void SetHeartbeat(int rank) {
   setenv(kHeartbeatVariable, path, 1);
 }
 
-void RestorePath(const OwnJob& job) {
+void RestorePath(const LocalRankJob& job) {
   const char* path = getenv(kPathVariable);
   if (path == nullptr) return;
   if (TraitsOf(job.launcher).is_open_mpi) setenv("PATH", path, 1);
@@ -105,7 +105,7 @@ void SetUnlessSet(const char* name, int value) {
 // Frameworks and other programs of Slurm read the variables of the step.  srun lays it out by the
 // TASKFILE (--distribution=arbitrary); these are as they would be in one that Slurm has laid out by
 // --ntasks-per-node, and nodes are numbered as the plan numbers them.
-void SetStepVariables(const OwnJob& job) {
+void SetStepVariables(const LocalRankJob& job) {
   char digits[16];
   snprintf(digits, sizeof(digits), "%d", job.local_world_size);
   setenv("SLURM_NTASKS_PER_NODE", digits, 1);
@@ -118,11 +118,11 @@ void SetStepVariables(const OwnJob& job) {
 
 }  // namespace
 
-bool HasOwnCpus(const OwnJob& job) {
+bool HasOwnCpus(const LocalRankJob& job) {
   return job.bind && !Is(job.cpus, "-") && strncmp(job.cpus, "- ", 2) != 0;
 }
 
-void SetEnvironment(const OwnJob& job, int usable_cpus) {
+void SetEnvironment(const LocalRankJob& job, int usable_cpus) {
   const LauncherTraits& launcher = TraitsOf(job.launcher);
   // The daemon on this node may have been started by srun.  Its variables say who the daemon is,
   // not who this rank is.
@@ -163,7 +163,7 @@ void SetEnvironment(const OwnJob& job, int usable_cpus) {
     SetUnlessSet("OMPI_MCA_mpi_yield_when_idle", 1);
   }
   SetUnlessSet("PYTHONUNBUFFERED", 1);  // else what it prints into a pipe comes late, or never
-  for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
+  for (int i = 0; i < kMaxRankJobChunks; ++i) unsetenv(NameOfChunk(i).name);
 }
 
 }  // namespace launcher

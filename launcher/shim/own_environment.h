@@ -4,16 +4,16 @@
 
 #pragma once
 
-#include "launcher/protocol/own_job.h"
+#include "launcher/protocol/local_rank_job.h"
 
 namespace launcher {
 
 // Whether the plan has CPUs for this rank, which no other rank uses.
-bool HasOwnCpus(const OwnJob& job);
+bool HasOwnCpus(const LocalRankJob& job);
 
 // Sets the variables of protocol/rank_variables.h, those that the job's settings ask for, and those
 // that frameworks read of the step of srun; removes those of the daemon of mpirun.  `usable_cpus`
 // is the number of CPUs that the rank may run on.
-void SetEnvironment(const OwnJob& job, int usable_cpus);
+void SetEnvironment(const LocalRankJob& job, int usable_cpus);
 
 }  // namespace launcher

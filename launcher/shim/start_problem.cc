@@ -13,8 +13,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "launcher/shim/command_word.h"
 #include "launcher/shim/program_file.h"
+#include "launcher/shim/shell_command_token.h"
 
 namespace launcher {
 namespace {
@@ -63,25 +63,25 @@ const char* InterpreterOf(const ProgramFile& file, const char* path) {
 bool DescribeWord(const Start& start, Message* text) {
   const char* words = strerror(start.error);
   const char* word = start.program;
-  switch (CommandWordOf(word, start.folders)) {
-    case CommandWord::kSetting:
+  switch (ShellCommandTokenOf(word, start.folders)) {
+    case ShellCommandToken::kSetting:
       return text->Is("it sets a variable, and is no program: write -x %.300s before the program",
                       word);
-    case CommandWord::kBuiltin:
+    case ShellCommandToken::kBuiltin:
       return text->Is("it is a command of the shell, and no program: write bash -c '%.300s ...'",
                       word);
-    case CommandWord::kShellLine:
+    case ShellCommandToken::kShellLine:
       return text->Is("it is a line for a shell, and no program: write bash -c before it");
-    case CommandWord::kCommand:
+    case ShellCommandToken::kCommand:
       return text->Is("%s: program and arguments are one word: leave out the quotes around them",
                       words);
-    case CommandWord::kTilde:
+    case ShellCommandToken::kTilde:
       return text->Is("%s: no shell replaces ~ in quotes: write it outside of them, or $HOME",
                       words);
-    case CommandWord::kVariable:
+    case ShellCommandToken::kVariable:
       return text->Is("%s: no shell replaces %.300s in single quotes: take double ones", words,
                       word);
-    case CommandWord::kName:
+    case ShellCommandToken::kName:
       break;
   }
   return false;

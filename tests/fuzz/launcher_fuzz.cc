@@ -18,7 +18,7 @@
 #include "launcher/plan/plan_check.h"
 #include "launcher/plan/planner.h"
 #include "launcher/protocol/job_status.h"
-#include "launcher/protocol/own_job.h"
+#include "launcher/protocol/local_rank_job.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/slurm/job_detail.h"
 #include "launcher/slurm/network_topology.h"
@@ -60,8 +60,8 @@ FUZZ(site_config) {
 // What ddlrun prints must be what it starts: splitting undoes quoting for any words.
 FUZZ(command_words) {
   fuzz::MayRefuse<LaunchError>([&] {
-    const std::vector<std::string> words = launcher::SplitWords(std::string(text));
-    Require(launcher::SplitWords(support::QuoteCommand(words)) == words);
+    const std::vector<std::string> words = launcher::SplitOnWhitespace(std::string(text));
+    Require(launcher::SplitOnWhitespace(support::QuoteCommand(words)) == words);
   });
 }
 
@@ -70,7 +70,7 @@ namespace {
 constexpr int kRank = 1;
 
 // What the shim reads of its rank is what the whole job says of it, where both can read the text.
-[[maybe_unused]] void RequireSame(const launcher::OwnJob& own, const launcher::RankJob& job) {
+[[maybe_unused]] void RequireSame(const launcher::LocalRankJob& own, const launcher::RankJob& job) {
   const launcher::RankPlan& rank = job.plan.ranks.at(kRank);
   const launcher::NodePlan& node = job.plan.nodes.at(static_cast<std::size_t>(rank.node));
   Require(own.world_size == static_cast<int>(job.plan.ranks.size()) && own.node == rank.node &&
@@ -85,9 +85,9 @@ constexpr int kRank = 1;
 }  // namespace
 
 FUZZ(rank_job) {
-  static launcher::OwnJob own;
+  static launcher::LocalRankJob own;
   const std::string job_text(text);
-  const bool is_read = launcher::ReadOwnJob(job_text.c_str(), kRank, "0-1,3", &own);
+  const bool is_read = launcher::ReadLocalRankJob(job_text.c_str(), kRank, "0-1,3", &own);
   Require(!is_read || (own.node >= 0 && own.node < own.node_count));
   fuzz::MayRefuse<LaunchError>([&] {
     const launcher::RankJob job = launcher::DecodeRankJob(job_text);
@@ -121,7 +121,7 @@ FUZZ(bede_options) {
   fuzz::MayRefuse<LaunchError>([&] {
     const launcher::BedeOptions options = launcher::ParseBedeOptions(arguments);
     if (options.help || options.version) return;
-    Require(options.mpirun_words.size() + 3 >= arguments.size());
+    Require(options.mpirun_args.size() + 3 >= arguments.size());
     const std::string par = launcher::FormatBedePar(options.par);
     Require(launcher::FormatBedePar(launcher::ParseBedePar(par)) == par);
   });

@@ -41,7 +41,7 @@ ARROWS = {
     "launcher/protocol": ["rankfile", "launcher/base", "launcher/topology/fingerprint.h", "launcher/topology/gpus_of_node.h",
                           "launcher/plan/plan.h"],
     "launcher/rank": ["rankfile", "launcher/base", "launcher/topology", "launcher/plan", "launcher/protocol"],
-    "launcher/shim": ["launcher/topology/fingerprint.h", "launcher/topology/gpus_of_node.h", "launcher/protocol/own_job.h",
+    "launcher/shim": ["launcher/topology/fingerprint.h", "launcher/topology/gpus_of_node.h", "launcher/protocol/local_rank_job.h",
                       "launcher/protocol/colons.h", "launcher/protocol/launchers.h", "launcher/protocol/peer_failed.h", "launcher/protocol/rank_event.h", "launcher/protocol/rank_variables.h"],
     "launcher/slurm": ["rankfile", "launcher/base", "launcher/system", "launcher/allocation", "launcher/protocol/rank_exit.h"],
     "launcher/launch": ["rankfile", "launcher/base", "launcher/system", "launcher/plan/plan.h", "launcher/protocol",

@@ -113,7 +113,7 @@ std::vector<std::string> StartupCommand(const StartupOptions& options, const Pro
 
 BareStart BareStartOf(const std::string& printed) {
   const auto [line, rest] = CommandLineOf(printed);
-  std::vector<std::string> words = launcher::SplitWords(line);
+  std::vector<std::string> words = launcher::SplitOnWhitespace(line);
   const std::string first = words.empty() ? "" : NameOfFile(words.front());
   BareStart start;
   if (first == kShim) {

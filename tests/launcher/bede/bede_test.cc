@@ -109,7 +109,7 @@ BedeJob JobOf(const std::string& par) {
   job.par = ParseBedePar(par);
   job.plan.threads = 4;
   job.mpirun = "/usr/bin/mpirun";
-  job.mpirun_words = {"-np", "2", "program", "a b"};
+  job.mpirun_args = {"-np", "2", "program", "a b"};
   job.environment = {{"PATH", "/bin"}, {"SLURM_PROCID", "0"}};
   job.rankfile = "/tmp/ddlrun.abc/RANKFILE";
   job.hostfile = "/tmp/ddlrun.abc/HOSTFILE";
@@ -178,7 +178,7 @@ TEST(BedeCommand, PrrteInSlurmHasItsVariables) {
                                "/usr/bin/env PRTE_MCA_hwloc_default_binding_policy=core "
                                "'SLURM_NODELIST=n[1-2]' SLURM_TASKS_PER_NODE=4,2 "
                                "/usr/bin/mpirun --prtemca plm_slurm_args --gpus-per-node=1 -x "));
-  job.mpirun_words = {"--prtemca", "plm_slurm_args", "--exact", "program"};
+  job.mpirun_args = {"--prtemca", "plm_slurm_args", "--exact", "program"};
   EXPECT_THAT(LineOf(job), Not(HasSubstr("--gpus-per-node")));
 }
 
@@ -273,7 +273,7 @@ TEST(BedeOptions, HandOnTheRestAsItIs) {
   arguments.insert(arguments.end(), rest.begin(), rest.end());
   const BedeOptions options = ParseBedeOptions(arguments);
   EXPECT_EQ(FormatBedePar(options.par), "1ppg:none");
-  EXPECT_EQ(options.mpirun_words, rest);
+  EXPECT_EQ(options.mpirun_args, rest);
 }
 
 TEST(BedeOptions, AreFoundBehindThoseOfMpirun) {
@@ -282,14 +282,14 @@ TEST(BedeOptions, AreFoundBehindThoseOfMpirun) {
   EXPECT_EQ(FormatBedePar(options.par), "1ppn:1tpt");
   EXPECT_TRUE(options.dry_run);
   EXPECT_FALSE(options.help);
-  EXPECT_THAT(options.mpirun_words, ElementsAre("-np", "4", "program", "--help"));
+  EXPECT_THAT(options.mpirun_args, ElementsAre("-np", "4", "program", "--help"));
 }
 
 TEST(BedeOptions, TakeOnlyTheFirstOfAKind) {
   const BedeOptions options = ParseBedeOptions(
       {"--bede-par", "1ppn", "bede-mpirun", "--bede-par", "1ppc", "--bede-par=1ppt", "program"});
   EXPECT_EQ(FormatBedePar(options.par), "1ppn:1tpt");
-  EXPECT_THAT(options.mpirun_words,
+  EXPECT_THAT(options.mpirun_args,
               ElementsAre("bede-mpirun", "--bede-par", "1ppc", "--bede-par=1ppt", "program"));
 }
 
@@ -302,7 +302,7 @@ TEST(BedeOptions, RefuseALineWithoutAProgram) {
 TEST(BedeOptions, KnowHelpAndVersion) {
   EXPECT_TRUE(ParseBedeOptions({"--help"}).help);
   EXPECT_TRUE(ParseBedeOptions({"--version"}).version);
-  EXPECT_THAT(ParseBedeOptions({"--help"}).mpirun_words, IsEmpty());
+  EXPECT_THAT(ParseBedeOptions({"--help"}).mpirun_args, IsEmpty());
   const std::string help = BedeHelpText();
   for (const std::string word : {"1ppn", "1ppg", "1ppc", "1ppt", "1tpc", "1tpt", "none"}) {
     EXPECT_THAT(help, HasSubstr(word + " (")) << word;

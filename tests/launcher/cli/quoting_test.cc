@@ -11,21 +11,21 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(SplitWords, UndoesQuoteCommand) {
+TEST(SplitOnWhitespace, UndoesQuoteCommand) {
   const std::vector<std::string> words = {
       "plain", "two words", "", "it's", "\"quoted\"", "a\\b", "tab\there", "new\nline", "$x `y` *"};
-  EXPECT_EQ(SplitWords(support::QuoteCommand(words)), words);
+  EXPECT_EQ(SplitOnWhitespace(support::QuoteCommand(words)), words);
 }
 
-TEST(SplitWords, SplitsAtBlanksOutsideOfQuotes) {
-  EXPECT_THAT(SplitWords("  -x EGO_TOP\t--mca btl 'a b' c\"d e\"f \\ g "),
+TEST(SplitOnWhitespace, SplitsAtBlanksOutsideOfQuotes) {
+  EXPECT_THAT(SplitOnWhitespace("  -x EGO_TOP\t--mca btl 'a b' c\"d e\"f \\ g "),
               ElementsAre("-x", "EGO_TOP", "--mca", "btl", "a b", "cd ef", " g"));
-  EXPECT_THAT(SplitWords(""), ElementsAre());
+  EXPECT_THAT(SplitOnWhitespace(""), ElementsAre());
 }
 
-TEST(SplitWords, RefusesAnOpenQuote) {
-  EXPECT_THROW(SplitWords("a 'b"), LaunchError);
-  EXPECT_THROW(SplitWords("a \"b"), LaunchError);
+TEST(SplitOnWhitespace, RefusesAnOpenQuote) {
+  EXPECT_THROW(SplitOnWhitespace("a 'b"), LaunchError);
+  EXPECT_THROW(SplitOnWhitespace("a \"b"), LaunchError);
 }
 
 }  // namespace

@@ -12,19 +12,19 @@ namespace {
 using Words = std::vector<std::string>;
 
 SlurmForMpirun OfOrte(const std::vector<HostSlots>& hosts, const Environment& environment,
-                      const Words& mpirun_words = {}) {
-  return MakeSlurmForMpirun(hosts, hosts.size(), environment, MpiRuntime::kOrte, mpirun_words);
+                      const Words& mpirun_args = {}) {
+  return MakeSlurmForMpirun(hosts, hosts.size(), environment, MpiRuntime::kOrte, mpirun_args);
 }
 
 SlurmForMpirun OfPrrte(const std::vector<HostSlots>& hosts, const Environment& environment,
-                       const Words& mpirun_words = {}) {
-  return MakeSlurmForMpirun(hosts, hosts.size(), environment, MpiRuntime::kPrrte, mpirun_words);
+                       const Words& mpirun_args = {}) {
+  return MakeSlurmForMpirun(hosts, hosts.size(), environment, MpiRuntime::kPrrte, mpirun_args);
 }
 
 // What the srun of the daemons is told; "" where there is nothing.
 std::string Arguments(const std::vector<HostSlots>& hosts, const Environment& environment,
-                      const Words& mpirun_words = {}) {
-  const auto variables = OfOrte(hosts, environment, mpirun_words).variables;
+                      const Words& mpirun_args = {}) {
+  const auto variables = OfOrte(hosts, environment, mpirun_args).variables;
   const auto found = variables.find("OMPI_MCA_plm_slurm_args");
   return found == variables.end() ? "" : found->second;
 }
@@ -130,8 +130,7 @@ TEST(SlurmForMpirun, AddsTheNodesToTheArgumentsOfTheUser) {
   const Words words = {"--mca", "plm_slurm_args", "--exact", "-v"};
   for (const MpiRuntime runtime : {MpiRuntime::kOrte, MpiRuntime::kPrrte}) {
     const SlurmForMpirun slurm = MakeSlurmForMpirun({{"n2", 2, 2}}, 3, kOnN1, runtime, words);
-    EXPECT_EQ(slurm.mpirun_words,
-              (Words{"--mca", "plm_slurm_args", "--exact --nodelist=n2", "-v"}));
+    EXPECT_EQ(slurm.mpirun_args, (Words{"--mca", "plm_slurm_args", "--exact --nodelist=n2", "-v"}));
     EXPECT_TRUE(slurm.options.empty());
     EXPECT_FALSE(slurm.variables.contains("OMPI_MCA_plm_slurm_args"));
   }

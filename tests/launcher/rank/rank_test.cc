@@ -116,8 +116,8 @@ std::string MessageOf(const Environment& environment) {
   return tests::Refusal<LaunchError>(
       EX_CONFIG,
       [&] {
-        FindOwnPlan(TwoByTwo(), ReadIdentity(environment, TraitsOf("mpirun"), "", {}), environment,
-                    "login");
+        FindOwnPlacement(TwoByTwo(), ReadIdentity(environment, TraitsOf("mpirun"), "", {}),
+                         environment, "login");
       },
       "accepted");
 }
@@ -129,8 +129,8 @@ TEST(Identity, OpenMpiRankFindsItsPlan) {
                                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
                                          TraitsOf("mpirun"), "", {});
   const RankJob job = TwoByTwo();
-  EXPECT_EQ(FindOwnPlan(job, identity, {}, "").rank, 3);
-  EXPECT_EQ(FindOwnPlan(job, identity, {}, "").node, 1);
+  EXPECT_EQ(FindOwnPlacement(job, identity, {}, "").rank, 3);
+  EXPECT_EQ(FindOwnPlacement(job, identity, {}, "").node, 1);
 }
 
 TEST(Identity, PmixRankAloneIsEnough) { EXPECT_EQ(MessageOf({{"PMIX_RANK", "2"}}), "accepted"); }
@@ -202,8 +202,8 @@ std::string MessageOfSrun(const Environment& environment, const std::string& pmi
   return tests::Refusal<LaunchError>(
       EX_CONFIG,
       [&] {
-        FindOwnPlan(TwoByTwo(), ReadIdentity(environment, TraitsOf("srun"), pmi, {}), environment,
-                    "login");
+        FindOwnPlacement(TwoByTwo(), ReadIdentity(environment, TraitsOf("srun"), pmi, {}),
+                         environment, "login");
       },
       "accepted");
 }

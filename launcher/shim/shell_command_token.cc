@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/shim/command_word.h"
+#include "launcher/shim/shell_command_token.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -47,20 +47,22 @@ bool IsThere(const char* name, size_t length, const char* folders) {
 
 }  // namespace
 
-CommandWord CommandWordOf(const char* word, const char* folders) {
+ShellCommandToken ShellCommandTokenOf(const char* word, const char* folders) {
   const size_t length = strcspn(word, kSpaces);
   const bool is_setting = IsSetting(word, length);
   const bool is_builtin = IsBuiltin(word, length);
   if (word[length] == '\0') {
-    if (is_setting) return CommandWord::kSetting;
-    if (is_builtin) return CommandWord::kBuiltin;
-    if (word[0] == '~') return CommandWord::kTilde;
-    return word[0] == '$' ? CommandWord::kVariable : CommandWord::kName;
+    if (is_setting) return ShellCommandToken::kSetting;
+    if (is_builtin) return ShellCommandToken::kBuiltin;
+    if (word[0] == '~') return ShellCommandToken::kTilde;
+    return word[0] == '$' ? ShellCommandToken::kVariable : ShellCommandToken::kName;
   }
-  if (is_setting || is_builtin || word[0] == '~' || word[0] == '$') return CommandWord::kShellLine;
+  if (is_setting || is_builtin || word[0] == '~' || word[0] == '$')
+    return ShellCommandToken::kShellLine;
   // A name may have spaces: only what begins with a program is more than one word.
-  if (!IsThere(word, length, folders)) return CommandWord::kName;
-  return strpbrk(word, "|&;<>()$`\n") != nullptr ? CommandWord::kShellLine : CommandWord::kCommand;
+  if (!IsThere(word, length, folders)) return ShellCommandToken::kName;
+  return strpbrk(word, "|&;<>()$`\n") != nullptr ? ShellCommandToken::kShellLine
+                                                 : ShellCommandToken::kCommand;
 }
 
 }  // namespace launcher

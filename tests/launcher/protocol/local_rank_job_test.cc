@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/protocol/own_job.h"
+#include "launcher/protocol/local_rank_job.h"
 
 #include <cstdlib>
 #include <random>
@@ -45,10 +45,10 @@ RankJob Example() {
   return job;
 }
 
-TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
+TEST(LocalRankJob, IsWhatDdlrunWroteForThisRank) {
   const std::string text = EncodeRankJob(Example());
-  const auto own = std::make_unique<OwnJob>();
-  ASSERT_TRUE(ReadOwnJob(text.c_str(), 4, "", own.get()));
+  const auto own = std::make_unique<LocalRankJob>();
+  ASSERT_TRUE(ReadLocalRankJob(text.c_str(), 4, "", own.get()));
   EXPECT_STREQ(own->launcher, "srun");
   EXPECT_STREQ(own->pmi, "none");
   EXPECT_STREQ(own->event_key, "0123456789abcdef");
@@ -77,10 +77,10 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   EXPECT_TRUE(std::string(own->cpus).starts_with("0-2,8 "));
 }
 
-TEST(OwnJob, OfTheFirstRankIsFoundToo) {
+TEST(LocalRankJob, OfTheFirstRankIsFoundToo) {
   const std::string text = EncodeRankJob(Example());
-  const auto own = std::make_unique<OwnJob>();
-  ASSERT_TRUE(ReadOwnJob(text.c_str(), 0, "", own.get()));
+  const auto own = std::make_unique<LocalRankJob>();
+  ASSERT_TRUE(ReadLocalRankJob(text.c_str(), 0, "", own.get()));
   EXPECT_STREQ(own->host, "gpu-0");
   EXPECT_EQ(own->local_world_size, 2);
   EXPECT_EQ(std::string(own->cpus).substr(0, 2), "- ");
@@ -91,9 +91,9 @@ void ExpectOwnJobs(const Plan& plan, std::size_t step = 1) {
   RankJob job = Example();
   job.plan = plan;
   const std::string text = EncodeRankJob(job);
-  const auto own = std::make_unique<OwnJob>();
+  const auto own = std::make_unique<LocalRankJob>();
   for (std::size_t r = 0; r < plan.ranks.size(); r += step) {
-    ASSERT_TRUE(ReadOwnJob(text.c_str(), static_cast<int>(r), "", own.get())) << r;
+    ASSERT_TRUE(ReadLocalRankJob(text.c_str(), static_cast<int>(r), "", own.get())) << r;
     const RankPlan& rank = plan.ranks[r];
     const NodePlan& node = plan.nodes[static_cast<std::size_t>(rank.node)];
     ASSERT_EQ(own->rank, rank.rank);
@@ -111,12 +111,12 @@ void ExpectOwnJobs(const Plan& plan, std::size_t step = 1) {
   }
 }
 
-TEST(OwnJob, IsFoundByEveryRankOfFourThousandNodes) {
+TEST(LocalRankJob, IsFoundByEveryRankOfFourThousandNodes) {
   ExpectOwnJobs(EvenPlan(4096, 8));
   ExpectOwnJobs(EvenPlan(4096, 8, true));
 }
 
-TEST(OwnJob, IsFoundByEveryRankOfUnevenNodesInAnyOrder) {
+TEST(LocalRankJob, IsFoundByEveryRankOfUnevenNodesInAnyOrder) {
   std::mt19937 random(7);  // NOLINT(cert-msc51-cpp): the same plans in every run
   for (int round = 0; round < 50; ++round) {
     std::vector<int> order;
@@ -132,7 +132,7 @@ TEST(OwnJob, IsFoundByEveryRankOfUnevenNodesInAnyOrder) {
 }
 
 // As many as make more than one variable.
-TEST(OwnJob, IsFoundInAListThatGoesOnInOtherVariables) {
+TEST(LocalRankJob, IsFoundInAListThatGoesOnInOtherVariables) {
   std::vector<int> order;
   for (int rank = 0; rank < 32768; ++rank) order.push_back(rank * 7 % 4096);
   RankJob job = Example();
@@ -154,11 +154,11 @@ TEST(OwnJob, IsFoundInAListThatGoesOnInOtherVariables) {
   ExpectOwnJobs(job.plan, 997);
 }
 
-TEST(OwnJob, HasOtherGpusWhereSlurmGaveOthersToAnyRankOfTheNode) {
+TEST(LocalRankJob, HasOtherGpusWhereSlurmGaveOthersToAnyRankOfTheNode) {
   const std::string text = EncodeRankJob(Example());  // GPUs 0 1 | 2 3 4
-  const auto own = std::make_unique<OwnJob>();
+  const auto own = std::make_unique<LocalRankJob>();
   const auto has_other = [&](int rank, const char* granted) {
-    EXPECT_TRUE(ReadOwnJob(text.c_str(), rank, granted, own.get()));
+    EXPECT_TRUE(ReadLocalRankJob(text.c_str(), rank, granted, own.get()));
     EXPECT_EQ(own->gpu, rank);
     return own->has_other_gpus;
   };
@@ -174,28 +174,28 @@ TEST(OwnJob, HasOtherGpusWhereSlurmGaveOthersToAnyRankOfTheNode) {
   EXPECT_TRUE(has_other(0, "0,3"));
 }
 
-TEST(OwnJob, OfAnotherTextOrAnotherWorldIsNone) {
+TEST(LocalRankJob, OfAnotherTextOrAnotherWorldIsNone) {
   const std::string text = EncodeRankJob(Example());
-  const auto own = std::make_unique<OwnJob>();
-  EXPECT_FALSE(ReadOwnJob(text.c_str(), 5, "", own.get()));
-  EXPECT_FALSE(ReadOwnJob(text.c_str(), -1, "", own.get()));
+  const auto own = std::make_unique<LocalRankJob>();
+  EXPECT_FALSE(ReadLocalRankJob(text.c_str(), 5, "", own.get()));
+  EXPECT_FALSE(ReadLocalRankJob(text.c_str(), -1, "", own.get()));
   for (std::size_t size = 0; size < text.rfind(':'); ++size) {
-    EXPECT_FALSE(ReadOwnJob(text.substr(0, size).c_str(), 4, "", own.get()))
+    EXPECT_FALSE(ReadLocalRankJob(text.substr(0, size).c_str(), 4, "", own.get()))
         << text.substr(0, size);
   }
-  EXPECT_FALSE(ReadOwnJob((text + " 0").c_str(), 4, "", own.get()));
+  EXPECT_FALSE(ReadLocalRankJob((text + " 0").c_str(), 4, "", own.get()));
   std::string long_host = text;
   long_host.insert(long_host.find("gpu%2D0"), std::string(300, 'x'));
-  EXPECT_FALSE(ReadOwnJob(long_host.c_str(), 0, "", own.get()));
+  EXPECT_FALSE(ReadLocalRankJob(long_host.c_str(), 0, "", own.get()));
 }
 
 // What each of these says would lead a rank to another node or beyond the text.
-TEST(OwnJob, OfATextThatContradictsItselfIsNone) {
+TEST(LocalRankJob, OfATextThatContradictsItselfIsNone) {
   RankJob job = Example();
   job.plan = PlanOf({0, 0, 1});
   const std::string good = EncodeRankJob(job);
-  const auto own = std::make_unique<OwnJob>();
-  ASSERT_TRUE(ReadOwnJob(good.c_str(), 2, "", own.get()));
+  const auto own = std::make_unique<LocalRankJob>();
+  ASSERT_TRUE(ReadLocalRankJob(good.c_str(), 2, "", own.get()));
   const std::vector<std::pair<std::string, std::string>> changes = {
       {" 0 2 3 2 2 2 ", " 0 1 3 2 2 2 "}, {" 0 2 3 2 2 2 ", " 0 2 4 2 2 2 "},
       {" 0 2 3 2 2 2 ", " 0 2 3 2 2 1 "}, {" 0 2 3 2 2 2 ", " 0 2 3 1 2 2 "},
@@ -213,7 +213,7 @@ TEST(OwnJob, OfATextThatContradictsItselfIsNone) {
     std::string wrong = text;
     ASSERT_NE(wrong.find(from), std::string::npos) << from;
     wrong.replace(wrong.find(from), from.size(), to);
-    EXPECT_FALSE(ReadOwnJob(wrong.c_str(), 2, "", own.get())) << wrong;
+    EXPECT_FALSE(ReadLocalRankJob(wrong.c_str(), 2, "", own.get())) << wrong;
   }
 }
 

@@ -14,21 +14,21 @@
 namespace launcher {
 
 // `text` as one word: every byte but letters, digits and _./+,@ becomes %XX, an empty text "-".
-std::string EncodeText(const std::string& text);
+std::string EscapeToken(const std::string& text);
 // The inverse.  Throws std::out_of_range for a % that no two digits follow.
-std::string DecodeText(std::string_view word);
+std::string UnescapeToken(std::string_view word);
 
 // Reads a number, which is -1 or more.  Throws std::out_of_range for anything else.
 int DecodeNumber(std::string_view text);
 
 // Takes a text with single blanks between its words apart.  Each function reads the next word, and
 // throws std::out_of_range where there is none or it is not what was asked for.
-class Words {
+class TokenReader {
  public:
-  explicit Words(const std::string& text) : stream_(text) {}
+  explicit TokenReader(const std::string& text) : stream_(text) {}
 
   std::string Next();
-  std::string Text() { return DecodeText(Next()); }
+  std::string Text() { return UnescapeToken(Next()); }
   int Number() { return DecodeNumber(Next()); }
   // True for "NAME=1".
   bool Flag(const std::string& name) { return Next() == name + "=1"; }

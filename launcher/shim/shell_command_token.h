@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A word that stands in place of a program, and is none by its spelling: something for a shell.
-// It has no C++ library.  Pure but for CommandWordOf, which looks for a program in folders.
+// It has no C++ library.  Pure but for ShellCommandTokenOf, which looks for a program in folders.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace launcher {
 
-enum class CommandWord {
+enum class ShellCommandToken {
   kName,       // of a program, for all that can be seen
   kSetting,    // "FOO=1"
   kBuiltin,    // "cd": a shell's own command, which no folder of PATH has
@@ -20,6 +20,6 @@ enum class CommandWord {
 };
 
 // REQUIRES: there is no file of this name, in the current directory or in `folders`, those of PATH.
-CommandWord CommandWordOf(const char* word, const char* folders);
+ShellCommandToken ShellCommandTokenOf(const char* word, const char* folders);
 
 }  // namespace launcher

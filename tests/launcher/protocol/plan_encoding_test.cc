@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/protocol/plan_words.h"
+#include "launcher/protocol/plan_encoding.h"
 
 #include <random>
 #include <stdexcept>
@@ -12,7 +12,7 @@ namespace launcher {
 namespace {
 
 Plan Decode(const std::string& text) {
-  Words words(text);
+  TokenReader words(text);
   return DecodePlan(words);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/protocol/plan_words.h"
+#include "launcher/protocol/plan_encoding.h"
 
 #include <algorithm>
 #include <map>
@@ -49,7 +49,7 @@ std::vector<int> DecodeCpus(const std::string& runs) {
 
 // Two nodes with the same words here are of one kind: they differ only in their names and in the
 // numbers of their ranks.
-std::string KindWords(const Plan& plan, const NodePlan& node) {
+std::string KindTokens(const Plan& plan, const NodePlan& node) {
   std::string words = std::to_string(node.gpus) + ":" + std::to_string(node.ranks.size());
   for (const int r : node.ranks) {
     const RankPlan& rank = plan.ranks[static_cast<std::size_t>(r)];
@@ -61,7 +61,7 @@ std::string KindWords(const Plan& plan, const NodePlan& node) {
 
 // A run of hosts.  The name of each is the prefix, a number with as many digits as the first has,
 // and the suffix.
-struct HostRun {
+struct HostRange {
   std::string prefix, first, suffix;
 
   std::string Name(int index) const {
@@ -73,7 +73,7 @@ struct HostRun {
 };
 
 // The run that `host` may begin.  Its number is where the name first differs from `next`.
-HostRun BeginRun(const std::string& host, const std::string& next) {
+HostRange BeginRange(const std::string& host, const std::string& next) {
   const auto differs = std::mismatch(host.begin(), host.end(), next.begin(), next.end()).first;
   auto start = static_cast<std::size_t>(differs - host.begin());
   while (start > 0 && IsDigit(host[start - 1])) --start;
@@ -83,12 +83,12 @@ HostRun BeginRun(const std::string& host, const std::string& next) {
   return {host.substr(0, start), host.substr(start, end - start), host.substr(end)};
 }
 
-std::vector<std::string> HostRunWords(const std::vector<NodePlan>& nodes,
-                                      const std::vector<int>& kinds) {
+std::vector<std::string> HostRangeTokens(const std::vector<NodePlan>& nodes,
+                                         const std::vector<int>& kinds) {
   std::vector<std::string> words;
   for (std::size_t first = 0; first < nodes.size();) {
     const bool is_last = first + 1 == nodes.size();
-    HostRun run = BeginRun(nodes[first].host, is_last ? "" : nodes[first + 1].host);
+    HostRange run = BeginRange(nodes[first].host, is_last ? "" : nodes[first + 1].host);
     std::size_t end = first + 1;
     while (!run.first.empty() && end < nodes.size() && kinds[end] == kinds[first] &&
            nodes[end].host == run.Name(static_cast<int>(end - first))) {
@@ -96,23 +96,23 @@ std::vector<std::string> HostRunWords(const std::vector<NodePlan>& nodes,
     }
     if (end == first + 1) run = {nodes[first].host, "", ""};
     words.push_back(std::to_string(end - first) + ":" + std::to_string(kinds[first]) + ":" +
-                    EncodeText(run.prefix) + ":" + EncodeText(run.first) + ":" +
-                    EncodeText(run.suffix));
+                    EscapeToken(run.prefix) + ":" + EscapeToken(run.first) + ":" +
+                    EscapeToken(run.suffix));
     first = end;
   }
   return words;
 }
 
-struct RankRun {
+struct RankSpan {
   int node = 0, nodes = 1, ranks = 1;
 };
 
-std::vector<RankRun> RankRuns(const std::vector<RankPlan>& ranks) {
-  std::vector<RankRun> runs;
+std::vector<RankSpan> RankSpans(const std::vector<RankPlan>& ranks) {
+  std::vector<RankSpan> runs;
   for (std::size_t first = 0; first < ranks.size();) {
     std::size_t end = first;
     while (end < ranks.size() && ranks[end].node == ranks[first].node) ++end;
-    const RankRun next = {ranks[first].node, 1, static_cast<int>(end - first)};
+    const RankSpan next = {ranks[first].node, 1, static_cast<int>(end - first)};
     if (!runs.empty() && runs.back().ranks == next.ranks &&
         runs.back().node + runs.back().nodes == next.node) {
       ++runs.back().nodes;
@@ -129,7 +129,7 @@ struct NodeKind {
   std::vector<RankPlan> ranks;
 };
 
-NodeKind DecodeKind(Words& words) {
+NodeKind DecodeKind(TokenReader& words) {
   const std::vector<std::string> head = words.Fields(2);
   NodeKind kind;
   kind.gpus = DecodeNumber(head[0]);
@@ -153,12 +153,13 @@ NodeKind DecodeKind(Words& words) {
 
 // Adds the nodes of one run to `plan`, which is to have `nodes` nodes in all, and the index of
 // their kind to `kind_of`.
-void DecodeHostRun(Words& words, int nodes, const std::vector<NodeKind>& kinds, Plan* plan,
-                   std::vector<int>* kind_of) {
+void DecodeHostRange(TokenReader& words, int nodes, const std::vector<NodeKind>& kinds, Plan* plan,
+                     std::vector<int>* kind_of) {
   const std::vector<std::string> fields = words.Fields(5);
   const int count = DecodeNumber(fields[0]);
   const int kind = DecodeNumber(fields[1]);
-  const HostRun run = {DecodeText(fields[2]), DecodeText(fields[3]), DecodeText(fields[4])};
+  const HostRange run = {UnescapeToken(fields[2]), UnescapeToken(fields[3]),
+                         UnescapeToken(fields[4])};
   const bool has_number = !run.first.empty();
   if (count < 1 || count > nodes - static_cast<int>(plan->nodes.size()) || kind < 0 ||
       kind >= static_cast<int>(kinds.size()) ||
@@ -182,36 +183,37 @@ std::string EncodePlan(const Plan& plan) {
   std::string kind_words;
   for (const NodePlan& node : plan.nodes) {
     const auto [kind, is_new] =
-        kinds.emplace(KindWords(plan, node), static_cast<int>(kinds.size()));
+        kinds.emplace(KindTokens(plan, node), static_cast<int>(kinds.size()));
     if (is_new) kind_words += " " + kind->first;
     kind_of.push_back(kind->second);
   }
-  const std::vector<std::string> host_runs = HostRunWords(plan.nodes, kind_of);
-  const std::vector<RankRun> rank_runs = RankRuns(plan.ranks);
+  const std::vector<std::string> host_ranges = HostRangeTokens(plan.nodes, kind_of);
+  const std::vector<RankSpan> rank_spans = RankSpans(plan.ranks);
   std::ostringstream text;
   text << plan.cpus_per_rank.value_or(0) << ' ' << plan.nodes.size() << ' ' << plan.ranks.size()
-       << ' ' << kinds.size() << ' ' << host_runs.size() << ' ' << rank_runs.size() << kind_words;
-  for (const std::string& run : host_runs) text << ' ' << run;
-  for (const RankRun& run : rank_runs) {
+       << ' ' << kinds.size() << ' ' << host_ranges.size() << ' ' << rank_spans.size()
+       << kind_words;
+  for (const std::string& run : host_ranges) text << ' ' << run;
+  for (const RankSpan& run : rank_spans) {
     text << ' ' << run.node << ':' << run.nodes << ':' << run.ranks;
   }
   return text.str();
 }
 
-Plan DecodePlan(Words& words) {
+Plan DecodePlan(TokenReader& words) {
   Plan plan;
   const int cpus_per_rank = words.Number();
   if (cpus_per_rank > 0) plan.cpus_per_rank = cpus_per_rank;
   const int nodes = words.Number();
   const int ranks = words.Number();
   const int kind_count = words.Number();
-  const int host_runs = words.Number();
-  const int rank_runs = words.Number();
+  const int host_ranges = words.Number();
+  const int rank_spans = words.Number();
   if (nodes > kMaxPlannedRanks || ranks > kMaxPlannedRanks) throw std::out_of_range("a number");
   std::vector<NodeKind> kinds;
   for (int i = 0; i < kind_count; ++i) kinds.push_back(DecodeKind(words));
   std::vector<int> kind_of;
-  for (int i = 0; i < host_runs; ++i) DecodeHostRun(words, nodes, kinds, &plan, &kind_of);
+  for (int i = 0; i < host_ranges; ++i) DecodeHostRange(words, nodes, kinds, &plan, &kind_of);
   if (static_cast<int>(plan.nodes.size()) != nodes) throw std::out_of_range("number of nodes");
 
   std::size_t cpus = 0;
@@ -227,9 +229,10 @@ Plan DecodePlan(Words& words) {
     cpus += rank.cpus.size();
     if (cpus > kMaxCpusOfPlan) throw std::out_of_range("CPU numbers");
   };
-  for (int i = 0; i < rank_runs; ++i) {
+  for (int i = 0; i < rank_spans; ++i) {
     const std::vector<std::string> fields = words.Fields(3);
-    const RankRun run = {DecodeNumber(fields[0]), DecodeNumber(fields[1]), DecodeNumber(fields[2])};
+    const RankSpan run = {DecodeNumber(fields[0]), DecodeNumber(fields[1]),
+                          DecodeNumber(fields[2])};
     if (run.node < 0 || run.nodes < 1 || run.nodes > nodes - run.node || run.ranks < 1) {
       throw std::out_of_range("ranks");
     }

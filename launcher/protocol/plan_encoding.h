@@ -20,7 +20,7 @@
 #include <string>
 
 #include "launcher/plan/plan.h"
-#include "launcher/protocol/words.h"
+#include "launcher/protocol/tokens.h"
 
 namespace launcher {
 
@@ -33,6 +33,6 @@ std::string EncodePlan(const Plan& plan);
 // The inverse, which reads `words` to their end.  The plan has what a rank needs: it has no
 // warnings, and of `cores` only the length is right.  Throws std::out_of_range for words that
 // EncodePlan did not write.
-Plan DecodePlan(Words& words);
+Plan DecodePlan(TokenReader& words);
 
 }  // namespace launcher

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/protocol/words.h"
+#include "launcher/protocol/tokens.h"
 
 #include <array>
 #include <cctype>
@@ -17,7 +17,7 @@ constexpr char kNothing[] = "-";
 
 }  // namespace
 
-std::string EncodeText(const std::string& text) {
+std::string EscapeToken(const std::string& text) {
   if (text.empty()) return kNothing;
   std::string word;
   for (const char c : text) {
@@ -33,7 +33,7 @@ std::string EncodeText(const std::string& text) {
   return word;
 }
 
-std::string DecodeText(std::string_view word) {
+std::string UnescapeToken(std::string_view word) {
   if (word == kNothing) return "";
   std::string text;
   for (std::size_t i = 0; i < word.size(); ++i) {
@@ -58,13 +58,13 @@ int DecodeNumber(std::string_view text) {
   return *number;
 }
 
-std::string Words::Next() {
+std::string TokenReader::Next() {
   std::string word;
   if (!std::getline(stream_, word, ' ')) throw std::out_of_range("it is too short");
   return word;
 }
 
-std::vector<std::string> Words::Fields(std::size_t count) {
+std::vector<std::string> TokenReader::Fields(std::size_t count) {
   std::vector<std::string> fields;
   std::istringstream word(Next());
   for (std::string field; std::getline(word, field, ':');) fields.push_back(field);
@@ -72,7 +72,7 @@ std::vector<std::string> Words::Fields(std::size_t count) {
   return fields;
 }
 
-void Words::ExpectEnd() {
+void TokenReader::ExpectEnd() {
   std::string word;
   if (std::getline(stream_, word, ' ')) throw std::out_of_range("it is too long");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/protocol/own_job.h"
+#include "launcher/protocol/local_rank_job.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,9 +91,9 @@ class Reader {
   bool is_ok_ = true;
 };
 
-// How many words of each kind follow (plan_words.h).
+// How many words of each kind follow (plan_encoding.h).
 struct Counts {
-  int kinds, host_runs, rank_runs;
+  int kinds, host_ranges, rank_spans;
 };
 
 void SkipKinds(int kinds, Reader* reader) {
@@ -109,12 +109,12 @@ void SkipKinds(int kinds, Reader* reader) {
 
 // Reads the runs of ranks up to the end of the text.  Finds the node of the job's rank, its local
 // rank and how many ranks its node has.
-bool FindRank(const Reader& first_run, int rank_runs, OwnJob* job) {
+bool FindRank(const Reader& first_run, int rank_spans, LocalRankJob* job) {
   Reader reader = first_run;
   long long next_rank = 0;
   int own_run = -1;
   int in_run = 0;  // how many ranks of the same node come before this one in its run
-  for (int i = 0; i < rank_runs && reader.is_ok(); ++i) {
+  for (int i = 0; i < rank_spans && reader.is_ok(); ++i) {
     const int node = reader.Number(':');
     const int nodes = reader.Number(':');
     const int ranks = reader.Number(' ');
@@ -137,7 +137,7 @@ bool FindRank(const Reader& first_run, int rank_runs, OwnJob* job) {
   reader = first_run;
   job->local_rank = in_run;
   job->local_world_size = 0;
-  for (int i = 0; i < rank_runs; ++i) {
+  for (int i = 0; i < rank_spans; ++i) {
     const int node = reader.Number(':');
     const int nodes = reader.Number(':');
     const int ranks = reader.Number(' ');
@@ -150,9 +150,9 @@ bool FindRank(const Reader& first_run, int rank_runs, OwnJob* job) {
 
 // Finds the name of the job's node, and returns the kind of that node; -1 where the text has no
 // such node.
-int ReadHost(Reader reader, int host_runs, OwnJob* job) {
+int ReadHost(Reader reader, int host_ranges, LocalRankJob* job) {
   int first_node = 0;
-  for (int i = 0; i < host_runs && reader.is_ok(); ++i) {
+  for (int i = 0; i < host_ranges && reader.is_ok(); ++i) {
     const int nodes = reader.Number(':');
     if (nodes < 1 || nodes > job->node_count - first_node) return -1;
     if (job->node >= first_node + nodes) {
@@ -196,7 +196,7 @@ bool IsAnotherGpu(const char* granted, int local_rank, int planned) {
 
 // Reads the rank's own entry among those of its kind of node, and looks whether any rank of the
 // node has another GPU.
-bool ReadKind(Reader reader, int kind, const char* granted_gpus, OwnJob* job) {
+bool ReadKind(Reader reader, int kind, const char* granted_gpus, LocalRankJob* job) {
   SkipKinds(kind, &reader);
   job->gpus = reader.Number(':');
   if (reader.Number(' ') != job->local_world_size) return false;
@@ -217,18 +217,18 @@ bool ReadKind(Reader reader, int kind, const char* granted_gpus, OwnJob* job) {
 
 }  // namespace
 
-RankJobPart NameOfPart(int index) {
-  RankJobPart part;
+RankJobChunk NameOfChunk(int index) {
+  RankJobChunk part;
   snprintf(part.name, sizeof(part.name), index == 0 ? "%s" : "%s_%d", kRankJobVariable, index + 1);
   return part;
 }
 
 const char* JoinRankJob(const char* (*get)(const char* name)) {
-  const char* parts[kMaxRankJobParts];
+  const char* parts[kMaxRankJobChunks];
   int count = 0;
   size_t size = 1;
-  while (count < kMaxRankJobParts) {
-    const char* part = get(NameOfPart(count).name);
+  while (count < kMaxRankJobChunks) {
+    const char* part = get(NameOfChunk(count).name);
     if (part == nullptr) break;
     parts[count++] = part;
     size += strlen(part);
@@ -247,7 +247,7 @@ const char* JoinRankJob(const char* (*get)(const char* name)) {
   return text;
 }
 
-bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* job) {
+bool ReadLocalRankJob(const char* text, int rank, const char* granted_gpus, LocalRankJob* job) {
   Reader reader(text);
   reader.Text(job->launcher, ' ');
   reader.Text(job->pmi, ' ');
@@ -274,12 +274,12 @@ bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* jo
   const Reader first_kind = reader;
   SkipKinds(counts.kinds, &reader);
   const Reader first_host = reader;
-  for (int i = 0; i < counts.host_runs && reader.is_ok(); ++i) {
+  for (int i = 0; i < counts.host_ranges && reader.is_ok(); ++i) {
     reader.Skip(':');
     reader.SkipWord();
   }
-  if (!FindRank(reader, counts.rank_runs, job)) return false;
-  const int kind = ReadHost(first_host, counts.host_runs, job);
+  if (!FindRank(reader, counts.rank_spans, job)) return false;
+  const int kind = ReadHost(first_host, counts.host_ranges, job);
   return kind >= 0 && kind < counts.kinds && ReadKind(first_kind, kind, granted_gpus, job);
 }
 

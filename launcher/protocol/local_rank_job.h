@@ -18,9 +18,9 @@ namespace launcher {
 // The variable that ddlrun sets, and the shim reads and removes.  A text that is too long for one
 // variable goes on in DDLRUN_RANK_JOB_2 and so on.
 inline constexpr char kRankJobVariable[] = "DDLRUN_RANK_JOB";
-inline constexpr int kMaxRankJobParts = 8;
+inline constexpr int kMaxRankJobChunks = 8;
 
-struct OwnJob {
+struct LocalRankJob {
   char launcher[16];  // its name in launchers.h
   char pmi[16];       // of srun: "pmix", "pmi2", "none"
   char event_key[kEventKeyBytes + 1];
@@ -45,10 +45,10 @@ struct OwnJob {
 };
 
 // The name of the variable with part `index` of the text, counted from 0.
-struct RankJobPart {
+struct RankJobChunk {
   char name[sizeof(kRankJobVariable) + 8];
 };
-RankJobPart NameOfPart(int index);
+RankJobChunk NameOfChunk(int index);
 
 // The text of all parts; "" where there is none, or no memory for it.  `get` is getenv, and its
 // values must stay as they are while the text is in use: a text of one part is the value itself.  A
@@ -58,6 +58,6 @@ const char* JoinRankJob(const char* (*get)(const char* name));
 // Fills in `job` for `rank`.  False when `text` is not what ddlrun writes, or `rank` is not in its
 // plan.  `granted_gpus` is SLURM_STEP_GPUS of this node, "" where it is not set; by it every rank
 // of the node comes to the same has_other_gpus.
-bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* job);
+bool ReadLocalRankJob(const char* text, int rank, const char* granted_gpus, LocalRankJob* job);
 
 }  // namespace launcher
