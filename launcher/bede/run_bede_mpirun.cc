@@ -119,9 +119,9 @@ int Start(BedeJob job, const Settings& settings) {
   const std::vector<ChildCommand> commands = {MakeBedeCommand(job)};
   Say(Announcement(job) + CommandsText(commands));
 
-  Guardian guardian(directory.path());
+  CleanupProcess cleanup_process(directory.path());
   SupervisorOptions supervisor;
-  supervisor.guardian = &guardian;
+  supervisor.cleanup_process = &cleanup_process;
   supervisor.grace = settings.grace;
   const JobResult result = Supervise(commands, supervisor, signals);
   Say(MpirunEndText(result), result.told_to_stop);

@@ -25,10 +25,10 @@ void AskNodes(const Options& options, const Settings& settings, const Environmen
   const std::string program_directory = ProgramDirectory();
   SignalRelay& signals = SignalsOfProgram();
   const RunDirectory directory(settings.run_directory, !options.run_directory.empty());
-  Guardian guardian(options.run_directory.empty() ? directory.path() : "");
+  CleanupProcess cleanup_process(options.run_directory.empty() ? directory.path() : "");
   Say(CheckAnnouncement(asked.planned.plan));
   asked.report = CheckHealth({options, settings, asked.planned, asked.launch, environment,
-                              program_directory, directory, signals, guardian, true});
+                              program_directory, directory, signals, cleanup_process, true});
 }
 
 }  // namespace launcher

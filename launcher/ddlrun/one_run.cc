@@ -35,9 +35,9 @@ void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
 
 JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
                        const std::vector<ChildCommand>& commands, const StatusFileOptions& status,
-                       Guardian& guardian, SignalRelay& signals) {
+                       CleanupProcess& cleanup_process, SignalRelay& signals) {
   SupervisorOptions supervisor;
-  supervisor.guardian = &guardian;
+  supervisor.cleanup_process = &cleanup_process;
   supervisor.grace = invocation.settings.grace;
   supervisor.start_limit = invocation.settings.start;
   supervisor.end_limit = invocation.settings.end;
@@ -45,7 +45,7 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
                           .limit = invocation.settings.hang_after,
                           .ranks = static_cast<int>(planned.plan.ranks.size())};
   supervisor.status_file = status;
-  supervisor.end_of_job = invocation.end_of_job;
+  supervisor.time_limit = invocation.time_limit;
   supervisor.tag_output = invocation.options.tag_output;
   supervisor.log_directory = invocation.options.log_directory;
   supervisor.event_key = commands.front().event_key;
@@ -132,7 +132,8 @@ bool LeavesOutLostHosts(const PlannedJob& planned, const Environment& environmen
 // Checks all nodes, and tells the user what was found.  nullopt when the ranks may start.
 std::optional<RunResult> LookAtNodes(const Invocation& invocation, const PlannedJob& planned,
                                      const Launch& launch, const RunDirectory& directory,
-                                     Restarts& restarts, SignalRelay& signals, Guardian& guardian) {
+                                     Restarts& restarts, SignalRelay& signals,
+                                     CleanupProcess& cleanup_process) {
   const bool is_all = invocation.options.check_only;
   if (LeavesOutLostHosts(planned, invocation.environment, !is_all, restarts)) {
     return RunResult{EX_CONFIG, true};
@@ -140,7 +141,7 @@ std::optional<RunResult> LookAtNodes(const Invocation& invocation, const Planned
   Say(CheckAnnouncement(planned.plan));
   const HealthReport report =
       CheckHealth({invocation.options, invocation.settings, planned, launch, invocation.environment,
-                   invocation.program_directory, directory, signals, guardian});
+                   invocation.program_directory, directory, signals, cleanup_process});
   std::vector<std::string> bad_hosts;
   std::string last_lines;
   for (const BadNode& node : report.bad_nodes) {
@@ -179,10 +180,10 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   FillRunDirectory(directory, planned, settings, announcement);
   if (options.verbose) Say(SettingsText(settings) + PlanAsText(planned.plan));
   if (!options.run_directory.empty()) Say(WhereTheLogIs(directory.path()));
-  Guardian guardian(options.run_directory.empty() ? directory.path() : "");
+  CleanupProcess cleanup_process(options.run_directory.empty() ? directory.path() : "");
   if (options.check_only || settings.check == "full") {
     const std::optional<RunResult> end =
-        LookAtNodes(invocation, planned, launch, directory, restarts, signals, guardian);
+        LookAtNodes(invocation, planned, launch, directory, restarts, signals, cleanup_process);
     if (end) return *end;
   }
   Say(announcement);
@@ -191,14 +192,14 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   JobResult result = StartAndWait(
       invocation, planned, commands,
       {directory.path() + "/" + kStatusFileName, StatusAtStart(invocation, planned, launch)},
-      guardian, signals);
-  invocation.end_of_job.end = result.end_of_job;
+      cleanup_process, signals);
+  invocation.time_limit.end = result.time_limit;
   LookForLostNodes(planned.plan, launch, invocation.environment, &result);
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);
   directory.Append(kRunLogName, text + "exit code " + std::to_string(result.exit_code) + "\n");
   Say(text, result.told_to_stop);
-  return {result.exit_code, decision.next == Decision::Next::kStartAgain, result.step_is_left,
+  return {result.exit_code, decision.next == Decision::Next::kRestart, result.step_is_left,
           decision.pause};
 }
 

@@ -14,7 +14,7 @@
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
 #include "launcher/restart/restarts.h"
-#include "launcher/supervise/end_of_job.h"
+#include "launcher/supervise/time_limit_watcher.h"
 #include "launcher/system/signal_relay.h"
 
 namespace launcher {
@@ -24,8 +24,8 @@ struct Invocation {
   const Options& options;
   const Settings& settings;
   const Environment& environment;
-  std::string program_directory;  // of ddlrun itself
-  EndOfJobOptions& end_of_job;    // whose end becomes what Slurm has said in a run
+  std::string program_directory;        // of ddlrun itself
+  TimeLimitWatcherOptions& time_limit;  // whose end becomes what Slurm has said in a run
 };
 
 struct RunResult {

@@ -25,7 +25,7 @@
 #include "launcher/ddlrun/advise.h"
 #include "launcher/ddlrun/one_run.h"
 #include "launcher/ddlrun/report_site.h"
-#include "launcher/ddlrun/stop_in_time.h"
+#include "launcher/ddlrun/time_limit_signal.h"
 #include "launcher/ddlrun/tune_site.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/pipeline/launch.h"
@@ -74,9 +74,9 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const SiteCo
   // ddltraind stops by itself before the end of its job, if it is told when that is.
   const bool wants_end = options.dry_run == DryRun::kNo && TrainerArguments(options.program);
   const Environment environment =
-      wants_end ? WithEndOfJob(of_user, std::chrono::system_clock::now()) : of_user;
-  EndOfJobOptions end_of_job;
-  const Invocation invocation = {options, settings, environment, ProgramDirectory(), end_of_job};
+      wants_end ? WithTimeLimit(of_user, std::chrono::system_clock::now()) : of_user;
+  TimeLimitWatcherOptions time_limit;
+  const Invocation invocation = {options, settings, environment, ProgramDirectory(), time_limit};
   const SrunQuestions questions = AskSrun(options, settings, environment);
   std::unique_ptr<CommandOutput> mpirun_version = QueryMpirunEarly(options, settings, environment);
   PlannedJob planned = PlanJob(options, settings, environment, {});
@@ -106,7 +106,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const SiteCo
   if (!settings.heartbeat.empty()) {
     MakeDirectory(std::filesystem::path(settings.heartbeat).parent_path());
   }
-  end_of_job = StopInTime(settings, environment);
+  time_limit = StopInTime(settings, environment);
   // From here on a signal does not end ddlrun, and so cannot leave a run directory behind.
   SignalRelay& signals = SignalsOfProgram();
   // Only a step can do without a lost node.

@@ -25,12 +25,12 @@ JobStatus StatusAtStart(const Invocation& invocation, const PlannedJob& planned,
   status.restarts = planned.restart_count;
   status.program = support::QuoteCommand(invocation.options.program);
   status.started = std::chrono::duration<double>(now.time_since_epoch()).count();
-  const EndOfJobOptions& end = invocation.end_of_job;
+  const TimeLimitWatcherOptions& end = invocation.time_limit;
   if (end.end) {
-    const std::chrono::duration<double> left = *end.end - EndOfJob::Clock::now();
+    const std::chrono::duration<double> left = *end.end - TimeLimitWatcher::Clock::now();
     status.ends = status.started + left.count();
   } else if (invocation.environment.contains("SLURM_JOB_END_TIME")) {
-    const auto left = SecondsUntilEndOfJob(invocation.environment, now);
+    const auto left = SecondsToTimeLimit(invocation.environment, now);
     if (left && *left > 0) status.ends = status.started + *left;
   }
   for (const RankPlan& rank : planned.plan.ranks) {

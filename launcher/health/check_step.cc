@@ -25,10 +25,10 @@ constexpr std::chrono::seconds kGrace{8};
 
 class StepRunner {
  public:
-  StepRunner(const CheckStep& step, SignalRelay& signals, Guardian& guardian)
+  StepRunner(const CheckStep& step, SignalRelay& signals, CleanupProcess& cleanup_process)
       : step_(step),
         signals_(signals),
-        guardian_(guardian),
+        cleanup_process_(cleanup_process),
         reader_(step.nodes),
         end_(Clock::now() + step.limit) {}
   StepRunner(const StepRunner&) = delete;
@@ -64,7 +64,7 @@ class StepRunner {
     spec.death_signal = SIGTERM;
     spec.signal_mask = signals_.original_mask();
     ChildProcess process = StartChild(spec);
-    guardian_.Watch(process.pid, kGrace);
+    cleanup_process_.Watch(process.pid, kGrace);
     children_.push_back(process.pid);
     for (support::Descriptor* pipe : {&process.stdout_pipe, &process.stderr_pipe}) {
       outputs_.emplace_back(std::move(*pipe), LineReader::Unit::kLines,
@@ -113,7 +113,7 @@ class StepRunner {
         return false;
       }
       kill(-pid, SIGKILL);
-      guardian_.Forget(pid);
+      cleanup_process_.Forget(pid);
       int status = 0;
       waitpid(pid, &status, 0);
       if (result_.end.empty()) {
@@ -139,7 +139,7 @@ class StepRunner {
 
   const CheckStep& step_;
   SignalRelay& signals_;
-  Guardian& guardian_;
+  CleanupProcess& cleanup_process_;
   FactsReader reader_;
   Tail tail_;
   std::vector<pid_t> children_;
@@ -151,8 +151,9 @@ class StepRunner {
 
 }  // namespace
 
-CheckStepResult RunCheckStep(const CheckStep& step, SignalRelay& signals, Guardian& guardian) {
-  return StepRunner(step, signals, guardian).Run();
+CheckStepResult RunCheckStep(const CheckStep& step, SignalRelay& signals,
+                             CleanupProcess& cleanup_process) {
+  return StepRunner(step, signals, cleanup_process).Run();
 }
 
 }  // namespace launcher

@@ -13,7 +13,7 @@
 
 #include "launcher/health/node_facts.h"
 #include "launcher/launch/launcher.h"
-#include "launcher/supervise/guardian.h"
+#include "launcher/supervise/cleanup_process.h"
 #include "launcher/system/signal_relay.h"
 
 namespace launcher {
@@ -34,6 +34,7 @@ struct CheckStepResult {
 
 // Blocks until no child is left.  SIGTERM, SIGINT and SIGHUP end the step.  Throws LaunchError when
 // a child cannot be started, or prints facts that this version of ddlrun-node-check does not write.
-CheckStepResult RunCheckStep(const CheckStep& step, SignalRelay& signals, Guardian& guardian);
+CheckStepResult RunCheckStep(const CheckStep& step, SignalRelay& signals,
+                             CleanupProcess& cleanup_process);
 
 }  // namespace launcher

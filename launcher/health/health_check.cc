@@ -81,7 +81,7 @@ class ProbeFile {
       return;
     }
     close(file);
-    guardian_.emplace(path_);
+    cleanup_process_.emplace(path_);
   }
   ~ProbeFile() { Remove(); }
   ProbeFile(const ProbeFile&) = delete;
@@ -96,7 +96,7 @@ class ProbeFile {
  private:
   std::string path_;
   std::string error_;
-  std::optional<Guardian> guardian_;
+  std::optional<CleanupProcess> cleanup_process_;
 };
 
 CheckedJob MakeCheckedJob(const Plan& plan) {
@@ -193,7 +193,7 @@ HealthReport CheckHealth(const HealthCheck& check) {
   step.on_stop = [&probe] { probe.Remove(); };
   step.nodes = static_cast<int>(planned.plan.nodes.size());
   step.limit = std::chrono::seconds(LimitSeconds(planned.plan));
-  const CheckStepResult result = RunCheckStep(step, check.signals, check.guardian);
+  const CheckStepResult result = RunCheckStep(step, check.signals, check.cleanup_process);
 
   HealthReport report;
   report.commands = CommandsText(step.commands);

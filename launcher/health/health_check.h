@@ -15,7 +15,7 @@
 #include "launcher/health/verdict.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
-#include "launcher/supervise/guardian.h"
+#include "launcher/supervise/cleanup_process.h"
 #include "launcher/system/run_directory.h"
 #include "launcher/system/signal_relay.h"
 
@@ -31,7 +31,7 @@ struct HealthCheck {
   const std::string& program_directory;
   const RunDirectory& run_directory;
   SignalRelay& signals;
-  Guardian& guardian;
+  CleanupProcess& cleanup_process;
   bool details = false;  // the facts have them, too
 };
 

@@ -63,7 +63,7 @@ Decision RestartPolicy::AfterRun(const RunOutcome& end) {
   if (!is_wanted && end.start_hung && end.has_nodes) {
     if (restarts_ > 0) return End("not started again: the start hung twice");
     ++restarts_;
-    return {Next::kStartAgain, 0, "starting again, once, since the start hung"};
+    return {Next::kRestart, 0, "starting again, once, since the start hung"};
   }
   if (!is_wanted) return End("");
   if (!end.has_nodes && end.min_nodes > 0) {
@@ -95,7 +95,7 @@ Decision RestartPolicy::AfterRun(const RunOutcome& end) {
   ++restarts_;
   const auto idle = static_cast<std::size_t>(runs_without_progress_);
   const int pause = idle == 0 ? 0 : kPauses.at(idle - 1);
-  return {Next::kStartAgain, pause,
+  return {Next::kRestart, pause,
           "starting again" + (pause == 0 ? "" : " in " + std::to_string(pause) + " s") +
               ", restart " + std::to_string(restarts_) + " of " + std::to_string(limits_.restarts)};
 }

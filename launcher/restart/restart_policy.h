@@ -46,7 +46,7 @@ struct RunOutcome {
 };
 
 struct Decision {
-  enum class Next { kEnd, kStartAgain, kRequeue };
+  enum class Next { kEnd, kRestart, kRequeue };
   Next next = Next::kEnd;
   int pause = 0;       // in seconds, before the next start
   std::string reason;  // a line for the user, without "ddlrun: "; "" where there is nothing to say
@@ -64,7 +64,7 @@ class RestartPolicy {
   //              kSecondsOfProgress of the job's time, are left; but not after a run without
   //              progress; after any end but a mistake of a job that Slurm preempts, which it would
   //              requeue itself if ddlrun did not end before
-  // kStartAgain  after any other failure; also once after a start that hung, even if no restart was
+  // kRestart  after any other failure; also once after a start that hung, even if no restart was
   //              asked for
   Decision AfterRun(const RunOutcome& end);
 

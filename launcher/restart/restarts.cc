@@ -148,7 +148,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
   }
 
   bool is_held = false;  // by Slurm, once the batch script ends with this code
-  end.is_near_end = result.told_of_end;
+  end.is_near_end = result.notified_of_end;
   const std::size_t lost_before = lost_nodes_.size();
   HostIndex lost(lost_nodes_);
   const auto add_lost = [&](const std::string& host) {
@@ -193,7 +193,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
     decision.reason += (decision.reason.empty() ? "" : "; ") + std::string(kHeld);
   }
   for (std::size_t i = 0; i < lost_nodes_.size(); ++i) {
-    if (decision.next != Decision::Next::kStartAgain) break;
+    if (decision.next != Decision::Next::kRestart) break;
     decision.reason += (i == 0 ? ", without " : ", ") + lost_nodes_[i];
   }
   return decision;

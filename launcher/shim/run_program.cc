@@ -20,7 +20,7 @@
 #include "launcher/shim/leftovers.h"
 #include "launcher/shim/output_relay.h"
 #include "launcher/shim/program_file.h"
-#include "launcher/shim/stopped.h"
+#include "launcher/shim/stopped_rank_monitor.h"
 
 namespace launcher {
 namespace {
@@ -175,7 +175,7 @@ void KeepDaemonAwake() {
 struct Watch {
   const RankProcess* rank;
   pid_t program;
-  StoppedWatch stopped;
+  StoppedRankMonitor stopped;
   long looked_at;  // the second of CLOCK_MONOTONIC
   long kill_at;    // in its milliseconds; 0: no peer has failed so far
 };
@@ -194,10 +194,10 @@ int LookAtProgram(void* context) {
   watch->looked_at = now / kSecond;
   if (daemon_pid > 0 && getppid() != daemon_pid) kill(watch->program, SIGKILL);
   const pid_t stopped = FindStopped(watch->program);
-  const StoppedWatch::Step step = watch->stopped.Look(
+  const StoppedRankMonitor::Step step = watch->stopped.Look(
       stopped, static_cast<double>(watch->looked_at), was_told_to_stop != 0, kGraceOfStopped);
-  if (step == StoppedWatch::Step::kKill) kill(stopped, SIGKILL);
-  if (step == StoppedWatch::Step::kSay) {
+  if (step == StoppedRankMonitor::Step::kKill) kill(stopped, SIGKILL);
+  if (step == StoppedRankMonitor::Step::kSay) {
     const RankProcess& rank = *watch->rank;
     Write(EmitRankStopped(rank.event_key, rank.rank, rank.host, stopped));
   }

@@ -157,8 +157,8 @@ std::vector<std::string> ShowJobCommand(const Environment& environment) {
   return {scontrol, "--oneliner", "show", "job", job};
 }
 
-std::optional<double> SecondsUntilEndOfJob(const Environment& environment,
-                                           std::chrono::system_clock::time_point now) {
+std::optional<double> SecondsToTimeLimit(const Environment& environment,
+                                         std::chrono::system_clock::time_point now) {
   const std::string text = ValueOr(environment, kEndTime, "");
   const long long end = support::WholeNumber<long long>(text).value_or(0);
   if (end > 0) {
@@ -169,9 +169,9 @@ std::optional<double> SecondsUntilEndOfJob(const Environment& environment,
   return job ? job->seconds_left : std::nullopt;
 }
 
-Environment WithEndOfJob(Environment environment, std::chrono::system_clock::time_point now) {
+Environment WithTimeLimit(Environment environment, std::chrono::system_clock::time_point now) {
   if (environment.contains(kEndTime)) return environment;
-  const std::optional<double> left = SecondsUntilEndOfJob(environment, now);
+  const std::optional<double> left = SecondsToTimeLimit(environment, now);
   if (!left) return environment;
   const std::chrono::duration<double> end =
       now.time_since_epoch() + std::chrono::duration<double>(*left);

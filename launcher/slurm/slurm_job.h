@@ -60,11 +60,11 @@ std::vector<std::string> ShowJobCommand(const Environment& environment);
 
 // Seconds until the end of the job's time: by SLURM_JOB_END_TIME, which newer versions of Slurm set
 // (24.11, not 22.05), else as scontrol says; nullopt where there is no limit, or nobody tells it.
-std::optional<double> SecondsUntilEndOfJob(const Environment& environment,
-                                           std::chrono::system_clock::time_point now);
+std::optional<double> SecondsToTimeLimit(const Environment& environment,
+                                         std::chrono::system_clock::time_point now);
 
 // With SLURM_JOB_END_TIME, as newer versions of Slurm set it, where scontrol tells a time limit.
-Environment WithEndOfJob(Environment environment, std::chrono::system_clock::time_point now);
+Environment WithTimeLimit(Environment environment, std::chrono::system_clock::time_point now);
 
 // Asks scontrol about the job.  nullopt when it does not answer.
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment);

@@ -6,7 +6,7 @@
 #include "launcher/base/exit_codes.h"
 #include "launcher/protocol/peer_failed.h"
 #include "launcher/supervise/job_supervisor.h"
-#include "launcher/supervise/silent_nodes.h"
+#include "launcher/supervise/unresponsive_nodes.h"
 
 namespace launcher {
 
@@ -29,7 +29,7 @@ void JobSupervisor::ReleaseLauncher() {
   if (!are_gone || has_released_) return;
   has_released_ = true;
   gone_until_ = Clock::now() + options_.launcher_timeout;
-  if (launcher().has_daemons && were_told_of_failure_) to_ranks_.TellOfFailure();
+  if (launcher().has_daemons && were_notified_of_failure_) to_ranks_.NotifyOfFailure();
 }
 
 // A process that is none of the ranks' may hold the output.
@@ -70,14 +70,14 @@ void JobSupervisor::GiveEndUp() {
 
 // The children are about to end, and have `limit` for it.
 void JobSupervisor::ExpectEnd(std::chrono::milliseconds limit) {
-  if (!GoesOn() || children_.AllEnded()) return;
+  if (!HasRunningRanks() || children_.AllEnded()) return;
   state_ = State::kEnding;
   deadline_ = Clock::now() + limit;
   output_.ExpectEnd();
 }
 
 void JobSupervisor::EndChildren() {
-  if (!GoesOn()) return;
+  if (!HasRunningRanks()) return;
   if (WouldBeHeard() && !launcher().is_direct && !IsBeforeStart()) return EndRanks();
   if (launcher().is_direct) children_.Signal(kPeerFailedSignal);
   children_.Signal(SIGTERM);
@@ -88,8 +88,8 @@ void JobSupervisor::EndChildren() {
 // Has the shims end their ranks.  srun and mpirun, which end them as well, take longer: up to
 // Slurm's KillWait.
 void JobSupervisor::EndRanks() {
-  if (!GoesOn() || children_.AllEnded()) return;
-  were_told_of_failure_ = to_ranks_.TellOfFailure();
+  if (!HasRunningRanks() || children_.AllEnded()) return;
+  were_notified_of_failure_ = to_ranks_.NotifyOfFailure();
   ExpectEnd(options_.grace + options_.grace_of_launcher);
 }
 
@@ -111,7 +111,7 @@ void JobSupervisor::Advance() {
   }
   const Clock::time_point now = Clock::now();
   if (gone_until_ && now >= *gone_until_ && !children_.AllEnded()) AbandonLauncher(now);
-  if (GoesOn()) {
+  if (HasRunningRanks()) {
     const TimeLimits::Over over = limits_.Look(now);
     if (over == TimeLimits::Over::kNothing) return;
     if (output_.IsHeld()) return limits_.BeginAnew(now);  // who waits for a reader cannot go on

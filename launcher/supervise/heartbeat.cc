@@ -17,7 +17,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/protocol/rank_variables.h"
-#include "launcher/supervise/beats.h"
+#include "launcher/supervise/heartbeat_monitor.h"
 #include "launcher/system/os_error.h"
 #include "support/descriptor.h"
 #include "support/size.h"
@@ -44,7 +44,7 @@ bool IsOfEachRank(const std::string& pattern) {
 struct Heartbeat::Shared {
   Shared(std::vector<std::string> names, std::chrono::milliseconds limit)
       : files(std::move(names)),
-        beats(static_cast<int>(files.size()), std::chrono::duration<double>(limit).count()),
+        heartbeats(static_cast<int>(files.size()), std::chrono::duration<double>(limit).count()),
         tick(
             std::clamp(limit / 10, std::chrono::milliseconds(20), std::chrono::milliseconds(5000))),
         event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -53,7 +53,7 @@ struct Heartbeat::Shared {
 
   const std::vector<std::string> files;
   std::mutex mutex;
-  Beats beats;
+  HeartbeatMonitor heartbeats;
   bool is_told = false;  // the event is readable
   bool is_stopping = false;
   std::condition_variable stops;
@@ -68,11 +68,11 @@ void Heartbeat::Shared::Run() {
     std::transform(files.begin(), files.end(), times.begin(), TimeOf);
     std::unique_lock lock(mutex);
     const auto now = Clock::now();
-    beats.Pass(
+    heartbeats.Pass(
         std::chrono::duration<double>(std::min<Clock::duration>(now - last, 2 * tick)).count());
     last = now;
-    for (std::size_t i = 0; i < times.size(); ++i) beats.Look(static_cast<int>(i), times[i]);
-    if (!is_told && !beats.Late().empty()) {
+    for (std::size_t i = 0; i < times.size(); ++i) heartbeats.Look(static_cast<int>(i), times[i]);
+    if (!is_told && !heartbeats.Late().empty()) {
       const std::uint64_t one = 1;
       is_told = write(event.fd(), &one, sizeof(one)) == sizeof(one);
     }
@@ -112,7 +112,7 @@ void Heartbeat::SetSilences(JobStatus* status) const {
   if (!IsOfEachRank(options_.pattern)) return;
   const std::lock_guard lock(shared_->mutex);
   for (int rank = 0; rank < std::min(options_.ranks, support::Size(status->ranks)); ++rank) {
-    status->ranks[static_cast<std::size_t>(rank)].silence = shared_->beats.SilenceOf(rank);
+    status->ranks[static_cast<std::size_t>(rank)].silence = shared_->heartbeats.SilenceOf(rank);
   }
 }
 
@@ -124,11 +124,11 @@ std::optional<std::string> Heartbeat::TakeLate(const std::vector<std::string>& h
   if (read(shared_->event.fd(), &count, sizeof(count)) < 0) return std::nullopt;
   const bool is_of_each_rank = IsOfEachRank(options_.pattern);
   for (const int rank : ended) {
-    if (is_of_each_rank && rank < options_.ranks) shared_->beats.Forget(rank);
+    if (is_of_each_rank && rank < options_.ranks) shared_->heartbeats.Forget(rank);
   }
-  const std::vector<int> late = shared_->beats.Late();
+  const std::vector<int> late = shared_->heartbeats.Late();
   if (late.empty()) return std::nullopt;
-  const auto seconds = static_cast<long long>(shared_->beats.SilenceOf(late.front()));
+  const auto seconds = static_cast<long long>(shared_->heartbeats.SilenceOf(late.front()));
   std::string who = "no rank has touched ";
   const auto first = static_cast<std::size_t>(late.front());
   if (is_of_each_rank) {

@@ -89,8 +89,9 @@ void JobChildren::Start(
   }
   if (!launcher().makes_step && orphans_ == nullptr) orphans_ = std::make_unique<Orphans>();
   ChildProcess process = StartChild(spec);
-  if (options_.guardian != nullptr) {
-    options_.guardian->Watch(process.pid, is_rank ? std::chrono::milliseconds(0) : kGraceOfOthers);
+  if (options_.cleanup_process != nullptr) {
+    options_.cleanup_process->Watch(process.pid,
+                                    is_rank ? std::chrono::milliseconds(0) : kGraceOfOthers);
   }
 
   children_.push_back(std::make_unique<JobChild>());
@@ -173,8 +174,8 @@ void JobChildren::LookForStopped(bool are_told_to_stop, JobOutput* output) {
   for (const auto& child : children_) {
     const pid_t stopped = child->has_ended ? 0 : FindStopped(child->pid);
     const auto step = child->stopped.Look(stopped, seconds, are_told_to_stop, grace);
-    if (step == StoppedWatch::Step::kKill) kill(stopped, SIGKILL);
-    if (step != StoppedWatch::Step::kSay) continue;
+    if (step == StoppedRankMonitor::Step::kKill) kill(stopped, SIGKILL);
+    if (step != StoppedRankMonitor::Step::kSay) continue;
     const std::string& host = options_.hosts.at(static_cast<std::size_t>(child->rank));
     const RankEvent report = EmitRankStopped("", child->rank, host.c_str(), stopped);
     const std::string_view text = report.text;
@@ -216,7 +217,7 @@ void JobChildren::Reap(std::vector<pid_t> others,
       continue;
     }
     kill(-child->pid, SIGKILL);
-    if (options_.guardian != nullptr) options_.guardian->Forget(child->pid);
+    if (options_.cleanup_process != nullptr) options_.cleanup_process->Forget(child->pid);
     waitpid(child->pid, nullptr, 0);
     child->has_ended = true;
     on_end(*child, info);

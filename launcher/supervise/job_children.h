@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "launcher/launch/launcher.h"
-#include "launcher/shim/stopped.h"
+#include "launcher/shim/stopped_rank_monitor.h"
 #include "launcher/supervise/deadlines.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/orphans.h"
@@ -33,7 +33,7 @@ struct JobChild {
   Tail tail;                              // the last lines, of a rank only
   std::map<int, std::string> unfinished;  // by stream: the beginning of a line
   support::Descriptor log;
-  StoppedWatch stopped;  // of a rank only
+  StoppedRankMonitor stopped;  // of a rank only
 
   // What a rank has written to `stream`, with or without its line ends.
   void AddToTail(int stream, std::string_view text);

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "launcher/base/exit_codes.h"
-#include "launcher/supervise/silent_nodes.h"
+#include "launcher/supervise/unresponsive_nodes.h"
 
 namespace launcher {
 

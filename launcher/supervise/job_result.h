@@ -45,9 +45,9 @@ struct JobResult {
   // "rank 1 on n2", of ranks that were still there when the time for the end was over; those that
   // had ended had not failed.
   std::vector<std::string> not_ended;
-  bool told_of_end = false;  // the ranks got a signal, since the time of the job ends
+  bool notified_of_end = false;  // the ranks got a signal, since the time of the job ends
   // The end of the job's time as it was known last (--stop-before); nullopt: there is none.
-  std::optional<std::chrono::steady_clock::time_point> end_of_job;
+  std::optional<std::chrono::steady_clock::time_point> time_limit;
   std::string hang;  // who makes no progress, by the heartbeat of the program
   // After a failure: nodes that may be gone, since no end of a rank was reported from them, while
   // it was from others.

@@ -32,7 +32,7 @@ class JobSupervisor {
         to_ranks_(options.step_tools, children_, events_),
         nodes_of_job_(options.nodes_of_job),
         limits_(options.start_limit, options.end_limit, options.hosts.size()),
-        end_of_job_(options.end_of_job),
+        time_limit_(options.time_limit),
         status_file_(options.status_file) {}
 
   void Start(const ChildCommand& command);
@@ -50,9 +50,9 @@ class JobSupervisor {
   void RelayOutput();
   void RelayLastOutput();
   void LookAtHeartbeat();
-  void LookAtEndOfJob();
+  void PollTimeLimit();
   void LookAtNodesOfJob();
-  void TellStatus();
+  void ReportStatus();
   void EndStepThatIsLeft();
   void HandleEvent(Event event);
   void RecordEnd(const JobChild& child, const siginfo_t& info);
@@ -60,7 +60,7 @@ class JobSupervisor {
   const LauncherTraits& launcher() const { return children_.launcher(); }
   bool WouldBeHeard() const { return !options_.event_key.empty() && !may_hide_events_; }
   bool IsBeforeStart() const;
-  bool GoesOn() const { return state_ == State::kRunning; }
+  bool HasRunningRanks() const { return state_ == State::kRunning; }
   void GiveStartUp();
   void GiveEndUp();
   void ExpectEnd(std::chrono::milliseconds limit);
@@ -84,7 +84,7 @@ class JobSupervisor {
   SignalsToRanks to_ranks_;
   NodesOfJob nodes_of_job_;
   TimeLimits limits_;
-  EndOfJob end_of_job_;
+  TimeLimitWatcher time_limit_;
   StatusFile status_file_;
   std::map<int, int> exit_codes_;         // of children that are ranks and did not end well
   std::unique_ptr<Heartbeat> heartbeat_;  // while it is watched
@@ -95,10 +95,10 @@ class JobSupervisor {
   std::set<int> ended_;                        // children that are ranks and have ended
   // Of a job that ddlrun has ended though no rank had failed.
   std::optional<int> own_exit_code_;
-  bool has_lost_srun_ = false;         // a signal has ended srun
-  bool has_arrived_ = false;           // scancel has ended, with which the step was killed
-  bool were_told_of_failure_ = false;  // the shims were
-  bool has_released_ = false;          // srun or mpirun, since all ranks are gone
+  bool has_lost_srun_ = false;             // a signal has ended srun
+  bool has_arrived_ = false;               // scancel has ended, with which the step was killed
+  bool were_notified_of_failure_ = false;  // the shims were
+  bool has_released_ = false;              // srun or mpirun, since all ranks are gone
   std::optional<Clock::time_point> gone_until_;  // how long it may go on then
   bool is_abandoned_ = false;                    // since it did
   int interrupts_ = 0;

@@ -22,7 +22,7 @@ void SignalsToRanks::Relay(int number) {
   if (!is_sent || number == SIGCONT) children_.RelaySignal(number);
 }
 
-bool SignalsToRanks::TellOfFailure() {
+bool SignalsToRanks::NotifyOfFailure() {
   if (children_.AllEnded()) return false;
   const LauncherTraits& launcher = children_.launcher();
   if (launcher.makes_step) return SendBySlurm(kPeerFailedSignal);

@@ -26,7 +26,7 @@ class SignalsToRanks {
   void Relay(int number);
   // Tells every shim and rank that a peer has failed (kPeerFailedSignal), and under mpirun, the
   // second time, that all ranks are gone.  False where that cannot be told.
-  bool TellOfFailure();
+  bool NotifyOfFailure();
   // Stops every rank: they get SIGSTOP.
   void Stop();
   // Whether all ranks are stopped since Stop was called, or Slurm could not do it.  True once.

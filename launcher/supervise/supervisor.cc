@@ -11,7 +11,7 @@
 #include "launcher/base/exit_codes.h"
 #include "launcher/supervise/deadlines.h"
 #include "launcher/supervise/job_supervisor.h"
-#include "launcher/supervise/silent_nodes.h"
+#include "launcher/supervise/unresponsive_nodes.h"
 
 namespace launcher {
 
@@ -35,15 +35,15 @@ JobResult JobSupervisor::Run() {
     HandleSignals();
     RelayOutput();
     LookAtHeartbeat();
-    LookAtEndOfJob();
+    PollTimeLimit();
     LookAtNodesOfJob();
     children_.LookForStopped(result_.told_to_stop, &output_);
-    TellStatus();
-    children_.Reap({end_of_job_.question(), nodes_of_job_.question()},
+    ReportStatus();
+    children_.Reap({time_limit_.question(), nodes_of_job_.question()},
                    [this](const auto& child, const auto& info) { RecordEnd(child, info); });
     Advance();
   }
-  end_of_job_.StopAsking();
+  time_limit_.StopAsking();
   nodes_of_job_.Dismiss();
   for (std::string& note : children_.EndOrphans()) result_.notes.push_back(std::move(note));
   RelayLastOutput();
@@ -57,10 +57,10 @@ void JobSupervisor::WaitForEvent() {
   if (heartbeat_ != nullptr) ready.push_back({heartbeat_->fd(), POLLIN, 0});
   std::vector<Deadline> deadlines = {output_.deadline()};
   if (!children_.AllEnded()) {
-    deadlines.insert(
-        deadlines.end(),
-        {GoesOn() ? limits_.deadline() : deadline_, to_ranks_.deadline(), end_of_job_.deadline(),
-         nodes_of_job_.deadline(), status_file_.deadline(), children_.look_at(), gone_until_});
+    deadlines.insert(deadlines.end(),
+                     {HasRunningRanks() ? limits_.deadline() : deadline_, to_ranks_.deadline(),
+                      time_limit_.deadline(), nodes_of_job_.deadline(), status_file_.deadline(),
+                      children_.look_at(), gone_until_});
   }
   poll(ready.data(), ready.size(), MillisecondsLeft(deadlines, Clock::now()));
 }
@@ -71,7 +71,7 @@ void JobSupervisor::HandleSignals() {
       HandleOrderToStop(*number);
     } else if (*number == SIGTSTP) {
       // Ctrl-Z stops ddlrun alone: ranks have sessions of their own.  A job that is ending ends.
-      if (GoesOn() && !result_.told_to_stop && !children_.AllEnded()) to_ranks_.Stop();
+      if (HasRunningRanks() && !result_.told_to_stop && !children_.AllEnded()) to_ranks_.Stop();
     } else if (*number != SIGCHLD) {  // Run looks at the children anyway
       RelayToRanks(*number);
     }
@@ -85,7 +85,7 @@ void JobSupervisor::RelayToRanks(int number) {
 }
 
 void JobSupervisor::HandleOrderToStop(int number) {
-  const bool is_first = !result_.told_to_stop && GoesOn() && !children_.AllEnded();
+  const bool is_first = !result_.told_to_stop && HasRunningRanks() && !children_.AllEnded();
   if (is_first) result_.stop_signal = number;
   result_.told_to_stop = true;
   output_.ExpectEnd();
@@ -95,7 +95,7 @@ void JobSupervisor::HandleOrderToStop(int number) {
   } else if (!IsBeforeStart() || !events_.step().empty()) {
     to_ranks_.Relay(number);
     to_ranks_.Relay(SIGCONT);  // a rank that is stopped would not see the order
-  } else if (GoesOn() && !children_.AllEnded()) {
+  } else if (HasRunningRanks() && !children_.AllEnded()) {
     Kill();  // there is nobody yet whom the order could reach
   }
 }
@@ -110,7 +110,7 @@ void JobSupervisor::RelayOutput() {
   // Like any program whose output goes to a closed pipe (to head), ddlrun ends the job.  After an
   // order to stop it is ending anyway, and the reader may have got the same order: Ctrl-C reaches a
   // tee as well.
-  if (!output_.IsClosed() || !GoesOn() || result_.told_to_stop) return;
+  if (!output_.IsClosed() || !HasRunningRanks() || result_.told_to_stop) return;
   result_.output_is_closed = true;
   own_exit_code_ = 128 + SIGPIPE;
   EndChildren();
@@ -119,7 +119,7 @@ void JobSupervisor::RelayOutput() {
 // Ends a job whose ranks make no progress.
 void JobSupervisor::LookAtHeartbeat() {
   if (heartbeat_ == nullptr) return;
-  if (!GoesOn() || result_.told_to_stop || children_.AllEnded()) return heartbeat_.reset();
+  if (!HasRunningRanks() || result_.told_to_stop || children_.AllEnded()) return heartbeat_.reset();
   const std::set<int>& ended = launcher().is_direct ? ended_ : events_.ended();
   const std::optional<std::string> late = heartbeat_->TakeLate(options_.hosts, ended);
   if (!late) return;
@@ -133,22 +133,23 @@ void JobSupervisor::LookAtHeartbeat() {
 }
 
 // Tells the ranks in time that the job ends, unless they are ending.
-void JobSupervisor::LookAtEndOfJob() {
-  if (!end_of_job_.Look(Clock::now()) || !GoesOn() || result_.told_to_stop) return;
-  RelayToRanks(end_of_job_.signal());
-  result_.told_of_end = true;
-  result_.notes.push_back(end_of_job_.Note());
+void JobSupervisor::PollTimeLimit() {
+  if (!time_limit_.Look(Clock::now()) || !HasRunningRanks() || result_.told_to_stop) return;
+  RelayToRanks(time_limit_.signal());
+  result_.notified_of_end = true;
+  result_.notes.push_back(time_limit_.Note());
 }
 
 // Ends a start on nodes that the job no longer has.
 void JobSupervisor::LookAtNodesOfJob() {
-  if (!IsBeforeStart() || !GoesOn() || result_.told_to_stop) return nodes_of_job_.Dismiss();
+  if (!IsBeforeStart() || !HasRunningRanks() || result_.told_to_stop)
+    return nodes_of_job_.Dismiss();
   result_.refusal = nodes_of_job_.Look(Clock::now());
   if (!result_.refusal.empty()) Kill();
 }
 
 // From time to time.
-void JobSupervisor::TellStatus() {
+void JobSupervisor::ReportStatus() {
   if (!status_file_.deadline() || Clock::now() < *status_file_.deadline()) return;
   JobStatus status = options_.status_file.head;
   if (launcher().is_direct) {
@@ -192,13 +193,13 @@ void JobSupervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   }
   if (end.exit_code == 0) return;
   if (launcher().makes_step && end.signal != 0) has_lost_srun_ = true;
-  AddEnd(launcher(), end, GoesOn() && !result_.told_to_stop, &result_);
+  AddEnd(launcher(), end, HasRunningRanks() && !result_.told_to_stop, &result_);
   if (end.exit_code != EX_TEMPFAIL) EndChildren();
 }
 
 JobResult JobSupervisor::Result() {
   JobResult result = result_;
-  result.end_of_job = end_of_job_.end();
+  result.time_limit = time_limit_.end();
   if (launcher().is_direct) {
     // The last lines of the rank may have been read only after its end was seen.
     if (result.failure) children_.AddLastLines(&*result.failure);

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "launcher/launch/launcher.h"
-#include "launcher/supervise/end_of_job.h"
-#include "launcher/supervise/guardian.h"
+#include "launcher/supervise/cleanup_process.h"
 #include "launcher/supervise/heartbeat.h"
 #include "launcher/supervise/job_result.h"
 #include "launcher/supervise/nodes_of_job.h"
 #include "launcher/supervise/status_file.h"
 #include "launcher/supervise/step_tools.h"
+#include "launcher/supervise/time_limit_watcher.h"
 #include "launcher/system/signal_relay.h"
 
 namespace launcher {
@@ -42,15 +42,15 @@ struct SupervisorOptions {
   // A file, or one for each rank, that the program must touch as it makes progress; pattern "":
   // none.
   HeartbeatOptions heartbeat;
-  EndOfJobOptions end_of_job;  // before which every rank gets a signal
+  TimeLimitWatcherOptions time_limit;  // before which every rank gets a signal
   StatusFileOptions status_file;
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::string log_directory;       // for the log files of children that are ranks; "": none
   std::vector<std::string> hosts;  // of each rank
   std::string event_key;           // of the reports of the shims; "": there are no shims
-  Guardian* guardian = nullptr;    // which is told of every child; may be null
-  StepTools step_tools;            // for the step of srun
-  NodesOfJobOptions nodes_of_job;  // where Slurm gives them
+  CleanupProcess* cleanup_process = nullptr;  // which is told of every child; may be null
+  StepTools step_tools;                       // for the step of srun
+  NodesOfJobOptions nodes_of_job;             // where Slurm gives them
   // How long ddlrun waits for a step that was killed to be gone.  Most end at once; one with a
   // process that cannot be killed ends after Slurm's UnkillableStepTimeout, which is a minute or
   // more.
@@ -103,7 +103,7 @@ struct SupervisorOptions {
 //             a shim or srun reports a failed rank        the ranks are ended              ending
 //             srun reports a lost node                    nothing: srun ends all           ending
 //             a file is not touched any more (heartbeat)  the ranks are ended              ending
-//             the time of the job ends (end_of_job.h)     every rank gets SIGUSR1          (same)
+//             the time of the job ends (time_limit_watcher.h)     every rank gets SIGUSR1 (same)
 //             ranks take too long to start, or to end     as when the time of ending is    killing
 //             once others have (time_limits.h); or none   over
 //             has started, and the Slurm job has lost

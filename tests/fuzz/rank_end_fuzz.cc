@@ -16,7 +16,7 @@
 #include "launcher/protocol/rank_exit.h"
 #include "launcher/slurm/srun_lines.h"
 #include "launcher/supervise/rank_event_parser.h"
-#include "launcher/supervise/silent_nodes.h"
+#include "launcher/supervise/unresponsive_nodes.h"
 
 namespace {
 

@@ -49,7 +49,7 @@ ARROWS = {
     "launcher/pipeline": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation",
                           "launcher/topology", "launcher/plan", "launcher/protocol", "launcher/slurm", "launcher/launch"],
     "launcher/supervise": ["rankfile", "launcher/base", "launcher/system", "launcher/allocation/host_index.h",
-                           "launcher/protocol", "launcher/shim/leftovers.h", "launcher/shim/rank_log.h", "launcher/shim/stopped.h",
+                           "launcher/protocol", "launcher/shim/leftovers.h", "launcher/shim/rank_log.h", "launcher/shim/stopped_rank_monitor.h",
                            "launcher/slurm/srun_lines.h",
                            "launcher/launch/mpirun_lines.h", "launcher/launch/launcher.h"],
     "launcher/restart": ["launcher/base", "launcher/system", "launcher/cli", "launcher/allocation/host_index.h",

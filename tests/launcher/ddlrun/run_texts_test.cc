@@ -161,7 +161,7 @@ TEST(EndText, HasTheCauseLastUnlessItGoesOn) {
   const std::string cause = EndText(Failure(3, 0), {});
   EXPECT_EQ(EndText(Failure(3, 0), {Decision::Next::kEnd, 0, "no restart is left"}),
             "ddlrun: no restart is left\n" + cause);
-  EXPECT_EQ(EndText(Failure(3, 0), {Decision::Next::kStartAgain, 0, "starting again"}),
+  EXPECT_EQ(EndText(Failure(3, 0), {Decision::Next::kRestart, 0, "starting again"}),
             cause + "ddlrun: starting again\n");
 }
 

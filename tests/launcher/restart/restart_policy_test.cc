@@ -34,7 +34,7 @@ TEST(RestartPolicy, DoesNothingThatWasNotAskedFor) {
 TEST(RestartPolicy, StartsAgainAsOftenAsAllowed) {
   RestartPolicy policy({.restarts = 2, .requeues = {}});
   EXPECT_EQ(policy.AfterRun(Ended(137)).reason, "starting again, restart 1 of 2");
-  EXPECT_EQ(policy.AfterRun(Ended(1)).next, Next::kStartAgain);
+  EXPECT_EQ(policy.AfterRun(Ended(1)).next, Next::kRestart);
   EXPECT_EQ(policy.restarts(), 2);
   const Decision last = policy.AfterRun(Ended(1));
   EXPECT_EQ(last.next, Next::kEnd);
@@ -43,7 +43,7 @@ TEST(RestartPolicy, StartsAgainAsOftenAsAllowed) {
 
 TEST(RestartPolicy, StartsAgainOnceWhereThatIsAllowed) {
   RestartPolicy policy({.restarts = 1, .requeues = {}});
-  EXPECT_EQ(policy.AfterRun(Ended(137)).next, Next::kStartAgain);
+  EXPECT_EQ(policy.AfterRun(Ended(137)).next, Next::kRestart);
   EXPECT_EQ(policy.AfterRun(Ended(137)).next, Next::kEnd);
 }
 
@@ -82,13 +82,13 @@ TEST(RestartPolicy, RequeuesAJobThatIsPreempted) {
 TEST(RestartPolicy, TakesRanksThatCouldNotStartOnALostNodeForNoMistake) {
   RunOutcome end = Ended(EX_UNAVAILABLE);
   end.has_lost_node = true;
-  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kRestart);
 }
 
 TEST(RestartPolicy, TakesRanksThatHadStartedAndMissAPeerForNoMistake) {
   RunOutcome end = Ended(EX_UNAVAILABLE);
   end.has_started = true;
-  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kRestart);
   end.exit_code = EX_CONFIG;
   EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kEnd);
 }
@@ -98,7 +98,7 @@ TEST(RestartPolicy, StartsAgainOnceByItselfAfterAStartThatHung) {
   end.start_hung = true;
   RestartPolicy policy({});
   const Decision first = policy.AfterRun(end);
-  EXPECT_EQ(first.next, Next::kStartAgain);
+  EXPECT_EQ(first.next, Next::kRestart);
   EXPECT_EQ(first.reason, "starting again, once, since the start hung");
   EXPECT_EQ(policy.restarts(), 1);
   const Decision second = policy.AfterRun(end);
@@ -148,11 +148,11 @@ TEST(RestartPolicy, EndsWhenToldToStop) {
 
 TEST(RestartPolicy, EndsAfterThreeRunsWithoutProgress) {
   RestartPolicy policy({.restarts = 100, .requeues = {}});
-  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kStartAgain);
-  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kStartAgain);
-  EXPECT_EQ(policy.AfterRun(Ended(1, 60)).next, Next::kStartAgain);  // counts anew
-  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kStartAgain);
-  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kStartAgain);
+  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kRestart);
+  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kRestart);
+  EXPECT_EQ(policy.AfterRun(Ended(1, 60)).next, Next::kRestart);  // counts anew
+  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kRestart);
+  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kRestart);
   const Decision last = policy.AfterRun(Ended(1, 59));
   EXPECT_EQ(last.next, Next::kEnd);
   EXPECT_THAT(last.reason, HasSubstr("3 runs in a row made no progress (shorter than 60 s"));
@@ -164,7 +164,7 @@ TEST(RestartPolicy, BelievesTheFileAndNotTheClock) {
   RunOutcome stood = Ended(1, 5000);
   stood.file_moved = false;
   RestartPolicy policy({.restarts = 100, .requeues = {}});
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(policy.AfterRun(moved).next, Next::kStartAgain);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(policy.AfterRun(moved).next, Next::kRestart);
   policy.AfterRun(stood);
   policy.AfterRun(stood);
   EXPECT_THAT(policy.AfterRun(stood).reason, HasSubstr("nothing in --progress-file became newer"));
@@ -183,7 +183,7 @@ TEST(RestartPolicy, PausesLongerAfterEachRunWithoutProgress) {
 TEST(RestartPolicy, LooksAtTheTimeThatTheJobHasLeft) {
   RunOutcome end = Ended(1);
   end.seconds_left = 60;
-  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kRestart);
   end.seconds_left = 59.5;
   const Decision decision = After({.restarts = 2, .requeues = {}}, end);
   EXPECT_EQ(decision.next, Next::kEnd);
@@ -207,7 +207,7 @@ TEST(RestartPolicy, RequeuesAfterAnEarlyStop) {
 
 TEST(RestartPolicy, DoesNotStartAgainTooNearToTheEnd) {
   RunOutcome end = Ended(1);
-  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kRestart);
   end.is_near_end = true;
   EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kRequeue);
   const Decision decision = After({.restarts = 2, .requeues = {}}, end);
@@ -251,7 +251,7 @@ TEST(RestartPolicy, SaysHowManyNodesAreLeftWhereFewerAreNotEnough) {
             "not started again: 1 node is left, and --min-nodes is 2");
   EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kRequeue);
   end.has_nodes = true;
-  EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kStartAgain);
+  EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kRestart);
 }
 
 }  // namespace

@@ -66,11 +66,11 @@ TEST(Restarts, GoOnUntilNoNodeIsDispensable) {
   Restarts restarts(options, environment, /*dispensable_nodes=*/2, /*min_nodes=*/2);
   restarts.BeforeRun({});
   const Decision first = restarts.AfterRun(Lost("n2"));
-  EXPECT_EQ(first.next, Decision::Next::kStartAgain);
+  EXPECT_EQ(first.next, Decision::Next::kRestart);
   EXPECT_EQ(first.reason, "starting again in 2 s, restart 1 of 9, without n2");
   restarts.BeforeRun({});
   const Decision second = restarts.AfterRun(Lost("n4"));
-  EXPECT_EQ(second.next, Decision::Next::kStartAgain);
+  EXPECT_EQ(second.next, Decision::Next::kRestart);
   EXPECT_EQ(second.reason, "starting again in 8 s, restart 2 of 9, without n2, n4");
   restarts.BeforeRun({});
   const Decision third = restarts.AfterRun(Lost("n3"));
@@ -88,7 +88,7 @@ TEST(Restarts, GoOnWithoutANodeThatWasLostBeforeTheNextStart) {
   result.refusal = "the job has 2 nodes now";
   Restarts restarts(options, environment, /*dispensable_nodes=*/1);
   restarts.BeforeRun({});
-  EXPECT_EQ(restarts.AfterRun(result).next, Decision::Next::kStartAgain);
+  EXPECT_EQ(restarts.AfterRun(result).next, Decision::Next::kRestart);
   result.lost_nodes.clear();
   restarts.BeforeRun({});
   EXPECT_EQ(restarts.AfterRun(result).next, Decision::Next::kEnd);
@@ -229,29 +229,29 @@ TEST_F(RestartsInSlurm, GoByWhatSlurmAndTheRanksSay) {
   const std::string again = "starting again in 2 s, restart 1 of 1";
   const std::string too_soon = "not started again: the job's time ends too soon for --stop-before";
   for (const Case& test : std::vector<Case>{
-           {"", as_it_is, Next::kStartAgain, again},
+           {"", as_it_is, Next::kRestart, again},
            {"RunTime=00:01:00 TimeLimit=00:01:59", as_it_is, Next::kEnd,
             "not started again: the time limit of the job is 59 s away"},
-           {"RunTime=00:01:00 TimeLimit=00:02:00", as_it_is, Next::kStartAgain, again},
+           {"RunTime=00:01:00 TimeLimit=00:02:00", as_it_is, Next::kRestart, again},
            {"RunTime=00:01:00 TimeLimit=00:03:39", near_end, Next::kEnd, too_soon},
-           {"RunTime=00:01:00 TimeLimit=00:03:40", near_end, Next::kStartAgain, again},
-           {"", near_end, Next::kStartAgain, again},
+           {"RunTime=00:01:00 TimeLimit=00:03:40", near_end, Next::kRestart, again},
+           {"", near_end, Next::kRestart, again},
            {"RunTime=00:01:00 TimeLimit=09:00:00",
             [](Options&options, JobResult&result) {
               options.stop_before = 100;
-              result.told_of_end = true;
+              result.notified_of_end = true;
             },
             Next::kEnd, too_soon},
            {"PreemptTime=2026-11-28T08:55:09 StartTime=2026-11-28T08:00:00", requeue,
             Next::kRequeue, "requeueing the job, whose nodes Slurm takes for another one"},
            {"PreemptTime=2026-11-28T08:55:09 StartTime=2026-11-28T08:56:00", requeue,
-            Next::kStartAgain, again},
+            Next::kRestart, again},
            {"",
             [](Options&options, JobResult&result) {
               options.max_restarts = 0;
               result.not_started = {"n1"};
             },
-            Next::kStartAgain, "starting again, once, since the start hung"},
+            Next::kRestart, "starting again, once, since the start hung"},
            {"", [](Options&options, JobResult&) { options.max_restarts = 0; }, Next::kEnd, ""},
            {"", [](Options&, JobResult&result) { result.told_to_stop = true; }, Next::kEnd, ""},
            {"", [](Options&, JobResult&result) { result.output_is_closed = true; }, Next::kEnd, ""},
@@ -262,7 +262,7 @@ TEST_F(RestartsInSlurm, GoByWhatSlurmAndTheRanksSay) {
               result.exit_code = 69;
               result.has_started = true;
             },
-            Next::kStartAgain, again}}) {
+            Next::kRestart, again}}) {
     Answer(test.answer);
     Options options;
     options.max_restarts = 1;

@@ -115,7 +115,7 @@ TEST(SlurmJob, RefusesHostsThatItNoLongerHas) {
 TEST(SlurmJob, EndsWhenSlurmHasSaid) {
   const std::chrono::system_clock::time_point now(std::chrono::seconds(1795330000));
   const auto left = [&](const std::string& end) {
-    return SecondsUntilEndOfJob({{"SLURM_JOB_END_TIME", end}}, now);
+    return SecondsToTimeLimit({{"SLURM_JOB_END_TIME", end}}, now);
   };
   EXPECT_EQ(left("1795330120"), 120);
   EXPECT_EQ(left("1795329990"), -10);
@@ -135,7 +135,7 @@ TEST(SlurmJob, AnOlderSlurmIsAskedWhenItEnds) {
         << "#!/bin/sh\necho JobId=12 JobState=RUNNING " << times << " NodeList=n1\n";
     fs::permissions(folder / "scontrol", fs::perms::owner_all);
     environment["PATH"] = folder.string() + ":/usr/bin:/bin";
-    return ValueOr(WithEndOfJob(environment, now), "SLURM_JOB_END_TIME", "none");
+    return ValueOr(WithTimeLimit(environment, now), "SLURM_JOB_END_TIME", "none");
   };
   const std::string times = "RunTime=00:00:10 TimeLimit=00:01:00";
   EXPECT_EQ(with(times, {{"SLURM_JOB_ID", "12"}}), "1795330050");

@@ -59,7 +59,7 @@ TEST_F(HeartbeatTest, NamesNoRankWhereTheFileIsThatOfAll) {
 
 TEST_F(HeartbeatTest, EndsAJobThatHangs) {
   // The limit is many beats long, since a busy machine may keep a rank waiting.
-  const std::string beats = "for i in $(seq 12); do echo > beat; sleep 0.1; done; ";
+  const std::string heartbeats = "for i in $(seq 12); do echo > beat; sleep 0.1; done; ";
   const auto run = [&](const std::string& script) {
     ChildCommand command;
     command.rank = 0;
@@ -72,16 +72,16 @@ TEST_F(HeartbeatTest, EndsAJobThatHangs) {
     SignalRelay signals;
     return Supervise({command}, options, signals);
   };
-  const JobResult well = run(beats + beats);
+  const JobResult well = run(heartbeats + heartbeats);
   EXPECT_EQ(well.exit_code, 0);
   EXPECT_EQ(well.hang, "");
-  const JobResult hung = run(beats + "trap '' TERM; while :; do sleep 1; done");
+  const JobResult hung = run(heartbeats + "trap '' TERM; while :; do sleep 1; done");
   EXPECT_EQ(hung.exit_code, 70);
   EXPECT_FALSE(hung.failure);
   EXPECT_THAT(hung.hang, MatchesRegex("no rank has touched .*/beat for [0-9]+ s"));
   // After an order to stop the ranks may take their time.
-  const JobResult stopped =
-      run("trap '' TERM; " + beats + ": > ready; " + SignalWhenReady("TERM") + "sleep 3; exit 75");
+  const JobResult stopped = run("trap '' TERM; " + heartbeats + ": > ready; " +
+                                SignalWhenReady("TERM") + "sleep 3; exit 75");
   EXPECT_EQ(stopped.exit_code, 75);
 }
 

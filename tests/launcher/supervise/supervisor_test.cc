@@ -184,8 +184,8 @@ TEST_F(SupervisorTest, NamesTheRankThatEndedFirstByTheClocksOfItsNodes) {
 
 TEST_F(SupervisorTest, RanksGetSigusr1BeforeTheEndOfTheJob) {
   SupervisorOptions options;
-  options.end_of_job.end = EndOfJob::Clock::now() + std::chrono::seconds(65);
-  options.end_of_job.margin = std::chrono::seconds(60);
+  options.time_limit.end = TimeLimitWatcher::Clock::now() + std::chrono::seconds(65);
+  options.time_limit.margin = std::chrono::seconds(60);
   ChildCommand command;
   command.rank = 0;
   command.argv = {"/bin/sh", "-c", "trap 'exit 75' USR1; while :; do sleep 0.02; done"};
@@ -194,7 +194,7 @@ TEST_F(SupervisorTest, RanksGetSigusr1BeforeTheEndOfTheJob) {
   SignalRelay signals;
   const JobResult result = Supervise({command}, options, signals);
   EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
-  EXPECT_TRUE(result.told_of_end);
+  EXPECT_TRUE(result.notified_of_end);
   EXPECT_FALSE(result.told_to_stop);
   EXPECT_THAT(result.notes, ::testing::Contains("ranks got SIGUSR1 60 s before the end of the "
                                                 "job's time (--stop-before)"));

@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kStartAgain[] =
+constexpr char kRestart[] =
     "start again from the last checkpoint with a smaller --lr_init or more --lr_warmup_epochs";
 
 std::string AtStep(const StepRecord& record) { return fmt::format("step {}: ", record.step); }
@@ -45,7 +45,7 @@ Verdict NanWatch::Judge(const StepRecord& record, const StepExchange& all, LossS
                                   "rate {:g})",
                                   record.learning_rate);
     if (on_nan_ == OnNan::kRollback) return Verdict::kRollback;
-    throw Error(EX_SOFTWARE, found_ + ": training has diverged; " + kStartAgain);
+    throw Error(EX_SOFTWARE, found_ + ": training has diverged; " + kRestart);
   }
   if (all.bad_weights > 0) ThrowOfSome(record, all.bad_weights, ranks_, "weights");
   if (!std::isfinite(record.cross_entropy)) {
@@ -53,7 +53,7 @@ Verdict NanWatch::Judge(const StepRecord& record, const StepExchange& all, LossS
       throw Error(EX_SOFTWARE,
                   AtStep(record) + LossText(record) +
                       ", but its gradient was used, so that --on_nan=skip cannot leave it out; " +
-                      kStartAgain);
+                      kRestart);
     }
     return LeaveOut(record, LossText(record));
   }
@@ -76,9 +76,9 @@ Verdict NanWatch::LeaveOut(const StepRecord& record, const std::string& found) {
     throw Error(EX_SOFTWARE,
                 found_ + fmt::format(", after {} steps in a row whose updates were left out: "
                                      "training has diverged; {}",
-                                     kMostInARow, kStartAgain));
+                                     kMostInARow, kRestart));
   }
-  throw Error(EX_SOFTWARE, found_ + ": training has diverged; " + kStartAgain +
+  throw Error(EX_SOFTWARE, found_ + ": training has diverged; " + kRestart +
                                ", or with --on_nan=skip, which leaves out single steps like this");
 }
 

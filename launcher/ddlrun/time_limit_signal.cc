@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/ddlrun/stop_in_time.h"
+#include "launcher/ddlrun/time_limit_signal.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,13 +12,13 @@
 
 namespace launcher {
 
-EndOfJobOptions StopInTime(const Settings& settings, const Environment& environment) {
-  using Clock = EndOfJob::Clock;
-  EndOfJobOptions options;
+TimeLimitWatcherOptions StopInTime(const Settings& settings, const Environment& environment) {
+  using Clock = TimeLimitWatcher::Clock;
+  TimeLimitWatcherOptions options;
   if (settings.stop_before.count() == 0) return options;
   const std::string option = "--stop-before " + std::to_string(settings.stop_before.count());
   const auto margin = static_cast<double>(settings.stop_before.count());
-  std::optional<double> left = SecondsUntilEndOfJob(environment, std::chrono::system_clock::now());
+  std::optional<double> left = SecondsToTimeLimit(environment, std::chrono::system_clock::now());
   // SLURM_JOB_END_TIME is that of the job's start; the limit may have been extended since.
   if (left && *left <= margin && !SlurmJobNumber(environment).empty()) {
     if (const auto job = AskSlurmForJob(environment)) left = job->seconds_left;

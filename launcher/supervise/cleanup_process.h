@@ -15,16 +15,16 @@
 
 namespace launcher {
 
-class Guardian {
+class CleanupProcess {
  public:
   // Forks, and so is for single-threaded callers.  When this process ends without destroying the
   // Guardian, the process groups that were named by Watch are ended, and `run_directory` ("": none)
   // is removed.  Throws LaunchError(EX_OSERR).
-  explicit Guardian(const std::string& run_directory);
+  explicit CleanupProcess(const std::string& run_directory);
   // Ends the guardian without cleaning up.
-  ~Guardian();
-  Guardian(const Guardian&) = delete;
-  Guardian& operator=(const Guardian&) = delete;
+  ~CleanupProcess();
+  CleanupProcess(const CleanupProcess&) = delete;
+  CleanupProcess& operator=(const CleanupProcess&) = delete;
 
   // `group` is the process group of a child that was not reaped yet; `grace` is how long it may
   // take to end by itself before it gets SIGKILL.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/guardian.h"
+#include "launcher/supervise/cleanup_process.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -109,7 +109,7 @@ void CloseFrom(int first) {
 
 }  // namespace
 
-Guardian::Guardian(const std::string& run_directory) {
+CleanupProcess::CleanupProcess(const std::string& run_directory) {
   std::array<int, 2> ends = {-1, -1};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw OsError("cannot make a pipe");
@@ -137,15 +137,15 @@ Guardian::Guardian(const std::string& run_directory) {
   _exit(0);
 }
 
-Guardian::~Guardian() {
+CleanupProcess::~CleanupProcess() {
   Send({}, pipe_.fd());
   waitpid(pid_, nullptr, 0);
 }
 
-void Guardian::Watch(pid_t group, std::chrono::milliseconds grace) {
+void CleanupProcess::Watch(pid_t group, std::chrono::milliseconds grace) {
   Send({Order::Kind::kWatch, group, StartOf(group), grace}, pipe_.fd());
 }
 
-void Guardian::Forget(pid_t group) { Send({Order::Kind::kForget, group, 0, {}}, pipe_.fd()); }
+void CleanupProcess::Forget(pid_t group) { Send({Order::Kind::kForget, group, 0, {}}, pipe_.fd()); }
 
 }  // namespace launcher

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/shim/stopped.h"
+#include "launcher/shim/stopped_rank_monitor.h"
 
 #include "launcher/shim/process_tree.h"
 
@@ -33,16 +33,16 @@ pid_t FindStopped(pid_t program) {
   return search.stopped;
 }
 
-StoppedWatch::Step StoppedWatch::Look(pid_t stopped, double now, bool is_told_to_stop,
-                                      double grace) {
-  if (is_told_to_stop && told_at_ < 0) told_at_ = now;
+StoppedRankMonitor::Step StoppedRankMonitor::Look(pid_t stopped, double now, bool is_told_to_stop,
+                                                  double grace) {
+  if (is_told_to_stop && notified_at_ < 0) notified_at_ = now;
   if (stopped == 0) {
     since_ = -1;
     was_said_ = false;
     return Step::kNothing;
   }
   if (since_ < 0) since_ = now;
-  if (is_told_to_stop && now - (since_ > told_at_ ? since_ : told_at_) >= grace) {
+  if (is_told_to_stop && now - (since_ > notified_at_ ? since_ : notified_at_) >= grace) {
     return Step::kKill;
   }
   if (was_said_ || now - since_ < kLong) return Step::kNothing;

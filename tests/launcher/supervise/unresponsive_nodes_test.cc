@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/silent_nodes.h"
+#include "launcher/supervise/unresponsive_nodes.h"
 
 #include "tests/support/test.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/guardian.h"
+#include "launcher/supervise/cleanup_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -24,25 +24,25 @@ namespace {
 enum Outcome : int { kClosed = 0, kHeldOpen = 1, kNoFilter = 77 };
 
 // In a process of its own: whether a guardian that was started with a pipe open holds on to it.
-int OutcomeWithGuardian(int refusal) {
+int OutcomeWithCleanupProcess(int refusal) {
   std::array<int, 2> ends = {-1, -1};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return kNoFilter;
   const int high = fcntl(ends[1], F_DUPFD_CLOEXEC, 500);
   if (refusal != 0 && !tests::RefuseCalls(SYS_close_range, SYS_close_range, refusal)) {
     return kNoFilter;
   }
-  const Guardian guardian("");
+  const CleanupProcess cleanup_process("");
   close(ends[1]);
   close(high);
   pollfd watched = {ends[0], 0, 0};  // POLLHUP: no writer is left
   return poll(&watched, 1, 5000) == 1 && (watched.revents & POLLHUP) != 0 ? kClosed : kHeldOpen;
 }
 
-class GuardianOnKernel : public testing::TestWithParam<int> {};
+class CleanupProcessOnKernel : public testing::TestWithParam<int> {};
 
-TEST_P(GuardianOnKernel, HoldsNothingOpen) {
+TEST_P(CleanupProcessOnKernel, HoldsNothingOpen) {
   const pid_t child = fork();
-  if (child == 0) _exit(OutcomeWithGuardian(GetParam()));
+  if (child == 0) _exit(OutcomeWithCleanupProcess(GetParam()));
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
@@ -51,16 +51,16 @@ TEST_P(GuardianOnKernel, HoldsNothingOpen) {
 }
 
 // As it is; without the call (Linux before 5.9); where a container forbids it.
-INSTANTIATE_TEST_SUITE_P(Answers, GuardianOnKernel, testing::Values(0, ENOSYS, EPERM));
+INSTANTIATE_TEST_SUITE_P(Answers, CleanupProcessOnKernel, testing::Values(0, ENOSYS, EPERM));
 
-TEST(Guardian, EndsWhatItWatchesWhenItsProcessIsKilled) {
+TEST(CleanupProcess, EndsWhatItWatchesWhenItsProcessIsKilled) {
   std::string folder = testing::TempDir() + "guardian.XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   std::array<int, 2> ends = {-1, -1};
   ASSERT_EQ(pipe(ends.data()), 0);
   const pid_t watching = fork();
   if (watching == 0) {
-    Guardian guardian(folder);
+    CleanupProcess cleanup_process(folder);
     const pid_t watched = fork();
     if (watched == 0) {
       setpgid(0, 0);
@@ -68,7 +68,7 @@ TEST(Guardian, EndsWhatItWatchesWhenItsProcessIsKilled) {
       _exit(1);
     }
     setpgid(watched, watched);
-    guardian.Watch(watched, std::chrono::milliseconds(0));
+    cleanup_process.Watch(watched, std::chrono::milliseconds(0));
     raise(SIGKILL);
   }
   close(ends[1]);
@@ -100,7 +100,7 @@ enum class Group { kForgotten, kWithTheNumberOfAnother };
 
 // Kills a process whose guardian knows of a group as `group` says.  Whether a process of the group
 // still answers when the guardian is done; nullopt where numbers cannot be chosen.
-std::optional<bool> AnswersAfterGuardian(Group group) {
+std::optional<bool> AnswersAfterCleanupProcess(Group group) {
   std::string folder = testing::TempDir() + "guardian.XXXXXX";
   std::array<int, 2> request = {-1, -1};
   std::array<int, 2> answer = {-1, -1};
@@ -118,13 +118,13 @@ std::optional<bool> AnswersAfterGuardian(Group group) {
   };
   const pid_t watching = fork();
   if (watching == 0) {
-    Guardian guardian(folder);
+    CleanupProcess cleanup_process(folder);
     pid_t member = fork();
     if (member == 0) become_member();
     setpgid(member, member);
-    guardian.Watch(member, std::chrono::milliseconds(0));
+    cleanup_process.Watch(member, std::chrono::milliseconds(0));
     if (group == Group::kForgotten) {
-      guardian.Forget(member);
+      cleanup_process.Forget(member);
     } else {
       kill(member, SIGKILL);
       waitpid(member, nullptr, 0);
@@ -152,13 +152,15 @@ std::optional<bool> AnswersAfterGuardian(Group group) {
   return WIFEXITED(status) ? std::nullopt : std::optional(answers);
 }
 
-TEST(Guardian, LeavesAGroupAloneThatHasTheNumberOfOneThatEnded) {
-  const std::optional<bool> answers = AnswersAfterGuardian(Group::kWithTheNumberOfAnother);
+TEST(CleanupProcess, LeavesAGroupAloneThatHasTheNumberOfOneThatEnded) {
+  const std::optional<bool> answers = AnswersAfterCleanupProcess(Group::kWithTheNumberOfAnother);
   if (!answers) GTEST_SKIP() << "the number of a process cannot be chosen here";
   EXPECT_TRUE(*answers);
 }
 
-TEST(Guardian, ForgetsAGroup) { EXPECT_EQ(AnswersAfterGuardian(Group::kForgotten), true); }
+TEST(CleanupProcess, ForgetsAGroup) {
+  EXPECT_EQ(AnswersAfterCleanupProcess(Group::kForgotten), true);
+}
 
 }  // namespace
 }  // namespace launcher

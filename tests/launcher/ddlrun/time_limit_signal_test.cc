@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/ddlrun/stop_in_time.h"
+#include "launcher/ddlrun/time_limit_signal.h"
 
 #include <unistd.h>
 
@@ -39,8 +39,9 @@ class StopInTimeTest : public testing::Test {
 
   // Seconds until the end that is found.
   double Left() const {
-    const EndOfJobOptions options = StopInTime(settings_, environment_);
-    return std::chrono::duration<double>(options.end.value() - EndOfJob::Clock::now()).count();
+    const TimeLimitWatcherOptions options = StopInTime(settings_, environment_);
+    return std::chrono::duration<double>(options.end.value() - TimeLimitWatcher::Clock::now())
+        .count();
   }
 
   std::string Refusal() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/end_of_job.h"
+#include "launcher/supervise/time_limit_watcher.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@ namespace launcher {
 namespace {
 
 using std::chrono::seconds;
-using Clock = EndOfJob::Clock;
+using Clock = TimeLimitWatcher::Clock;
 
 class EndOfJobTest : public testing::Test {
  protected:
@@ -34,7 +34,7 @@ class EndOfJobTest : public testing::Test {
   }
 
   // Looks again and again, at the time `now`, until that is so.
-  bool DeadlineBecomes(EndOfJob& job, std::optional<Clock::time_point> deadline,
+  bool DeadlineBecomes(TimeLimitWatcher& job, std::optional<Clock::time_point> deadline,
                        std::optional<Clock::time_point> now = std::nullopt) const {
     for (int i = 0; i < 1000; ++i) {
       EXPECT_FALSE(job.Look(now.value_or(At(76))));
@@ -45,19 +45,19 @@ class EndOfJobTest : public testing::Test {
   }
 
   const Clock::time_point start_ = Clock::now();
-  EndOfJobOptions options_;
+  TimeLimitWatcherOptions options_;
   int answers_ = 0;  // that were read
 };
 
 TEST_F(EndOfJobTest, WithoutAnEndNobodyIsTold) {
-  const EndOfJobOptions none;
-  EndOfJob job(none);
+  const TimeLimitWatcherOptions none;
+  TimeLimitWatcher job(none);
   EXPECT_EQ(job.deadline(), std::nullopt);
   EXPECT_FALSE(job.Look(At(1e6)));
 }
 
 TEST_F(EndOfJobTest, RanksAreToldOnceSoLongBefore) {
-  EndOfJob job(options_);
+  TimeLimitWatcher job(options_);
   EXPECT_EQ(job.deadline(), At(75));
   EXPECT_FALSE(job.Look(At(74.9)));
   EXPECT_FALSE(job.Look(At(75)));
@@ -70,7 +70,7 @@ TEST_F(EndOfJobTest, RanksAreToldOnceSoLongBefore) {
 
 TEST_F(EndOfJobTest, AnEndThatIsLaterIsNoticedAndAskedForAgain) {
   Answers("echo 500");
-  EndOfJob job(options_);
+  TimeLimitWatcher job(options_);
   EXPECT_FALSE(job.Look(At(75)));
   EXPECT_EQ(job.deadline(), At(80));
   EXPECT_GT(job.question(), 0);
@@ -85,14 +85,14 @@ TEST_F(EndOfJobTest, AnEndThatIsLaterIsNoticedAndAskedForAgain) {
 // As after a restart of the ranks of a job whose limit was extended.
 TEST_F(EndOfJobTest, AnEndThatIsOverIsAskedForBeforeTheRanksAreTold) {
   Answers("echo 500");
-  EndOfJob extended(options_);
+  TimeLimitWatcher extended(options_);
   EXPECT_FALSE(extended.Look(At(200)));
   EXPECT_EQ(extended.deadline(), At(205));
   ASSERT_TRUE(DeadlineBecomes(extended, At(200 + 500 - 20 - 5), At(201)));
   EXPECT_EQ(extended.end(), At(700));
 
   Answers("sleep 1000");
-  EndOfJob silent(options_);
+  TimeLimitWatcher silent(options_);
   EXPECT_FALSE(silent.Look(At(200)));
   EXPECT_FALSE(silent.Look(At(204.9)));
   EXPECT_TRUE(silent.Look(At(205)));
@@ -101,7 +101,7 @@ TEST_F(EndOfJobTest, AnEndThatIsOverIsAskedForBeforeTheRanksAreTold) {
 
 TEST_F(EndOfJobTest, AQuestionThatIsLeftAtTheEndIsNotWaitedFor) {
   Answers("sleep 1000");
-  EndOfJob job(options_);
+  TimeLimitWatcher job(options_);
   EXPECT_FALSE(job.Look(At(75)));
   EXPECT_GT(job.question(), 0);
   job.StopAsking();
@@ -110,7 +110,7 @@ TEST_F(EndOfJobTest, AQuestionThatIsLeftAtTheEndIsNotWaitedFor) {
 
 TEST_F(EndOfJobTest, ALimitThatWasTakenAwayIsNone) {
   Answers("echo never");
-  EndOfJob job(options_);
+  TimeLimitWatcher job(options_);
   EXPECT_FALSE(job.Look(At(75)));
   ASSERT_TRUE(DeadlineBecomes(job, std::nullopt));
   EXPECT_EQ(job.end(), std::nullopt);
@@ -121,7 +121,7 @@ TEST_F(EndOfJobTest, TheSameEndChangesNothing) {
   for (const char* script : {"echo 24", "echo 26", "echo what"}) {
     Answers(script);
     answers_ = 0;
-    EndOfJob job(options_);
+    TimeLimitWatcher job(options_);
     EXPECT_FALSE(job.Look(At(75)));
     for (int i = 0; i < 1000 && answers_ == 0; ++i) {
       usleep(10000);
@@ -137,7 +137,7 @@ TEST_F(EndOfJobTest, TheSameEndChangesNothing) {
 TEST_F(EndOfJobTest, NoAnswerChangesNothing) {
   for (const char* script : {"echo 500; exit 1", "sleep 1000"}) {
     Answers(script);
-    EndOfJob job(options_);
+    TimeLimitWatcher job(options_);
     EXPECT_FALSE(job.Look(At(75)));
     EXPECT_EQ(job.deadline(), At(80)) << script;
     EXPECT_TRUE(job.Look(At(80))) << script;
@@ -146,7 +146,7 @@ TEST_F(EndOfJobTest, NoAnswerChangesNothing) {
 
 TEST_F(EndOfJobTest, ACommandThatIsNotThereChangesNothing) {
   options_.question = {"/nonexistent/scontrol"};
-  EndOfJob job(options_);
+  TimeLimitWatcher job(options_);
   EXPECT_FALSE(job.Look(At(75)));
   EXPECT_TRUE(job.Look(At(80)));
 }

@@ -17,7 +17,7 @@ namespace launcher {
 pid_t FindStopped(pid_t program);
 
 // What to do about a rank that is stopped.  Pure.
-class StoppedWatch {
+class StoppedRankMonitor {
  public:
   enum class Step { kNothing, kSay, kKill };
   // How long a rank is stopped until that is said, in seconds.
@@ -30,8 +30,8 @@ class StoppedWatch {
   Step Look(pid_t stopped, double now, bool is_told_to_stop, double grace);
 
  private:
-  double since_ = -1;    // it is stopped
-  double told_at_ = -1;  // it was told to stop
+  double since_ = -1;        // it is stopped
+  double notified_at_ = -1;  // it was told to stop
   bool was_said_ = false;
 };
 

@@ -22,7 +22,7 @@
 
 namespace launcher {
 
-struct EndOfJobOptions {
+struct TimeLimitWatcherOptions {
   // As far as it is known at the start; nullopt: the ranks are told nothing.
   std::optional<std::chrono::steady_clock::time_point> end;
   std::chrono::milliseconds margin{0};  // before the end, when they are told
@@ -36,7 +36,7 @@ struct EndOfJobOptions {
   std::function<std::optional<double>(const std::string& text)> seconds_left;
 };
 
-class EndOfJob {
+class TimeLimitWatcher {
  public:
   using Clock = std::chrono::steady_clock;
   // How long before the ranks are to be told Slurm is asked; it has as long for its answer.
@@ -45,7 +45,7 @@ class EndOfJob {
   static constexpr std::chrono::milliseconds kSlack{2000};
 
   // `options` outlives this object.
-  explicit EndOfJob(const EndOfJobOptions& options);
+  explicit TimeLimitWatcher(const TimeLimitWatcherOptions& options);
 
   // When Look is to be called, though no child has ended; nullopt: never.
   std::optional<Clock::time_point> deadline() const;
@@ -67,11 +67,11 @@ class EndOfJob {
   void Ask(Clock::time_point now);
   void TakeAnswer();
 
-  const EndOfJobOptions& options_;
+  const TimeLimitWatcherOptions& options_;
   std::optional<Clock::time_point> end_;
-  std::optional<Clock::time_point> tell_at_;
-  bool has_asked_ = false;
-  Clock::time_point asked_at_;
+  std::optional<Clock::time_point> notify_at_;
+  bool has_queried_ = false;
+  Clock::time_point queried_at_;
   Clock::time_point answer_until_;
   std::unique_ptr<CommandOutput> question_;  // while it runs
 };

@@ -11,11 +11,12 @@
 
 namespace launcher {
 
-class Beats {
+class HeartbeatMonitor {
  public:
   // `limit` is how long a file may stay as it is, in seconds.  Until it changes for the first time
   // it has ten times as long: the program loads its libraries and data.
-  Beats(int files, double limit) : limit_(limit), files_(static_cast<std::size_t>(files)) {}
+  HeartbeatMonitor(int files, double limit)
+      : limit_(limit), files_(static_cast<std::size_t>(files)) {}
 
   // So much time has passed.
   void Pass(double seconds);
@@ -33,12 +34,12 @@ class Beats {
   struct File {
     bool is_known = false;
     bool is_forgotten = false;
-    bool has_beaten = false;
+    bool has_changed = false;
     std::optional<std::int64_t> time;
     double silence = 0;  // in seconds
   };
 
-  double BoundOf(const File& file) const { return file.has_beaten ? limit_ : 10 * limit_; }
+  double BoundOf(const File& file) const { return file.has_changed ? limit_ : 10 * limit_; }
 
   const double limit_;
   std::vector<File> files_;

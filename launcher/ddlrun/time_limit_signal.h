@@ -6,13 +6,13 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/cli/settings.h"
-#include "launcher/supervise/end_of_job.h"
+#include "launcher/supervise/time_limit_watcher.h"
 
 namespace launcher {
 
 // Without --stop-before they are told nothing.  Asks scontrol where SLURM_JOB_END_TIME is not set,
 // or too near, and waits for its answer.  Throws LaunchError(EX_CONFIG) where the end of the job is
 // not known, or too near.
-EndOfJobOptions StopInTime(const Settings& settings, const Environment& environment);
+TimeLimitWatcherOptions StopInTime(const Settings& settings, const Environment& environment);
 
 }  // namespace launcher

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/shim/stopped.h"
+#include "launcher/shim/stopped_rank_monitor.h"
 
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
 namespace launcher {
 namespace {
 
-using Step = StoppedWatch::Step;
+using Step = StoppedRankMonitor::Step;
 
 constexpr double kGrace = 3;
 
@@ -75,8 +75,8 @@ TEST(FindStopped, FindsTheWorkerOfAScript) {
 
 TEST(FindStopped, FindsNothingOfAProcessThatIsGone) { EXPECT_EQ(FindStopped(0x7ffffffe), 0); }
 
-TEST(StoppedWatch, SaysOnceThatARankHasBeenStoppedForLong) {
-  StoppedWatch watch;
+TEST(StoppedRankMonitor, SaysOnceThatARankHasBeenStoppedForLong) {
+  StoppedRankMonitor watch;
   EXPECT_EQ(watch.Look(7, 100, false, kGrace), Step::kNothing);
   EXPECT_EQ(watch.Look(7, 109.9, false, kGrace), Step::kNothing);
   EXPECT_EQ(watch.Look(7, 110, false, kGrace), Step::kSay);
@@ -86,8 +86,8 @@ TEST(StoppedWatch, SaysOnceThatARankHasBeenStoppedForLong) {
   EXPECT_EQ(watch.Look(7, 1012, false, kGrace), Step::kSay);
 }
 
-TEST(StoppedWatch, KillsAGraceAfterTheOrderToStop) {
-  StoppedWatch watch;
+TEST(StoppedRankMonitor, KillsAGraceAfterTheOrderToStop) {
+  StoppedRankMonitor watch;
   EXPECT_EQ(watch.Look(7, 100, false, kGrace), Step::kNothing);
   EXPECT_EQ(watch.Look(7, 105, true, kGrace), Step::kNothing);
   EXPECT_EQ(watch.Look(7, 107.9, true, kGrace), Step::kNothing);
@@ -95,8 +95,8 @@ TEST(StoppedWatch, KillsAGraceAfterTheOrderToStop) {
   EXPECT_EQ(watch.Look(8, 109, true, kGrace), Step::kKill);  // the next one
 }
 
-TEST(StoppedWatch, LetsARankThatGoesOnTakeItsTime) {
-  StoppedWatch watch;
+TEST(StoppedRankMonitor, LetsARankThatGoesOnTakeItsTime) {
+  StoppedRankMonitor watch;
   EXPECT_EQ(watch.Look(7, 100, true, kGrace), Step::kNothing);
   EXPECT_EQ(watch.Look(0, 101, true, kGrace), Step::kNothing);
   EXPECT_EQ(watch.Look(0, 1000, true, kGrace), Step::kNothing);
