@@ -5,21 +5,26 @@
 #include "launcher/launch/variable_table.h"
 
 namespace launcher {
-bool IsRankIdentity(const std::string& name) { return FateOf(name) == Fate::kOfAnotherRank; }
+bool IsRankIdentity(const std::string& name) {
+  return ExportPolicyOf(name) == ExportPolicy::kOfAnotherRank;
+}
 
-bool IsForwarded(const std::string& name) { return !name.empty() && FateOf(name) == Fate::kKept; }
+bool IsForwarded(const std::string& name) {
+  return !name.empty() && ExportPolicyOf(name) == ExportPolicy::kKept;
+}
 
 Environment EnvironmentForSrun(Environment environment) {
   std::erase_if(environment, [](const auto& variable) {
-    const Fate fate = FateOf(variable.first);
-    return fate == Fate::kOptionOfSrun || fate == Fate::kGpusOfSrun;
+    const ExportPolicy policy = ExportPolicyOf(variable.first);
+    return policy == ExportPolicy::kOptionOfSrun || policy == ExportPolicy::kGpusOfSrun;
   });
   return environment;
 }
 
 Environment EnvironmentForMpirun(Environment environment) {
-  std::erase_if(environment,
-                [](const auto& variable) { return FateOf(variable.first) == Fate::kOptionOfSrun; });
+  std::erase_if(environment, [](const auto& variable) {
+    return ExportPolicyOf(variable.first) == ExportPolicy::kOptionOfSrun;
+  });
   return environment;
 }
 

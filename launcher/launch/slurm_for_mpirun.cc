@@ -120,7 +120,7 @@ SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size
   if (!gpus.empty()) {
     arguments += (arguments.empty() ? "" : " ") + gpus;
     for (const auto& [name, value] : environment) {
-      if (FateOf(name) == Fate::kGpusOfSrun) result.hidden.push_back(name);
+      if (ExportPolicyOf(name) == ExportPolicy::kGpusOfSrun) result.hidden.push_back(name);
     }
   }
   if (arguments.empty()) return result;

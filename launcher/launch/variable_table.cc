@@ -32,11 +32,11 @@ std::vector<std::string_view> IdentityNames() {
 // SLURM_KILL_BAD_EXIT).
 const std::vector<VariableGroup>& VariableTable() {
   static const std::vector<VariableGroup> table = {
-      {Fate::kOfAnotherRank, IdentityNames(),
+      {ExportPolicy::kOfAnotherRank, IdentityNames(),
        "they say who an enclosing rank is, or the batch script as Slurm's task 0: a rank would "
        "take "
        "them for its own"},
-      {Fate::kOfAnotherRank,
+      {ExportPolicy::kOfAnotherRank,
        {"OMPI_ARGV", "OMPI_COMMAND", "OMPI_FILE_LOCATION", "OMPI_FIRST_RANKS",
         "OMPI_MCA_ess_base_jobid", "OMPI_MCA_ess_base_vpid", "OMPI_MCA_initial_wdir",
         "OMPI_MCA_orte_app_num", "OMPI_MCA_orte_bound_at_launch", "OMPI_MCA_orte_ess_*",
@@ -47,62 +47,62 @@ const std::vector<VariableGroup>& VariableTable() {
        "they say which daemon of `mpirun` an enclosing rank belongs to: an `mpirun` that is "
        "started "
        "there would take itself for a part of that one"},
-      {Fate::kOfAnotherRank,
+      {ExportPolicy::kOfAnotherRank,
        {"GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", "TORCHELASTIC_*"},
        "they say who a worker of an enclosing `torchrun` is: rank 0 would wait for the store of "
        "`torchrun` in place of being it"},
-      {Fate::kOptionOfSrun,
+      {ExportPolicy::kOptionOfSrun,
        {"SLURM_ARBITRARY_NODELIST", "SLURM_DISTRIBUTION", "SLURM_DIST_PLANESIZE", "SLURM_HOSTFILE",
         "SLURM_NCORES_PER_SOCKET", "SLURM_NNODES", "SLURM_NPROCS", "SLURM_NSOCKETS_PER_NODE",
         "SLURM_NTASKS", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_NODE",
         "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_TRES", "SLURM_SPREAD_JOB",
         "SLURM_USE_MIN_NODES"},
        "where tasks go is the plan's; srun sets most of them anew for the ranks"},
-      {Fate::kOptionOfSrun,
+      {ExportPolicy::kOptionOfSrun,
        {"SLURM_CPUS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND", "SLURM_HINT",
         "SLURM_MEM_BIND", "SLURM_THREADS_PER_CORE", "SRUN_CPUS_PER_TASK"},
        "the shim binds, to what the node has; `mpirun` multiplies its slots by the CPUs of a task. "
        "Ranks are given `SLURM_CPUS_PER_TASK` again"},
-      {Fate::kOptionOfSrun,
+      {ExportPolicy::kOptionOfSrun,
        {"SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_EXTERNAL_LAUNCHER", "SLURM_OVERLAP",
         "SLURM_WHOLE"},
        "how the step shares with others is decided by `ddlrun`"},
-      {Fate::kOptionOfSrun,
+      {ExportPolicy::kOptionOfSrun,
        {"SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU", "SLURM_MEM_PER_NODE"},
        "the ranks have all memory of the job; that of a job from within which this one was "
        "submitted is another, and srun refuses two of these"},
-      {Fate::kOptionOfSrun,
+      {ExportPolicy::kOptionOfSrun,
        {"SLURM_LABELIO", "SLURM_SRUN_MULTI", "SLURM_STDERRMODE", "SLURM_STDOUTMODE", "SRUN_ERROR",
         "SRUN_OUTPUT"},
        "`ddlrun` reads what the tasks print, and the program is one, no list of programs"},
-      {Fate::kOptionOfSrun,
+      {ExportPolicy::kOptionOfSrun,
        {"SLURM_NO_KILL", "SLURM_WAIT"},
        "a rank or a node that is lost ends the ranks, and `ddlrun` decides how they go on; with "
        "any "
        "value but `set`, `yes` or `no` in the first one srun does nothing at all"},
-      {Fate::kOptionOfSrun,
+      {ExportPolicy::kOptionOfSrun,
        {"SLURM_EXPORT_ENV", "SRUN_EXPORT_ENV"},
        "ranks and the daemons of `mpirun` get the environment of the script, whatever `sbatch "
        "--export` has put into it"},
-      {Fate::kOptionOfSrun,
+      {ExportPolicy::kOptionOfSrun,
        {"SLURM_BCAST", "SLURM_BCAST_EXCLUDE", "SLURM_COMPRESS", "SLURM_SEND_LIBS"},
        "what srun would copy to the nodes is the shim, away from the program it needs beside it"},
-      {Fate::kGpusOfSrun,
+      {ExportPolicy::kGpusOfSrun,
        {"SLURM_GPUS", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_SOCKET", "SLURM_GPUS_PER_TASK",
         "SLURM_GPU_BIND", "SLURM_GRES", "SLURM_STEP_GRES", "SLURM_TRES_BIND",
         "SLURM_TRES_PER_TASK"},
        "every rank sees all GPUs of its node; GPUs per task would hide the others"},
-      {Fate::kOfThisNode,
+      {ExportPolicy::kOfThisNode,
        {"_", "OLDPWD", "PWD", "SHLVL", "HOSTNAME", "HOST", "LOGNAME", "USER", "HOME", "SHELL",
         "TERM", "DISPLAY", "XAUTHORITY", "DDLRUN_SITE", "SSH_*", "XDG_*", "DBUS_*"},
        "they describe this shell and login"},
-      {Fate::kOfThisNode,
+      {ExportPolicy::kOfThisNode,
        {"OMPI_*", "ORTE_*", "PMIX_MCA_*", "PRTE_*", "SLURMD_*", "SLURM_*", "SRUN_*"},
        "`mpirun` and Slurm set them on each node, or carry them themselves"},
-      {Fate::kOfThisNode,
+      {ExportPolicy::kOfThisNode,
        {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES"},
        "the GPUs that this node was given"},
-      {Fate::kKept,
+      {ExportPolicy::kKept,
        {"SLURM_ARRAY_*", "SLURM_JOB_END_TIME", "SLURM_JOB_ID*", "SLURM_JOB_NAME*",
         "SLURM_RESTART_COUNT*", "SLURM_SUBMIT_*"},
        "they are of the job, which is the same on all its nodes"},
@@ -110,8 +110,8 @@ const std::vector<VariableGroup>& VariableTable() {
   return table;
 }
 
-Fate FateOf(std::string_view name) {
-  Fate fate = Fate::kKept;
+ExportPolicy ExportPolicyOf(std::string_view name) {
+  ExportPolicy policy = ExportPolicy::kKept;
   std::size_t longest = 0;
   for (const VariableGroup& group : VariableTable()) {
     for (const std::string_view known : group.names) {
@@ -120,23 +120,23 @@ Fate FateOf(std::string_view name) {
       const bool fits = is_prefix ? name.starts_with(text) : name == text;
       if (!fits || text.size() < longest) continue;
       longest = text.size();
-      fate = group.fate;
+      policy = group.policy;
     }
   }
-  return fate;
+  return policy;
 }
 
-const char* FateText(Fate fate) {
-  switch (fate) {
-    case Fate::kKept:
+const char* ExportPolicyText(ExportPolicy policy) {
+  switch (policy) {
+    case ExportPolicy::kKept:
       return "kept";
-    case Fate::kOfAnotherRank:
+    case ExportPolicy::kOfAnotherRank:
       return "taken away";
-    case Fate::kOptionOfSrun:
+    case ExportPolicy::kOptionOfSrun:
       return "taken away from `srun`, also from that of `mpirun`";
-    case Fate::kGpusOfSrun:
+    case ExportPolicy::kGpusOfSrun:
       return "taken away from `srun`, also from that of `mpirun` where it asks for GPUs";
-    case Fate::kOfThisNode:
+    case ExportPolicy::kOfThisNode:
       return "not carried to other nodes by `mpirun`";
   }
   return "";

@@ -12,7 +12,7 @@
 
 namespace launcher {
 
-enum class Fate {
+enum class ExportPolicy {
   kKept,           // every rank gets it; so does every variable that is not in the table
   kOfAnotherRank,  // taken away, since it says who an enclosing rank is
   kOptionOfSrun,   // taken away from srun, also from the srun that mpirun starts its daemons by
@@ -21,7 +21,7 @@ enum class Fate {
 };
 
 struct VariableGroup {
-  Fate fate;
+  ExportPolicy policy;
   std::vector<std::string_view> names;  // "SLURM_*" stands for all that begin with SLURM_
   const char* reason;
 };
@@ -29,9 +29,9 @@ struct VariableGroup {
 // Where several names fit, the longest counts.
 const std::vector<VariableGroup>& VariableTable();
 
-Fate FateOf(std::string_view name);
+ExportPolicy ExportPolicyOf(std::string_view name);
 
 // What doc/reference/environment.md says in the second column of its table.
-const char* FateText(Fate fate);
+const char* ExportPolicyText(ExportPolicy policy);
 
 }  // namespace launcher

@@ -32,7 +32,7 @@ TEST(VariableTable, IsDocumentedRowByRow) {
   for (const VariableGroup& group : VariableTable()) {
     std::string row = "|";
     for (const std::string_view name : group.names) row += " `" + std::string(name) + "`";
-    rows.push_back(row + " | " + FateText(group.fate) + " | " + group.reason + " |");
+    rows.push_back(row + " | " + ExportPolicyText(group.policy) + " | " + group.reason + " |");
   }
   EXPECT_EQ(DocumentedRows("## Variables on their way to the ranks"), rows);
 }
@@ -56,19 +56,20 @@ TEST(VariableTable, HasEachNameOnce) {
 }
 
 TEST(VariableTable, TheLongestNameCounts) {
-  EXPECT_EQ(FateOf("PMIX_RANK"), Fate::kOfAnotherRank);
-  EXPECT_EQ(FateOf("PMIX_MCA_gds"), Fate::kOfThisNode);
-  EXPECT_EQ(FateOf("SLURM_JOB_ID_HET_GROUP_1"), Fate::kKept);
-  EXPECT_EQ(FateOf("SLURM_JOB_NODELIST"), Fate::kOfThisNode);
-  EXPECT_EQ(FateOf("SLURM_JOB_END_TIME"), Fate::kKept);
-  EXPECT_EQ(FateOf("SLURM_CPUS_PER_TASK"), Fate::kOptionOfSrun);
-  EXPECT_EQ(FateOf("SLURM_GPUS"), Fate::kGpusOfSrun);
-  EXPECT_EQ(FateOf("SLURM_PROCID"), Fate::kOfAnotherRank);
-  EXPECT_EQ(FateOf("OMPI_MCA_orte_hnp_uri"), Fate::kOfAnotherRank);
-  EXPECT_EQ(FateOf("OMPI_MCA_orte_tmpdir_base"), Fate::kOfThisNode) << "a wish of the user";
-  EXPECT_EQ(FateOf("TORCHELASTIC_USE_AGENT_STORE"), Fate::kOfAnotherRank);
-  EXPECT_EQ(FateOf("MY_VARIABLE"), Fate::kKept);
-  EXPECT_EQ(FateOf(""), Fate::kKept);
+  EXPECT_EQ(ExportPolicyOf("PMIX_RANK"), ExportPolicy::kOfAnotherRank);
+  EXPECT_EQ(ExportPolicyOf("PMIX_MCA_gds"), ExportPolicy::kOfThisNode);
+  EXPECT_EQ(ExportPolicyOf("SLURM_JOB_ID_HET_GROUP_1"), ExportPolicy::kKept);
+  EXPECT_EQ(ExportPolicyOf("SLURM_JOB_NODELIST"), ExportPolicy::kOfThisNode);
+  EXPECT_EQ(ExportPolicyOf("SLURM_JOB_END_TIME"), ExportPolicy::kKept);
+  EXPECT_EQ(ExportPolicyOf("SLURM_CPUS_PER_TASK"), ExportPolicy::kOptionOfSrun);
+  EXPECT_EQ(ExportPolicyOf("SLURM_GPUS"), ExportPolicy::kGpusOfSrun);
+  EXPECT_EQ(ExportPolicyOf("SLURM_PROCID"), ExportPolicy::kOfAnotherRank);
+  EXPECT_EQ(ExportPolicyOf("OMPI_MCA_orte_hnp_uri"), ExportPolicy::kOfAnotherRank);
+  EXPECT_EQ(ExportPolicyOf("OMPI_MCA_orte_tmpdir_base"), ExportPolicy::kOfThisNode)
+      << "a wish of the user";
+  EXPECT_EQ(ExportPolicyOf("TORCHELASTIC_USE_AGENT_STORE"), ExportPolicy::kOfAnotherRank);
+  EXPECT_EQ(ExportPolicyOf("MY_VARIABLE"), ExportPolicy::kKept);
+  EXPECT_EQ(ExportPolicyOf(""), ExportPolicy::kKept);
 }
 
 }  // namespace
