@@ -119,8 +119,8 @@ bool IsNodeName(const std::string& name) {
 }
 
 // "STATE NODE NAME" of a job, in lines.  Throws Error(EX_UNAVAILABLE).
-std::string AskSqueue(const std::string& squeue, const std::string& number,
-                      const launcher::Environment& environment) {
+std::string QuerySqueue(const std::string& squeue, const std::string& number,
+                        const launcher::Environment& environment) {
   std::string problem;
   try {
     launcher::CommandOutput question(
@@ -207,7 +207,7 @@ std::optional<RunningJob> FindRunningJob(const std::string& number,
   const std::string squeue = launcher::FindProgram("squeue", environment);
   if (squeue.empty()) return std::nullopt;
   // A line for each task of an array that is asked for as a whole.
-  std::istringstream lines(AskSqueue(squeue, number, environment));
+  std::istringstream lines(QuerySqueue(squeue, number, environment));
   std::string first_state;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);

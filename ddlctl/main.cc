@@ -48,7 +48,7 @@ using trainer::Error;
 using trainer::RunStatus;
 
 constexpr char kTraining[] = "the training";
-constexpr double kSecondsBetweenAsks = 0.2;  // until an order is obeyed
+constexpr double kPollSeconds = 0.2;  // until an order is obeyed
 
 void Sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
@@ -131,8 +131,9 @@ std::string Outcome(ControlOrder order, const RunStatus& status) {
   return fmt::format("display_every is {}", status.display_every);
 }
 
-bool IsAsked(ControlOrder order, const RunStatus& status) {
-  return std::find(status.asked.begin(), status.asked.end(), order) != status.asked.end();
+bool IsRequested(ControlOrder order, const RunStatus& status) {
+  return std::find(status.requested.begin(), status.requested.end(), order) !=
+         status.requested.end();
 }
 
 int Order(Session& session, const Options& options) {
@@ -146,8 +147,8 @@ int Order(Session& session, const Options& options) {
   const auto is_unwritten = [&] {
     return order == ControlOrder::kCheckpoint && status.checkpoint_step < answer.status.step;
   };
-  while (!IsEnd(status.state) && (is_stop || IsAsked(order, status) || is_unwritten())) {
-    Sleep(kSecondsBetweenAsks);
+  while (!IsEnd(status.state) && (is_stop || IsRequested(order, status) || is_unwritten())) {
+    Sleep(kPollSeconds);
     status = session.Status();
   }
   RequireNoFailure(status);
@@ -223,7 +224,7 @@ int WaitElsewhere(const Session& session, const Options& options,
             "\n");
       return EX_OK;
     }
-    Sleep(kSecondsBetweenAsks);
+    Sleep(kPollSeconds);
   }
   return code;
 }

@@ -52,9 +52,9 @@ std::string EpochText(const RunStatus& status) {
   return fmt::format("epoch {}/{}", std::min(status.epoch, status.epochs - 1) + 1, status.epochs);
 }
 
-std::string AskedText(const RunStatus& status) {
+std::string RequestedText(const RunStatus& status) {
   std::string text;
-  for (const trainer::ControlOrder order : status.asked) {
+  for (const trainer::ControlOrder order : status.requested) {
     text += fmt::format("{}{}", text.empty() ? "" : ", ", NameOf(order));
   }
   return text;
@@ -77,7 +77,7 @@ std::string StatusText(const RunStatus& status) {
                                 ? std::string("none")
                                 : fmt::format("step {}", status.checkpoint_step));
   text += Row("display_every", std::to_string(status.display_every));
-  if (!status.asked.empty()) text += Row("asked for", AskedText(status));
+  if (!status.requested.empty()) text += Row("asked for", RequestedText(status));
   text += Row("ranks", std::to_string(identity.ranks));
   text += Row("rank 0", fmt::format("process {} on {}{}", identity.pid, Harmless(identity.host),
                                     identity.job.empty() ? "" : ", job " + Harmless(identity.job)));
@@ -87,14 +87,14 @@ std::string StatusText(const RunStatus& status) {
 
 std::string StatusLine(const RunStatus& status) {
   const std::string epoch = EpochText(status);
-  const std::string asked = AskedText(status);
+  const std::string requested = RequestedText(status);
   const std::string slowest = SlowestText(status);
   return fmt::format(
       "{} {}{} {} images/s loss {} eta {} checkpoint {}{}{}", NameOf(status.state),
       StepText(status), epoch.empty() ? "" : " " + epoch, NumberText(status.images_per_second, 1),
       NumberText(status.loss, 4), trainer::FormatDuration(status.eta_seconds),
       status.checkpoint_step < 0 ? std::string("none") : std::to_string(status.checkpoint_step),
-      slowest.empty() ? "" : " " + slowest, asked.empty() ? "" : " asked for " + asked);
+      slowest.empty() ? "" : " " + slowest, requested.empty() ? "" : " asked for " + requested);
 }
 
 }  // namespace ddlctl

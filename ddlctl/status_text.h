@@ -23,7 +23,7 @@ std::string StepText(const trainer::RunStatus& status);
 std::string EpochText(const trainer::RunStatus& status);
 
 // What was asked for and is not done yet: "pause, checkpoint"; "" for nothing.
-std::string AskedText(const trainer::RunStatus& status);
+std::string RequestedText(const trainer::RunStatus& status);
 
 // Why a training has refused what it was asked; where its version is not this one, which may be why
 // it does not know an order, with both.

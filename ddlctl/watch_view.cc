@@ -133,7 +133,7 @@ std::vector<std::string> Draw(const RunStatus& status, const Seen& seen, const S
   std::string last = status.checkpoint_step < 0
                          ? std::string("no checkpoint yet")
                          : fmt::format("checkpoint of step {}", status.checkpoint_step);
-  if (!status.asked.empty()) last += "; asked for: " + AskedText(status);
+  if (!status.requested.empty()) last += "; asked for: " + RequestedText(status);
   lines.push_back(last);
   const auto room = static_cast<std::size_t>(std::max(screen.rows - 1, 1));
   if (screen.rows > 0 && lines.size() > room) lines.resize(room);

@@ -87,7 +87,7 @@ class Conversion {
   std::string MakeRecord(std::size_t split, const PlannedImage& place,
                          std::span<const std::uint8_t> file, ImageStore& store) const;
   void CountRecords();
-  void StopIfAsked() const;
+  void StopIfRequested() const;
 
   const ConvertOptions& options_;
   ConvertProgress& progress_;
@@ -102,7 +102,7 @@ class Conversion {
   ConvertSummary summary_;
 };
 
-void Conversion::StopIfAsked() const {
+void Conversion::StopIfRequested() const {
   if (!stop_requested_()) return;
   throw Error(EX_TEMPFAIL, "stopped by a signal; what is whole stays in " + options_.dir +
                                ", and the same command goes on with the rest");
@@ -117,7 +117,7 @@ ImageListing Conversion::List(const ConvertedSplit& split,
   }
   ImageListing listing =
       ListImages(split.sources, labels ? &*labels : nullptr, [&](std::int64_t images) {
-        StopIfAsked();
+        StopIfRequested();
         progress_.Listed(images);
       });
   if (listing.others > 0) {
@@ -172,7 +172,7 @@ void Conversion::NoteOrderOfNumbers() const {
 void Conversion::PlanTrainBoxes() {
   if (options_.boxes.empty()) return;
   boxes_ = ReadBoxes(options_.boxes, [&](std::int64_t annotations) {
-    StopIfAsked();
+    StopIfRequested();
     progress_.Listed(annotations, "annotations read");
   });
   SplitOrder& train = orders_.front();
@@ -271,7 +271,7 @@ void Conversion::WriteFile(const Task& task) {
   std::vector<std::uint8_t> file;
   bool has_record = false;
   for (auto i = order.ShardBegin(task.shard); i < order.ShardBegin(task.shard + 1); ++i) {
-    StopIfAsked();
+    StopIfRequested();
     if (failed_) return;
     const PlannedImage& place = order.order[static_cast<std::size_t>(i)];
     const SourceImage& image = listing.images[place.image];
@@ -317,7 +317,7 @@ ConvertSummary Conversion::Run() {
   BeginProgress(missing);
   ShardFolder::WriteFiles(options_.threads, std::ssize(missing), failed_,
                           [&](std::int64_t i) { WriteFile(missing[static_cast<std::size_t>(i)]); });
-  StopIfAsked();
+  StopIfRequested();
   MakeShardManifest(options_.dir, false, options_.threads);
   CountRecords();
   return summary_;

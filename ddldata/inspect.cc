@@ -34,7 +34,7 @@ constexpr Split kSplits[] = {Split::kTrain, Split::kValidation};
 
 Error NoDataFiles(const std::string& dir) {
   return {EX_DATAERR, "the data directory " + dir + " has no file train-* or validation-*" +
-                          SayWhatIsThere(dir)};
+                          PrintFindings(dir)};
 }
 
 // Of both splits, one of which may be absent.  Throws Error(EX_DATAERR) with what is wrong.

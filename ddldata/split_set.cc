@@ -91,7 +91,7 @@ class SplitWork {
   std::string Describe() const;
   void BeginProgress(std::span<const Task> tasks);
   void WriteFile(const Task& task);
-  void StopIfAsked() const;
+  void StopIfRequested() const;
 
   const SplitSetOptions& options_;
   ConvertProgress& progress_;
@@ -103,7 +103,7 @@ class SplitWork {
   SplitSetSummary summary_;
 };
 
-void SplitWork::StopIfAsked() const {
+void SplitWork::StopIfRequested() const {
   if (!stop_requested_()) return;
   throw Error(EX_TEMPFAIL, "stopped by a signal; what is whole stays in " + options_.dir +
                                ", and the same command goes on with the rest");
@@ -125,14 +125,15 @@ std::optional<DataSet> SplitWork::Open(Split split) const {
 }
 
 // How many files of `part` there are; 0: `by_default`, or one for each record where that is fewer.
-void PlanShards(SplitPart& part, const std::string& option, int asked, int by_default) {
+void PlanShards(SplitPart& part, const std::string& option, int requested, int by_default) {
   const auto records = std::ssize(part.records);
-  RequireSplitOption(asked >= 0 && asked <= kMaxShardNumber,
-                     OutOfRange(option, "0 to " + std::to_string(kMaxShardNumber), asked));
-  RequireSplitOption(
-      asked <= records,
-      OutOfRange(option, "at most " + std::to_string(records), asked) + ": a file needs an image");
-  part.shards = asked > 0 ? asked : static_cast<int>(std::min<std::int64_t>(by_default, records));
+  RequireSplitOption(requested >= 0 && requested <= kMaxShardNumber,
+                     OutOfRange(option, "0 to " + std::to_string(kMaxShardNumber), requested));
+  RequireSplitOption(requested <= records,
+                     OutOfRange(option, "at most " + std::to_string(records), requested) +
+                         ": a file needs an image");
+  part.shards =
+      requested > 0 ? requested : static_cast<int>(std::min<std::int64_t>(by_default, records));
 }
 
 void SplitWork::PlanTrain(std::vector<std::uint32_t> records) {
@@ -175,7 +176,7 @@ void SplitWork::Plan() {
   if (!train_ && !validation_) {
     throw Error(EX_DATAERR, "the data directory " + options_.from +
                                 " has no file train-* or validation-*" +
-                                SayWhatIsThere(options_.from));
+                                PrintFindings(options_.from));
   }
   RequireSplitOption(
       train_ || (options_.shards == 0 && options_.validation_images == 0),
@@ -228,7 +229,7 @@ void SplitWork::WriteFile(const Task& task) {
       (fs::path(options_.dir) / ShardName(part.split, task.shard, part.shards)).string());
   std::vector<std::uint8_t> buffer;
   for (auto i = part.ShardBegin(task.shard); i < part.ShardBegin(task.shard + 1); ++i) {
-    StopIfAsked();
+    StopIfRequested();
     if (failed_) return;
     writer.Append(part.from->Read(part.records[i], buffer));
     progress_.Add(buffer.size());
@@ -257,7 +258,7 @@ SplitSetSummary SplitWork::Run() {
   BeginProgress(missing);
   ShardFolder::WriteFiles(options_.threads, std::ssize(missing), failed_,
                           [&](std::int64_t i) { WriteFile(missing[static_cast<std::size_t>(i)]); });
-  StopIfAsked();
+  StopIfRequested();
   MakeShardManifest(options_.dir, false, options_.threads);
   return summary_;
 }

@@ -168,7 +168,7 @@ DataStats MeasureDataSet(const std::string& data_dir, int threads) {
   }
   if (files.empty()) {
     throw Error(EX_DATAERR, "the data directory " + data_dir +
-                                " has no file train-* or validation-*" + SayWhatIsThere(data_dir));
+                                " has no file train-* or validation-*" + PrintFindings(data_dir));
   }
   ParallelFor(threads, std::ssize(files), [&](std::int64_t i) {
     MeasureFile(files[static_cast<std::size_t>(i)], static_cast<std::uint32_t>(i));

@@ -89,7 +89,7 @@ Links LinksOf(const Machine& machine) {
 }
 
 std::string DescribeLinks(const Machine& machine) {
-  const auto said = [](bool is_said) { return is_said ? "" : " (assumed)"; };
+  const auto said = [](bool is_logged) { return is_logged ? "" : " (assumed)"; };
   const int gpus = machine.gpus_per_node.value_or(kGpusPerNode);
   const int adapters = machine.adapters.value_or(kAdapters);
   const std::string inside = InsideOf(machine);

@@ -272,14 +272,14 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
     LogRecordCaches(sources, log);
     PrintResult(result, options, classes);
   }
-  const bool is_all_said = outputs == nullptr || outputs->End();
+  const bool is_all_logged = outputs == nullptr || outputs->End();
   if (result.ending == Ending::kStopped) {
     return EndStopped(options, result.step, {StopSignal(), requests ? requests->why() : ""},
                       communicator, log);
   }
   RequireAllRead(result.predictions);
   // The result of a training is its weights, that of another mode what it prints.
-  if (!is_all_said && !KeepsWeights(config.mode)) throw Error(EX_OSERR, kLostOutput);
+  if (!is_all_logged && !KeepsWeights(config.mode)) throw Error(EX_OSERR, kLostOutput);
   return EX_OK;
 }
 

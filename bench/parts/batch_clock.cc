@@ -29,10 +29,10 @@ Taking BatchClock::TakeAtPace(int batches, std::chrono::nanoseconds busy) {
   trainer::HostBatch batch;
   for (int i = 0; i < batches; ++i) {
     std::this_thread::sleep_until(pace.due());
-    const auto asked = Pace::Clock::now();
+    const auto requested = Pace::Clock::now();
     const bool is_there = source_->Next(batch);
     DDL_CHECK(is_there);  // training never ends
-    pace.Came(Pace::Clock::now() - asked);
+    pace.Came(Pace::Clock::now() - requested);
   }
   std::this_thread::sleep_until(pace.due());
   return {SecondsOf(Pace::Clock::now() - start), SecondsOf(pace.waited())};

@@ -42,37 +42,37 @@ __attribute__((format(printf, 1, 2))) std::string Format(const char* format, ...
 
 // What a batch takes of a GPU's memory, the largest one, and what does the same where it does not
 // fit.
-std::string RoomInWords(const TrainingAsked& asked, const std::string& gpu, std::int64_t batch,
-                        double memory) {
+std::string RoomInWords(const TrainingRequest& requested, const std::string& gpu,
+                        std::int64_t batch, double memory) {
   constexpr char kSource[] = " (computed; ddltraind --dry_run on a node knows)";
-  const double needed = scaling::MemoryNeeded(asked.precision, batch) / 1e9;
+  const double needed = scaling::MemoryNeeded(requested.precision, batch) / 1e9;
   if (memory <= 0) return Format("some %.1f GB of a GPU", needed) + kSource;
-  const auto largest = static_cast<long long>(scaling::LargestBatch(asked.precision, memory));
+  const auto largest = static_cast<long long>(scaling::LargestBatch(requested.precision, memory));
   std::string text = Format("some %.1f of the %.0f GB of a ", needed, memory / 1e9) + gpu;
   if (batch <= largest) return text + Format(", the largest is about %lld", largest) + kSource;
   text += Format(": DOES NOT FIT, the largest is about %lld", largest);
   for (long long parts = 2; largest > 0 && parts <= batch; ++parts) {
     if (batch % parts != 0 || batch / parts > largest) continue;
     text += Format("; as many images in a step: --batch_size=%lld --accumulate=%lld", batch / parts,
-                   parts * asked.accumulate);
+                   parts * requested.accumulate);
     break;
   }
   return text + kSource;
 }
 
-void RequireTraining(const TrainingAsked& asked) {
-  if (!asked.mode.starts_with("train")) {
-    throw LaunchError(EX_USAGE, "--advise: ddltraind --mode=" + asked.mode +
+void RequireTraining(const TrainingRequest& requested) {
+  if (!requested.mode.starts_with("train")) {
+    throw LaunchError(EX_USAGE, "--advise: ddltraind --mode=" + requested.mode +
                                     " trains nothing; leave out --advise");
   }
-  if (asked.arch != "resnet50") {
-    throw LaunchError(EX_USAGE, "--advise knows resnet50 alone, not --arch=" + asked.arch +
+  if (requested.arch != "resnet50") {
+    throw LaunchError(EX_USAGE, "--advise knows resnet50 alone, not --arch=" + requested.arch +
                                     "; ddlbench sweep measures it");
   }
 }
 
 Assumed AssumedOf(const AdviceBasis& basis) {
-  const TrainingAsked& asked = basis.asked;
+  const TrainingRequest& requested = basis.requested;
   const std::string name = basis.machine.gpu.empty() ? kAssumedGpu : basis.machine.gpu;
   Assumed assumed;
   assumed.gpu = scaling::FindGpu(name);
@@ -81,10 +81,11 @@ Assumed AssumedOf(const AdviceBasis& basis) {
     assumed.speed_source = "as --advise says";
     if (basis.machine.gpu.empty()) assumed.gpu = nullptr;
   } else {
-    assumed.speed = assumed.gpu == nullptr ? 0 : scaling::SpeedOf(*assumed.gpu, asked.precision);
+    assumed.speed =
+        assumed.gpu == nullptr ? 0 : scaling::SpeedOf(*assumed.gpu, requested.precision);
     if (assumed.speed <= 0) {
-      throw LaunchError(EX_USAGE, "--advise: how fast is one " + name + " in " + asked.precision +
-                                      "? Give its images/s: --advise=400");
+      throw LaunchError(EX_USAGE, "--advise: how fast is one " + name + " in " +
+                                      requested.precision + "? Give its images/s: --advise=400");
     }
     assumed.speed_source = name +
                            (basis.machine.gpu.empty() ? " (assumed: no site file says which GPU)"
@@ -92,30 +93,30 @@ Assumed AssumedOf(const AdviceBasis& basis) {
                            ", " + std::string(assumed.gpu->source);
   }
   const double memory = scaling::MemoryOf(name);
-  const std::int64_t largest = memory > 0 ? scaling::LargestBatch(asked.precision, memory) : 0;
-  assumed.batch = asked.batch;
+  const std::int64_t largest = memory > 0 ? scaling::LargestBatch(requested.precision, memory) : 0;
+  assumed.batch = requested.batch;
   assumed.batch_source = "as --batch_size says";
-  if (asked.batch == 0) {
-    assumed.batch = asked.precision == "fp32" || asked.precision == "tf32" ? 128 : 256;
+  if (requested.batch == 0) {
+    assumed.batch = requested.precision == "fp32" || requested.precision == "tf32" ? 128 : 256;
     if (largest > 0) assumed.batch = std::min(assumed.batch, largest);
     assumed.batch_source = "assumed, for --batch_size is missing";
   }
-  assumed.batch_source += "; " + RoomInWords(asked, name, assumed.batch, memory);
+  assumed.batch_source += "; " + RoomInWords(requested, name, assumed.batch, memory);
   return assumed;
 }
 
 scaling::Training TrainingOf(const AdviceBasis& basis, const Assumed& assumed) {
   scaling::Machine machine = basis.machine;
   if (basis.job.gpus_per_node > 0) machine.gpus_per_node = basis.job.gpus_per_node;
-  const auto batches = static_cast<double>(basis.asked.accumulate);
+  const auto batches = static_cast<double>(basis.requested.accumulate);
   scaling::Training training;
   training.batch = static_cast<double>(assumed.batch) * batches;
   training.links = scaling::LinksOf(machine);
-  training.sums = basis.asked.half_sums ? scaling::Sums::kHalf : scaling::Sums::kFp32;
+  training.sums = basis.requested.half_sums ? scaling::Sums::kHalf : scaling::Sums::kFp32;
   training.work.alone = training.batch / assumed.speed;
   training.work.backward_share /= batches;  // sums run beside that of the last batch
   training.work.buckets = scaling::ResNet50Buckets(training.sums, training.rule);
-  if (basis.asked.has_data) {
+  if (basis.requested.has_data) {
     training.input.file_system = 1e9 * machine.file_system_gbs.value_or(0);
   }
   return training;
@@ -128,58 +129,59 @@ std::string TimeInWords(double seconds) {
   return Format("%lld h %02lld min", minutes / 60, minutes % 60);
 }
 
-double SecondsOf(const TrainingAsked& asked, const scaling::Prediction& at) {
-  return asked.counts_epochs ? asked.num_iter * kImages / at.images_per_second
-                             : asked.num_iter * at.step;
+double SecondsOf(const TrainingRequest& requested, const scaling::Prediction& at) {
+  return requested.counts_epochs ? requested.num_iter * kImages / at.images_per_second
+                                 : requested.num_iter * at.step;
 }
 
-std::string RateInWords(const TrainingAsked& asked, double global_batch) {
-  if (asked.recipe != "none") return "recipe";
+std::string RateInWords(const TrainingRequest& requested, double global_batch) {
+  if (requested.recipe != "none") return "recipe";
   double factor = global_batch / 256;
-  if (asked.lr_scaling == "sqrt") factor = std::sqrt(factor);
-  if (asked.lr_scaling == "none") factor = 1;
-  return Format("%.4g", asked.lr_init * factor);
+  if (requested.lr_scaling == "sqrt") factor = std::sqrt(factor);
+  if (requested.lr_scaling == "none") factor = 1;
+  return Format("%.4g", requested.lr_init * factor);
 }
 
 std::string RowOf(const AdviceBasis& basis, const Assumed& assumed,
                   const scaling::Training& training, int nodes, int ranks) {
   const scaling::Prediction at = scaling::Predict(training, ranks);
   const double global_batch = training.batch * ranks;
-  const double seconds = SecondsOf(basis.asked, at);
+  const double seconds = SecondsOf(basis.requested, at);
   const double gpu_hours = seconds / 3600 * ranks;
   const std::string energy =
       assumed.gpu == nullptr ? "-" : Format("%.1f", gpu_hours * assumed.gpu->watts / 1000);
   const bool is_this = nodes == basis.job.nodes && ranks == basis.job.ranks;
   return Format("%-6d %-6d %-13.0f %-14s %-9.0f %-11.3f %-13s %-10.1f %-8s %s%s\n", nodes, ranks,
-                global_batch, RateInWords(basis.asked, global_batch).c_str(), at.images_per_second,
-                at.efficiency, TimeInWords(seconds).c_str(), gpu_hours, energy.c_str(),
-                std::string(scaling::NameOf(at.bound)).c_str(), is_this ? "  <- this job" : "") +
-         (global_batch > kLargestByRule && basis.asked.recipe != "mlperf"
+                global_batch, RateInWords(basis.requested, global_batch).c_str(),
+                at.images_per_second, at.efficiency, TimeInWords(seconds).c_str(), gpu_hours,
+                energy.c_str(), std::string(scaling::NameOf(at.bound)).c_str(),
+                is_this ? "  <- this job" : "") +
+         (global_batch > kLargestByRule && basis.requested.recipe != "mlperf"
               ? "       (no recipe is published for SGD beyond 8192 images: expect a lower top-1; "
                 "ddltraind --recipe=mlperf has LARS to 65536)\n"
               : "");
 }
 
-std::string RecipeInWords(const TrainingAsked& asked) {
-  if (asked.recipe != "none") {
-    return "--recipe=" + asked.recipe +
+std::string RecipeInWords(const TrainingRequest& requested) {
+  if (requested.recipe != "none") {
+    return "--recipe=" + requested.recipe +
            " has one for each global batch, which ddltraind --dry_run prints";
   }
-  std::string decay = asked.lr_schedule;
-  if (decay.empty() && asked.cosine) decay = "cosine";
+  std::string decay = requested.lr_schedule;
+  if (decay.empty() && requested.cosine) decay = "cosine";
   if (decay.empty() || decay == "steps") decay = "x 0.1 at epochs 30, 60, 80 and 90";
   const char* scaling = " x global batch / 256";
-  if (asked.lr_scaling == "sqrt") scaling = " x the root of (global batch / 256)";
-  if (asked.lr_scaling == "none") scaling = "";
-  return Format("lr_init %.4g%s, warm-up of %.4g epochs, %s: as ddltraind does", asked.lr_init,
-                scaling, asked.warmup_epochs, decay.c_str());
+  if (requested.lr_scaling == "sqrt") scaling = " x the root of (global batch / 256)";
+  if (requested.lr_scaling == "none") scaling = "";
+  return Format("lr_init %.4g%s, warm-up of %.4g epochs, %s: as ddltraind does", requested.lr_init,
+                scaling, requested.warmup_epochs, decay.c_str());
 }
 
 }  // namespace
 
 std::string AdviceText(const AdviceBasis& basis) {
-  const TrainingAsked& asked = basis.asked;
-  RequireTraining(asked);
+  const TrainingRequest& requested = basis.requested;
+  RequireTraining(requested);
   const Assumed assumed = AssumedOf(basis);
   const scaling::Training training = TrainingOf(basis, assumed);
   scaling::Machine machine = basis.machine;
@@ -198,41 +200,42 @@ std::string AdviceText(const AdviceBasis& basis) {
                  "GPU kWh", "bound by");
   for (const auto& [nodes, ranks] : sizes) text += RowOf(basis, assumed, training, nodes, ranks);
 
-  text += Format("\none GPU        %.0f images/s in %s: ", assumed.speed, asked.precision.c_str()) +
-          assumed.speed_source + "\n";
-  text += "links          " + scaling::DescribeLinks(machine) + "\n";
   text +=
-      "batch          " + std::to_string(assumed.batch) + " images of a GPU" +
-      (asked.accumulate > 1 ? ", " + std::to_string(asked.accumulate) + " batches for one update"
-                            : "") +
-      ", " + assumed.batch_source + "\n";
-  text += "learning rate  " + RecipeInWords(asked) + "\n";
-  text += asked.recipe == "mlperf"
+      Format("\none GPU        %.0f images/s in %s: ", assumed.speed, requested.precision.c_str()) +
+      assumed.speed_source + "\n";
+  text += "links          " + scaling::DescribeLinks(machine) + "\n";
+  text += "batch          " + std::to_string(assumed.batch) + " images of a GPU" +
+          (requested.accumulate > 1
+               ? ", " + std::to_string(requested.accumulate) + " batches for one update"
+               : "") +
+          ", " + assumed.batch_source + "\n";
+  text += "learning rate  " + RecipeInWords(requested) + "\n";
+  text += requested.recipe == "mlperf"
               ? "recipe         LARS by MLPerf's reference convergence points, for 1632 to 65536 "
                 "images; ddltraind refuses others\n"
               : "recipe         SGD with this linear rule is published up to 8192 images "
                 "(arXiv 1706.02677)\n";
-  text +=
-      "time           " +
-      (asked.counts_epochs ? Format("%.4g", asked.num_iter) +
-                                 (asked.num_iter == 1 ? " epoch" : " epochs") + " of 1281167 images"
-                           : Format("%.0f", asked.num_iter) + " steps") +
-      ", without start, evaluation and checkpoints\n";
+  text += "time           " +
+          (requested.counts_epochs
+               ? Format("%.4g", requested.num_iter) +
+                     (requested.num_iter == 1 ? " epoch" : " epochs") + " of 1281167 images"
+               : Format("%.0f", requested.num_iter) + " steps") +
+          ", without start, evaluation and checkpoints\n";
   text += "energy         " +
           (assumed.gpu == nullptr
                ? std::string("not known for this GPU")
                : Format("at most: GPUs at their limit of %.0f W; nodes are not in it",
                         assumed.gpu->watts)) +
           "\n";
-  text +=
-      "input          " +
-      (training.input.file_system > 0
-           ? Format("%.4g GB/s for all nodes, images of 110 kB (",
-                    training.input.file_system / 1e9) +
-                 basis.site + ")"
-           : std::string(asked.has_data ? "never waited for (assumed: ddlbench loader measures it)"
-                                        : "images that are made up, as there is no --data_dir")) +
-      "\n";
+  text += "input          " +
+          (training.input.file_system > 0
+               ? Format("%.4g GB/s for all nodes, images of 110 kB (",
+                        training.input.file_system / 1e9) +
+                     basis.site + ")"
+               : std::string(requested.has_data
+                                 ? "never waited for (assumed: ddlbench loader measures it)"
+                                 : "images that are made up, as there is no --data_dir")) +
+          "\n";
   text += "ranks          all alike (assumed: ddlbench predict --from takes it from a sweep)\n";
   return text;
 }

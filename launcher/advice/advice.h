@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "launcher/advice/training_asked.h"
+#include "launcher/advice/training_request.h"
 #include "scaling/machine.h"
 
 namespace launcher {
@@ -19,7 +19,7 @@ struct JobShape {
 };
 
 struct AdviceBasis {
-  TrainingAsked asked;
+  TrainingRequest requested;
   JobShape job;
   scaling::Machine machine;  // of the site file
   std::string site;          // path of that, for people

@@ -27,17 +27,17 @@ const AllocatedNode& HostsOfJob::Require(const std::string& host, const std::str
                      "): write its hosts, or #SBATCH --nodelist=" + host.substr(0, host.find('.')));
 }
 
-Allocation RestrictToHosts(const Allocation& job, const Allocation& asked) {
+Allocation RestrictToHosts(const Allocation& job, const Allocation& requested) {
   Allocation result = job;
-  result.origin = asked.origin;
-  result.origin_text = asked.origin_text + ", " + job.origin_text;
+  result.origin = requested.origin;
+  result.origin_text = requested.origin_text + ", " + job.origin_text;
   result.ranks.reset();
   result.nodes.clear();
   const AllocatedNode& first = job.nodes.front();
   const HostsOfJob hosts(job);
   std::unordered_map<std::string, std::size_t> index_of;  // in result.nodes, by the name in the job
-  for (const AllocatedNode& wanted : asked.nodes) {
-    AllocatedNode node = hosts.Require(wanted.host, asked.origin_text);
+  for (const AllocatedNode& wanted : requested.nodes) {
+    AllocatedNode node = hosts.Require(wanted.host, requested.origin_text);
     // Where Slurm's variables do not say it, a node has as many GPUs as the first, as in MakePlan.
     if (!node.gpus && node.component == first.component) node.gpus = first.gpus;
     if (wanted.slots || node.gpus.value_or(0) > 0) node.slots = wanted.slots;

@@ -29,10 +29,10 @@ class HostsOfJob {
   HostIndex index_;
 };
 
-// The nodes of `job` that `asked` (from -H or -hostfile) names, in the order of `asked`, with the
-// names, GPUs and components that `job` has for them.  A node has the slots of `asked`; where that
-// gives none it has one per GPU, and without GPUs those of `job`.  A node that is named twice has
-// the slots of both.  Throws as Require does.
-Allocation RestrictToHosts(const Allocation& job, const Allocation& asked);
+// The nodes of `job` that `requested` (from -H or -hostfile) names, in the order of `requested`,
+// with the names, GPUs and components that `job` has for them.  A node has the slots of
+// `requested`; where that gives none it has one per GPU, and without GPUs those of `job`.  A node
+// that is named twice has the slots of both.  Throws as Require does.
+Allocation RestrictToHosts(const Allocation& job, const Allocation& requested);
 
 }  // namespace launcher

@@ -38,7 +38,7 @@ const std::vector<MessageClass>& MessageTable() {
       {Message::kConfiguration, kError, kErrorFamily, EX_CONFIG,
        "the allocation or the site file is wrong, or what was asked for does not fit it"},
       {Message::kGpusNotSeen, kWarn, 21, 1, "fewer GPUs are seen on a node than were granted"},
-      {Message::kGpusNotAskedFor, kWarn, 21, 2,
+      {Message::kGpusNotRequested, kWarn, 21, 2,
        "a node has GPUs, but the job asked for tasks or ranks only"},
       {Message::kGpusShared, kWarn, 21, 4, "several ranks on one GPU"},
       {Message::kNotBound, kWarn, 21, 5, "ranks are not bound: too few cores"},

@@ -29,7 +29,7 @@ enum class Message {
   kOperatingSystem,
   kConfiguration,
   kGpusNotSeen,
-  kGpusNotAskedFor,
+  kGpusNotRequested,
   kGpusShared,
   kNotBound,
   kHostListLeftOut,

@@ -182,7 +182,7 @@ ChildCommand MakeBedeCommand(const BedeJob& job) {
   if (job.is_root) append({"--allow-run-as-root"});
   append(slurm.options);
   const bool users_threads =
-      !job.par.threads_are_asked_for && job.environment.contains(kThreadsVariable);
+      !job.par.are_threads_requested && job.environment.contains(kThreadsVariable);
   append({"-x", users_threads ? kThreadsVariable
                               : kThreadsVariable + ("=" + std::to_string(job.plan.threads))});
   for (const auto& [name, value] : job.rank_settings) append({"-x", name + "=" + value});

@@ -75,7 +75,7 @@ BedePar ParseBedePar(const std::string& text) {
   par.ranks = Find(kRankShares, text, text.substr(0, colon));
   if (colon != std::string::npos) {
     par.threads = Find(kThreadShares, text, text.substr(colon + 1));
-    par.threads_are_asked_for = true;
+    par.are_threads_requested = true;
   }
   return par;
 }

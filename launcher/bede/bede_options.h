@@ -21,7 +21,7 @@ enum class ThreadShare { kCores, kHardwareThreads, kOne };     // 1tpc, 1tpt, no
 struct BedePar {
   RankShare ranks = RankShare::kCore;
   ThreadShare threads = ThreadShare::kHardwareThreads;
-  bool threads_are_asked_for =
+  bool are_threads_requested =
       false;  // false: OMP_NUM_THREADS is not changed if the user has set it
 };
 

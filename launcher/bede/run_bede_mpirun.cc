@@ -21,7 +21,7 @@
 #include "launcher/supervise/supervisor.h"
 #include "launcher/system/programs.h"
 #include "launcher/system/run_directory.h"
-#include "launcher/system/say.h"
+#include "launcher/system/stderr_message.h"
 #include "launcher/topology/hwloc_topology.h"
 #include "support/counted.h"
 
@@ -43,10 +43,11 @@ void RequireNodeOfJob(const Allocation& allocation, const Environment& environme
 }
 
 // The runtime of mpirun, which must be that of Open MPI.
-MpiRuntime RuntimeOf(const std::string& mpirun, CommandOutput* asked, const Settings& settings) {
+MpiRuntime RuntimeOf(const std::string& mpirun, CommandOutput* requested,
+                     const Settings& settings) {
   std::string lacks = settings.mpirun + " is not in PATH";
-  if (asked != nullptr) {
-    const MpirunVersion version = AnswerOfMpirun(asked);
+  if (requested != nullptr) {
+    const MpirunVersion version = AnswerOfMpirun(requested);
     if (version.runtime) return *version.runtime;
     lacks = MpirunLacks(mpirun, version);
   }
@@ -57,7 +58,7 @@ BedeJob MakeJob(const BedeOptions& options, const Settings& settings,
                 const Environment& environment) {
   Allocation allocation = ReadAllocation(Options(), environment, false);
   RequireNodeOfJob(allocation, environment);
-  if (options.par.ranks == RankShare::kGpu) AskSlurmForGpus(environment, &allocation);
+  if (options.par.ranks == RankShare::kGpu) QuerySlurmForGpus(environment, &allocation);
   BedeJob job;
   job.mpirun = FindProgram(settings.mpirun, environment);
   const std::unique_ptr<CommandOutput> version = QueryMpirun(job.mpirun, environment);
@@ -124,7 +125,7 @@ int Start(BedeJob job, const Settings& settings) {
   supervisor.cleanup_process = &cleanup_process;
   supervisor.grace = settings.grace;
   const JobResult result = Supervise(commands, supervisor, signals);
-  Say(MpirunEndText(result), result.told_to_stop);
+  Say(MpirunEndText(result), result.stop_requested);
   return result.exit_code;
 }
 

@@ -180,13 +180,13 @@ class Merger {
       AddSrunArguments(site_.srun_arguments->value, InSite(site_.srun_arguments->line), EX_CONFIG);
     }
     std::vector<std::string> words = SplitAll(options_.srun_arguments);
-    settings_.has_asked_srun_arguments = !words.empty();
+    settings_.has_requested_srun_arguments = !words.empty();
     if (!words.empty()) AddSrunArguments(words, kCommandLine, EX_USAGE);
   }
 
-  void AddAskedMpiArguments(const std::vector<std::string>& words, const std::string& origin) {
-    std::vector<std::string>& asked = settings_.asked_mpi_arguments;
-    asked.insert(asked.end(), words.begin(), words.end());
+  void AddRequestedMpiArguments(const std::vector<std::string>& words, const std::string& origin) {
+    std::vector<std::string>& requested = settings_.requested_mpi_arguments;
+    requested.insert(requested.end(), words.begin(), words.end());
     AddMpiArguments(words, origin);
   }
 
@@ -200,11 +200,11 @@ class Merger {
       AddMpiArguments(site_.mpi_arguments->value, InSite(site_.mpi_arguments->line));
     }
     if (options_.tcp) {
-      AddAskedMpiArguments(NoInfinibandArguments(), "command line --tcp");
+      AddRequestedMpiArguments(NoInfinibandArguments(), "command line --tcp");
       SetForRanks("NCCL_IB_DISABLE", "1", "command line --tcp");
     }
     MpiArguments translated = TranslateIbmArguments(SplitAll(options_.mpi_arguments));
-    if (!translated.words.empty()) AddAskedMpiArguments(translated.words, kCommandLine);
+    if (!translated.words.empty()) AddRequestedMpiArguments(translated.words, kCommandLine);
     settings_.warnings = std::move(translated.warnings);
     if (options_.tag_output) AddMpiArguments({"--tag-output"}, "command line --tag-output");
     settings_.mpi_arguments = LastOfEachParameter(settings_.mpi_arguments);
@@ -241,7 +241,7 @@ class Merger {
         throw LaunchError(EX_USAGE,
                           "-x " + name + ": the variable is not set; write -x " + name + "=value");
       }
-      settings_.asked_exports.push_back(name);
+      settings_.requested_exports.push_back(name);
     }
   }
 

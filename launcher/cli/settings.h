@@ -25,13 +25,13 @@ struct ShownSetting {
 };
 
 struct Settings {
-  std::string launcher;                          // of LauncherNames()
-  std::string pmi;                               // "auto", "pmix", "pmi2", "none"
-  std::string mpirun;                            // command
-  std::vector<std::string> mpi_arguments;        // of mpirun
-  std::vector<std::string> asked_mpi_arguments;  // those that the command line asked for
-  std::vector<std::string> srun_arguments;       // of srun
-  bool has_asked_srun_arguments = false;         // by the command line
+  std::string launcher;                              // of LauncherNames()
+  std::string pmi;                                   // "auto", "pmix", "pmi2", "none"
+  std::string mpirun;                                // command
+  std::vector<std::string> mpi_arguments;            // of mpirun
+  std::vector<std::string> requested_mpi_arguments;  // those that the command line asked for
+  std::vector<std::string> srun_arguments;           // of srun
+  bool has_requested_srun_arguments = false;         // by the command line
   bool bind = true;
   std::string rank_order;     // "auto", "topology", "node", "cyclic"
   bool stays_here = true;     // ranks must be in ddlrun's directory; false: in whichever they are
@@ -48,7 +48,7 @@ struct Settings {
   // A restart is done on this many nodes or more, once the spare nodes are used; 0: not on fewer.
   int min_nodes = 0;
   std::map<std::string, std::string> rank_settings;  // variables to set for every rank
-  std::vector<std::string> asked_exports;            // names given with -x
+  std::vector<std::string> requested_exports;        // names given with -x
   std::vector<ShownSetting> shown;                   // every setting
   std::vector<std::string> warnings;                 // one line each with its code (messages.h)
 };

@@ -317,8 +317,9 @@ std::string FindSiteFile(const std::string& wanted, const std::string& directory
                                                     : "; did you mean '" + nearest + "'?"));
 }
 
-SiteConfig LoadSite(const std::string& asked, const Environment& environment) {
-  const std::string wanted = asked.empty() ? ValueOr(environment, "DDLRUN_SITE", "generic") : asked;
+SiteConfig LoadSite(const std::string& requested, const Environment& environment) {
+  const std::string wanted =
+      requested.empty() ? ValueOr(environment, "DDLRUN_SITE", "generic") : requested;
   const std::filesystem::path installed =
       std::filesystem::path(ProgramDirectory()).parent_path() / "share/ddlrun/sites";
   return LoadSiteConfig(FindSiteFile(wanted, installed.string()));

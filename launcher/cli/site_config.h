@@ -66,8 +66,8 @@ SiteConfig LoadSiteConfig(const std::string& path);
 // nearest name for one that is not installed.
 std::string FindSiteFile(const std::string& wanted, const std::string& directory);
 
-// The site file of this run: `asked` (--site), else $DDLRUN_SITE, else "generic".  Throws
+// The site file of this run: `requested` (--site), else $DDLRUN_SITE, else "generic".  Throws
 // LaunchError(EX_CONFIG).
-SiteConfig LoadSite(const std::string& asked, const Environment& environment);
+SiteConfig LoadSite(const std::string& requested, const Environment& environment);
 
 }  // namespace launcher

@@ -31,7 +31,7 @@ std::string Advice(const Options& options, const SiteConfig& site, const Plan& p
     throw LaunchError(EX_USAGE, "--advise knows ddltraind alone, not '" + options.program.front() +
                                     "': ddlrun --advise ddltraind --batch_size=256 ...");
   }
-  return AdviceText({.asked = ReadTrainingAsked(*arguments),
+  return AdviceText({.requested = ParseTrainingRequest(*arguments),
                      .job = ShapeOf(plan),
                      .machine = site.machine,
                      .site = site.path,

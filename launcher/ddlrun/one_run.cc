@@ -22,7 +22,7 @@
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/system/run_directory.h"
-#include "launcher/system/say.h"
+#include "launcher/system/stderr_message.h"
 
 namespace launcher {
 namespace {
@@ -88,7 +88,7 @@ std::string AnotherNode(const Plan& plan, const std::vector<std::string>& silent
 void LookForLostNodes(const Plan& plan, const Launch& launch, const Environment& environment,
                       JobResult* result) {
   const bool may_be = result->exit_code != EX_OK && result->exit_code != EX_TEMPFAIL &&
-                      !result->told_to_stop && !result->cancelled && result->lost_nodes.empty();
+                      !result->stop_requested && !result->cancelled && result->lost_nodes.empty();
   if (!may_be) return;
   const std::vector<std::string>& silent = result->silent_nodes;
   if (silent.empty()) return;
@@ -114,7 +114,7 @@ bool LeavesOutLostHosts(const PlannedJob& planned, const Environment& environmen
                         Restarts& restarts) {
   if (planned.job_id.empty()) return false;
   const std::vector<std::string> hosts = PlannedHostsOfJob(planned);
-  const std::optional<SlurmJob> job = AskSlurmForJob(environment);
+  const std::optional<SlurmJob> job = QuerySlurmForJob(environment);
   const std::string refusal = job ? RefusalOfHosts(*job, hosts) : "";
   if (refusal.empty()) return false;
   std::vector<std::string> lost;
@@ -153,14 +153,14 @@ std::optional<RunResult> LookAtNodes(const Invocation& invocation, const Planned
   const bool goes_on = !is_all && !bad_hosts.empty() && restarts.LeaveOut(bad_hosts);
   last_lines = goes_on ? last_lines + "ddlrun: checking again, without them\n" : report.refusal;
   directory.Append(kRunLogName, report.commands + report.table + report.messages + last_lines);
-  const bool is_told_to_stop = report.exit_code > 128;
-  Say(report.commands, is_told_to_stop);
+  const bool is_stop_requested = report.exit_code > 128;
+  Say(report.commands, is_stop_requested);
   if (is_all) {
     Print(report.table);
   } else {
-    Say(report.table, is_told_to_stop);
+    Say(report.table, is_stop_requested);
   }
-  Say(report.messages + last_lines, is_told_to_stop);
+  Say(report.messages + last_lines, is_stop_requested);
   if (!is_all && report.exit_code == EX_OK) return std::nullopt;
   return RunResult{report.exit_code, goes_on};
 }
@@ -198,7 +198,7 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);
   directory.Append(kRunLogName, text + "exit code " + std::to_string(result.exit_code) + "\n");
-  Say(text, result.told_to_stop);
+  Say(text, result.stop_requested);
   return {result.exit_code, decision.next == Decision::Next::kRestart, result.step_is_left,
           decision.pause};
 }

@@ -14,7 +14,7 @@
 #include "launcher/base/error.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
-#include "launcher/ddlrun/ask_nodes.h"
+#include "launcher/ddlrun/query_nodes.h"
 #include "launcher/ddlrun/utc_now.h"
 #include "launcher/health/facts_lines.h"
 #include "launcher/health/judge.h"
@@ -25,7 +25,7 @@
 #include "launcher/report/software.h"
 #include "launcher/system/command_output.h"
 #include "launcher/system/programs.h"
-#include "launcher/system/say.h"
+#include "launcher/system/stderr_message.h"
 #include "support/build.h"
 #include "support/counted.h"
 
@@ -126,30 +126,30 @@ std::vector<ReportLine> JobLines(const PlannedJob& planned, const Launch& launch
 
 void LookAtSite(const Options& options, const Settings& settings, const Environment& environment,
                 Findings& found) {
-  AskedNodes asked;
-  PlanToAsk(options, settings, environment, asked);
-  for (const std::string& warning : asked.planned.plan.warnings) {
+  NodeQuery requested;
+  PlanForQuery(options, settings, environment, requested);
+  for (const std::string& warning : requested.planned.plan.warnings) {
     found.odd.push_back({"plan", warning});
   }
-  found.job = JobLines(asked.planned, asked.launch);
-  AskNodes(options, settings, environment, asked);
-  if (asked.report.exit_code > 128) {
-    Say(asked.report.refusal, true);
-    found.exit_code = asked.report.exit_code;
+  found.job = JobLines(requested.planned, requested.launch);
+  QueryNodes(options, settings, environment, requested);
+  if (requested.report.exit_code > 128) {
+    Say(requested.report.refusal, true);
+    found.exit_code = requested.report.exit_code;
     return;
   }
-  for (const std::string& line : asked.report.lines) {
+  for (const std::string& line : requested.report.lines) {
     // What else is printed there, by a prolog of the site for example, may be anything.
     const bool is_of_slurm = line.starts_with("srun: ") || line.starts_with("slurmstepd: ");
     if (is_of_slurm) found.odd.push_back({"the launcher said", line});
   }
-  found.facts = std::move(asked.report.facts);
-  found.verdicts = std::move(asked.report.verdicts);
+  found.facts = std::move(requested.report.facts);
+  found.verdicts = std::move(requested.report.verdicts);
 }
 
 // This machine where it is no node of the job, as the login node on which salloc was typed, or
 // where no node has answered.
-void AskThisMachine(const Environment& environment, Findings& found) {
+void QueryThisMachine(const Environment& environment, Findings& found) {
   const bool is_known =
       std::any_of(found.facts.begin(), found.facts.end(), [&](const NodeFacts& node) {
         return !node.host.empty() && IsThisMachine(node.host, environment);
@@ -203,7 +203,7 @@ int ReportSite(const Options& options, const Environment& environment) {
     found.odd.push_back({"ddlrun", std::string("no rank would start: ") + error.what()});
   }
   if (found.exit_code != EX_OK) return found.exit_code;
-  AskThisMachine(environment, found);
+  QueryThisMachine(environment, found);
 
   const std::vector<ReportLine> nodes = NodeLines(found.facts);
   for (const std::vector<ReportLine>& more : {OddVerdicts(found.verdicts), Differences(nodes)}) {

@@ -37,8 +37,8 @@
 #include "launcher/system/files.h"
 #include "launcher/system/programs.h"
 #include "launcher/system/run_directory.h"
-#include "launcher/system/say.h"
 #include "launcher/system/signal_relay.h"
+#include "launcher/system/stderr_message.h"
 #include "support/build.h"
 
 namespace launcher {
@@ -46,7 +46,7 @@ namespace {
 
 // Waits for `pause` seconds.  True when a signal asks ddlrun to stop meanwhile, or has done so
 // since the ranks ended; it then says so.
-bool IsToldToStop(SignalRelay& signals, int pause) {
+bool IsStopRequested(SignalRelay& signals, int pause) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + std::chrono::seconds(pause);
   for (;;) {
@@ -77,7 +77,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const SiteCo
       wants_end ? WithTimeLimit(of_user, std::chrono::system_clock::now()) : of_user;
   TimeLimitWatcherOptions time_limit;
   const Invocation invocation = {options, settings, environment, ProgramDirectory(), time_limit};
-  const SrunQuestions questions = AskSrun(options, settings, environment);
+  const SrunQuestions questions = QuerySrun(options, settings, environment);
   std::unique_ptr<CommandOutput> mpirun_version = QueryMpirunEarly(options, settings, environment);
   PlannedJob planned = PlanJob(options, settings, environment, {});
   if (planned.plan.ranks.size() > 1 && ReadsProgramFromStdin(options.program)) {
@@ -117,7 +117,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const SiteCo
   for (;;) {
     planned.restart_count = restarts.count();
     const RunResult run = RunOnce(invocation, planned, launch, restarts, signals);
-    if (!run.start_again || IsToldToStop(signals, run.pause)) return run.exit_code;
+    if (!run.start_again || IsStopRequested(signals, run.pause)) return run.exit_code;
     planned = PlanJob(options, settings, environment, restarts.lost_nodes());
     step_is_left = step_is_left || run.step_is_left;
     planned.has_lost_nodes = planned.has_lost_nodes || step_is_left;

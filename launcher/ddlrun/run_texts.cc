@@ -103,8 +103,8 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
   if (!result.not_started.empty()) return Failed(StartThatHung(result));
   if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
   if (result.failure) return FailureReport(*result.failure);
-  if (!result.unheard.empty()) {
-    return Failed("mpirun ended with 0, but no end was heard of " + FirstOf(result.unheard) +
+  if (!result.unresponsive.empty()) {
+    return Failed("mpirun ended with 0, but no end was heard of " + FirstOf(result.unresponsive) +
                   ": the node, or mpirun's daemon there, is gone");
   }
   if (result.launcher_has_given_up) return LauncherReport(result);
@@ -127,14 +127,14 @@ std::string Announcement(const Options& options, const PlannedJob& planned,
                          const Settings& settings, const Launch& launch, bool is_root) {
   std::vector<std::string> warnings = planned.plan.warnings;
   warnings.insert(warnings.begin(), settings.warnings.begin(), settings.warnings.end());
-  const std::vector<std::string> rest = SplitMpiArguments(settings.asked_mpi_arguments).rest;
+  const std::vector<std::string> rest = SplitMpiArguments(settings.requested_mpi_arguments).rest;
   const LauncherTraits& launcher = launch.choice.traits();
   if (!launcher.is_open_mpi && !rest.empty()) {
     warnings.push_back(Coded(Message::kArgumentNotUsed,
                              "--mpiarg '" + support::QuoteCommand(rest) + "' is not used by the " +
                                  launch.choice.name + " launcher; --launcher=mpirun uses it"));
   }
-  if (!launcher.makes_step && settings.has_asked_srun_arguments) {
+  if (!launcher.makes_step && settings.has_requested_srun_arguments) {
     warnings.push_back(Coded(Message::kArgumentNotUsed,
                              "--srunarg is not used by the " + launch.choice.name +
                                  " launcher; it is for ranks that srun starts inside Slurm"));

@@ -21,7 +21,7 @@ TimeLimitWatcherOptions StopInTime(const Settings& settings, const Environment& 
   std::optional<double> left = SecondsToTimeLimit(environment, std::chrono::system_clock::now());
   // SLURM_JOB_END_TIME is that of the job's start; the limit may have been extended since.
   if (left && *left <= margin && !SlurmJobNumber(environment).empty()) {
-    if (const auto job = AskSlurmForJob(environment)) left = job->seconds_left;
+    if (const auto job = QuerySlurmForJob(environment)) left = job->seconds_left;
   }
   if (!left) {
     throw LaunchError(EX_CONFIG,

@@ -14,13 +14,13 @@
 #include "launcher/base/error.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
-#include "launcher/ddlrun/ask_nodes.h"
+#include "launcher/ddlrun/query_nodes.h"
 #include "launcher/ddlrun/trial_runs.h"
 #include "launcher/ddlrun/utc_now.h"
 #include "launcher/system/files.h"
 #include "launcher/system/os_error.h"
 #include "launcher/system/programs.h"
-#include "launcher/system/say.h"
+#include "launcher/system/stderr_message.h"
 #include "launcher/tune/copies.h"
 #include "launcher/tune/slow_links.h"
 #include "launcher/tune/tuned_site.h"
@@ -83,8 +83,8 @@ std::vector<std::string> OptionsOfRuns(const std::vector<std::string>& arguments
 
 class Tuner {
  public:
-  Tuner(const AskedNodes& asked, const Settings& settings, TrialRuns& runs)
-      : asked_(asked),
+  Tuner(const NodeQuery& requested, const Settings& settings, TrialRuns& runs)
+      : requested_(requested),
         settings_(settings),
         runs_(runs),
         benchmark_(ProgramDirectory() + "/ddlbench") {
@@ -94,7 +94,7 @@ class Tuner {
                         "install it, " +
                             benchmark_);
     }
-    for (const NodePlan& node : asked.planned.plan.nodes) {
+    for (const NodePlan& node : requested.planned.plan.nodes) {
       hosts_.push_back(node.host);
       most_ranks_ = std::max(most_ranks_, static_cast<int>(node.ranks.size()));
     }
@@ -103,8 +103,8 @@ class Tuner {
   TunedSite Tune() {
     TunedSite tuned;
     const bool by_nccl = LookAtFirstRun();
-    const Rails rails = RailsOf(asked_.report.facts);
-    const bool by_open_mpi = asked_.report.facts.front().mpi.starts_with("Open MPI");
+    const Rails rails = RailsOf(requested_.report.facts);
+    const bool by_open_mpi = requested_.report.facts.front().mpi.starts_with("Open MPI");
     Change chosen;
     for (const Knob& knob : MakeKnobs(rails, {by_nccl, by_open_mpi, most_ranks_}, settings_)) {
       Say("ddlrun: trying " + knob.title + "\n");
@@ -169,7 +169,7 @@ class Tuner {
     }
     if (microseconds.empty()) return {};
     return {"start and end of " + support::Counted(CountOfRanks(), "rank") + " of a program by " +
-            asked_.launch.choice.name + ": " + SummaryText(Summarize(microseconds))};
+            requested_.launch.choice.name + ": " + SummaryText(Summarize(microseconds))};
   }
 
   std::vector<std::string> Copies(const Change& chosen) {
@@ -186,7 +186,7 @@ class Tuner {
   }
 
   long long CountOfRanks() const {
-    return static_cast<long long>(asked_.planned.plan.ranks.size());
+    return static_cast<long long>(requested_.planned.plan.ranks.size());
   }
 
   // One rank on each of the two nodes, on each way between them.
@@ -241,7 +241,7 @@ class Tuner {
     return text;
   }
 
-  const AskedNodes& asked_;
+  const NodeQuery& requested_;
   const Settings& settings_;
   TrialRuns& runs_;
   const std::string benchmark_;
@@ -304,24 +304,24 @@ int TuneSite(const std::vector<std::string>& arguments, const Options& options,
   const std::string old_text = site.path.empty() ? "" : ReadFile(site.path);
   CheckCanBeTuned(site, old_text);
   const Settings settings = MergeSettings(options, site, environment);
-  AskedNodes asked;
-  PlanToAsk(options, settings, environment, asked);
-  const std::size_t nodes = asked.planned.plan.nodes.size();
+  NodeQuery requested;
+  PlanForQuery(options, settings, environment, requested);
+  const std::size_t nodes = requested.planned.plan.nodes.size();
   if (nodes < 2) {
     throw LaunchError(EX_CONFIG,
                       "--tune needs two nodes or more, and this is one: salloc -N2 ddlrun --tune");
   }
-  AskNodes(options, settings, environment, asked);
-  if (asked.report.exit_code > 128) {
-    Say(asked.report.refusal, true);
-    return asked.report.exit_code;
+  QueryNodes(options, settings, environment, requested);
+  if (requested.report.exit_code > 128) {
+    Say(requested.report.refusal, true);
+    return requested.report.exit_code;
   }
-  for (const NodeFacts& node : asked.report.facts) {
+  for (const NodeFacts& node : requested.report.facts) {
     if (!node.host.empty()) continue;
     throw LaunchError(EX_CONFIG, "not all nodes answer: ddlrun --check-only says which");
   }
   TrialRuns runs(OptionsOfRuns(arguments), environment, SignalsOfProgram());
-  const TunedSite tuned = Tuner(asked, settings, runs).Tune();
+  const TunedSite tuned = Tuner(requested, settings, runs).Tune();
   Print(FoundText(tuned, environment));
   WriteNewFile(path, TunedSiteText(tuned, site, old_text), site.path);
   const bool is_site = path.find('/') != std::string::npos || path.ends_with(".yaml");

@@ -61,7 +61,7 @@ void RequireOrderOfJob(const LaunchRequest& job) {
 // What the daemons are to carry to other nodes: the values come from the environment of mpiexec, by
 // its connection to the daemons.
 std::string NamesToCarry(const LaunchRequest& job) {
-  std::set<std::string> names(job.asked_exports.begin(), job.asked_exports.end());
+  std::set<std::string> names(job.requested_exports.begin(), job.requested_exports.end());
   for (const auto& [name, value] : job.environment) {
     if (IsForwarded(name)) names.insert(name);
   }

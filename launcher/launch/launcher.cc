@@ -35,19 +35,20 @@ const Launcher& FindLauncher(const std::string& name) {
 }
 
 LauncherChoice ChooseSrun(const std::string& pmi, const LauncherTools& means) {
-  const bool is_asked = pmi != "auto";
-  const std::string wanted = is_asked ? pmi : "pmix";
+  const bool is_requested = pmi != "auto";
+  const std::string wanted = is_requested ? pmi : "pmix";
   const std::string type = FindMpiType(wanted, means.mpi_types);
   if (means.srun_lacks.empty() && !type.empty()) {
-    return {"srun", is_asked ? "inside Slurm, by --pmi=" + pmi : "inside Slurm, and it knows PMIx",
+    return {"srun",
+            is_requested ? "inside Slurm, by --pmi=" + pmi : "inside Slurm, and it knows PMIx",
             type};
   }
   const std::string others =
-      is_asked ? "choose another --pmi"
-               : "--pmi=none starts programs that need no MPI, such as PyTorch; for others use "
-                 "--launcher=mpirun, or ask your admin for Slurm's PMIx plug-in";
+      is_requested ? "choose another --pmi"
+                   : "--pmi=none starts programs that need no MPI, such as PyTorch; for others use "
+                     "--launcher=mpirun, or ask your admin for Slurm's PMIx plug-in";
   throw LaunchError(EX_UNAVAILABLE, "srun cannot start ranks" +
-                                        (is_asked ? " by --pmi=" + pmi : std::string()) + ": " +
+                                        (is_requested ? " by --pmi=" + pmi : std::string()) + ": " +
                                         LackOf(wanted, means) + "; " + others);
 }
 

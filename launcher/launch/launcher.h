@@ -29,9 +29,10 @@ struct LaunchRequest {
   Environment environment;           // of the children of ddlrun
   // Variables that are set for every rank, and that users see in the command.
   std::map<std::string, std::string> rank_settings;
-  std::vector<std::string> asked_exports;  // of -x NAME: they are carried even if not IsForwarded
-  std::string run_directory;               // on this node, with the files of FilesOf in it
-  bool tag_output = false;                 // each line has the rank in front
+  std::vector<std::string>
+      requested_exports;      // of -x NAME: they are carried even if not IsForwarded
+  std::string run_directory;  // on this node, with the files of FilesOf in it
+  bool tag_output = false;    // each line has the rank in front
 
   bool in_step = false;         // ddlrun itself runs in a step, with which the ranks share
   bool has_lost_nodes = false;  // the step of an earlier start still holds its resources

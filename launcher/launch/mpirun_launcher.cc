@@ -161,9 +161,10 @@ std::vector<HostSlots> SlotsOf(const LaunchRequest& job) {
 std::vector<std::string> ExportArguments(const LaunchRequest& job) {
   std::vector<std::string> arguments;
   for (const auto& [name, value] : job.environment) {
-    const bool asked = std::find(job.asked_exports.begin(), job.asked_exports.end(), name) !=
-                       job.asked_exports.end();
-    if (job.has_remote_ranks && (IsForwarded(name) || asked) && !job.rank_settings.contains(name)) {
+    const bool requested = std::find(job.requested_exports.begin(), job.requested_exports.end(),
+                                     name) != job.requested_exports.end();
+    if (job.has_remote_ranks && (IsForwarded(name) || requested) &&
+        !job.rank_settings.contains(name)) {
       arguments.insert(arguments.end(), {"-x", name});
     }
   }

@@ -16,10 +16,10 @@ std::unique_ptr<CommandOutput> QueryMpirun(const std::string& mpirun,
                                          environment);
 }
 
-MpirunVersion AnswerOfMpirun(CommandOutput* asked) {
+MpirunVersion AnswerOfMpirun(CommandOutput* requested) {
   // What it prints counts, whatever its exit code.
-  asked->Wait(kPatienceWithMpirun);
-  return ParseMpirunVersion(asked->text());
+  requested->Wait(kPatienceWithMpirun);
+  return ParseMpirunVersion(requested->text());
 }
 
 }  // namespace launcher

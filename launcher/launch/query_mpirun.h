@@ -18,7 +18,7 @@ namespace launcher {
 std::unique_ptr<CommandOutput> QueryMpirun(const std::string& mpirun,
                                            const Environment& environment);
 
-// Waits for the answer, for 30 s at most.  `asked` is not null.
-MpirunVersion AnswerOfMpirun(CommandOutput* asked);
+// Waits for the answer, for 30 s at most.  `requested` is not null.
+MpirunVersion AnswerOfMpirun(CommandOutput* requested);
 
 }  // namespace launcher

@@ -52,11 +52,12 @@ std::string GpusOfDaemons(const std::vector<HostSlots>& hosts, const Environment
   }
   // The nodes of which nobody knows more were taken to be like the first, but a total is exact.
   const int sum = std::accumulate(gpus.begin(), gpus.end(), 0);
-  const int asked = std::max(0, RestOfTotal(hosts, environment).value_or(sum));
-  if (asked == 0) return "";
-  const bool is_same = asked == sum && std::count(gpus.begin(), gpus.end(), gpus[0]) ==
-                                           static_cast<std::ptrdiff_t>(gpus.size());
-  return is_same ? "--gpus-per-node=" + std::to_string(gpus[0]) : "--gpus=" + std::to_string(asked);
+  const int requested = std::max(0, RestOfTotal(hosts, environment).value_or(sum));
+  if (requested == 0) return "";
+  const bool is_same = requested == sum && std::count(gpus.begin(), gpus.end(), gpus[0]) ==
+                                               static_cast<std::ptrdiff_t>(gpus.size());
+  return is_same ? "--gpus-per-node=" + std::to_string(gpus[0])
+                 : "--gpus=" + std::to_string(requested);
 }
 
 // Where srun must start the daemons: mpirun itself names no nodes to it where it takes all of its

@@ -146,7 +146,8 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   }
   job.rank_settings = settings.rank_settings;
   if (!launch.choice.traits().is_open_mpi) {
-    for (const auto& [name, value] : SplitMpiArguments(settings.asked_mpi_arguments).variables) {
+    for (const auto& [name, value] :
+         SplitMpiArguments(settings.requested_mpi_arguments).variables) {
       job.rank_settings[name] = value;
     }
   }
@@ -156,7 +157,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   for (const auto& [name, value] : RankJobVariables(EncodeRankJob(rank_job))) {
     job.rank_settings[name] = value;
   }
-  job.asked_exports = settings.asked_exports;
+  job.requested_exports = settings.requested_exports;
   job.run_directory = run_directory;
   job.tag_output = options.tag_output;
   job.srun = launch.srun;

@@ -58,8 +58,8 @@ std::string HydraBeside(const std::string& mpirun, const Environment& environmen
 std::string FindHydra(const std::string& mpirun, const Environment& environment) {
   for (const std::string& name : {mpirun, std::string("mpiexec"), std::string("mpiexec.hydra")}) {
     const std::string path = FindProgram(name, environment);
-    const std::unique_ptr<CommandOutput> asked = QueryMpirun(path, environment);
-    if (asked != nullptr && AnswerOfMpirun(asked.get()).is_hydra) {
+    const std::unique_ptr<CommandOutput> requested = QueryMpirun(path, environment);
+    if (requested != nullptr && AnswerOfMpirun(requested.get()).is_hydra) {
       return HydraBeside(path, environment);
     }
   }
@@ -72,14 +72,14 @@ std::string FindHydra(const std::string& mpirun, const Environment& environment)
 }
 
 // Why mpirun cannot start the ranks; "" when it can.  Sets launch->mpi_runtime and the launcher of
-// mpirun, which may be Hydra where `may_be_hydra`.  `asked` is the answer of mpirun, or null where
-// it was not asked yet.
+// mpirun, which may be Hydra where `may_be_hydra`.  `requested` is the answer of mpirun, or null
+// where it was not asked yet.
 std::string LookAtMpirun(const std::string& name, const Plan& plan, const Environment& environment,
-                         bool may_be_hydra, std::unique_ptr<CommandOutput> asked, Launch* launch,
-                         std::string* launcher) {
-  if (asked == nullptr) asked = QueryMpirun(launch->mpirun, environment);
-  if (asked == nullptr) return name + " is not in PATH";
-  const MpirunVersion version = AnswerOfMpirun(asked.get());
+                         bool may_be_hydra, std::unique_ptr<CommandOutput> requested,
+                         Launch* launch, std::string* launcher) {
+  if (requested == nullptr) requested = QueryMpirun(launch->mpirun, environment);
+  if (requested == nullptr) return name + " is not in PATH";
+  const MpirunVersion version = AnswerOfMpirun(requested.get());
   if (version.is_hydra && may_be_hydra) {
     *launcher = "hydra";
     launch->mpirun = HydraBeside(launch->mpirun, environment);
@@ -105,8 +105,8 @@ bool KnowsAnotherWay(const Settings& settings, const Environment& environment) {
 
 }  // namespace
 
-SrunQuestions AskSrun(const Options& options, const Settings& settings,
-                      const Environment& environment) {
+SrunQuestions QuerySrun(const Options& options, const Settings& settings,
+                        const Environment& environment) {
   SrunQuestions questions;
   const bool may_be_srun =
       settings.launcher == "auto" || TraitsOf(settings.launcher.c_str()).makes_step;
@@ -131,8 +131,8 @@ std::unique_ptr<CommandOutput> QueryMpirunEarly(const Options& options, const Se
   // Inside Slurm `auto` needs mpirun only where srun has no PMIx, which is not known yet.
   const bool may_be_auto = settings.launcher == "auto" && options.ranks.value_or(0) != 1 &&
                            ValueOr(environment, "SLURM_JOB_ID", "").empty();
-  const bool is_asked = TraitsOf(settings.launcher.c_str()).is_open_mpi;
-  if (!is_asked && options.rankfile.empty() && !may_be_auto) return nullptr;
+  const bool is_requested = TraitsOf(settings.launcher.c_str()).is_open_mpi;
+  if (!is_requested && options.rankfile.empty() && !may_be_auto) return nullptr;
   return QueryMpirun(FindProgram(settings.mpirun, environment), environment);
 }
 
@@ -142,19 +142,19 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
   Launch launch;
   launch.mpirun = FindProgram(settings.mpirun, environment);
   const bool is_auto = settings.launcher == "auto";
-  const LauncherTraits& asked = TraitsOf(settings.launcher.c_str());
-  if (!options.rankfile.empty() && !is_auto && !asked.is_open_mpi) {
+  const LauncherTraits& requested = TraitsOf(settings.launcher.c_str());
+  if (!options.rankfile.empty() && !is_auto && !requested.is_open_mpi) {
     throw LaunchError(
         EX_USAGE, "--rankfile is mpirun's; --launcher=" + settings.launcher + " does not read it");
   }
-  if (asked.makes_step && planned.job_id.empty()) {
+  if (requested.makes_step && planned.job_id.empty()) {
     throw LaunchError(EX_CONFIG,
                       "--launcher=srun needs a Slurm job: submit a batch script, or start a shell "
                       "with salloc -N2 --gres=gpu:4");
   }
   LauncherTools means;
   means.in_slurm = !planned.job_id.empty();
-  if (means.in_slurm && options.rankfile.empty() && (is_auto || asked.makes_step)) {
+  if (means.in_slurm && options.rankfile.empty() && (is_auto || requested.makes_step)) {
     launch.srun = FindProgram("srun", environment);
     ReadMpiList(questions.mpi_list.get(), &means);
     launch.slurm = ReadVersion(questions.version.get());
@@ -162,7 +162,7 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
   const bool has_srun = means.in_slurm && means.srun_lacks.empty() &&
                         (settings.pmi != "auto" || !FindMpiType("pmix", means.mpi_types).empty());
   const bool needs_none = planned.plan.ranks.size() == 1 && !planned.has_remote_ranks;
-  if (!options.rankfile.empty() || asked.is_open_mpi || (is_auto && !has_srun && !needs_none)) {
+  if (!options.rankfile.empty() || requested.is_open_mpi || (is_auto && !has_srun && !needs_none)) {
     means.mpirun_lacks = LookAtMpirun(settings.mpirun, planned.plan, environment,
                                       is_auto && options.rankfile.empty(),
                                       std::move(mpirun_version), &launch, &means.mpirun_launcher);
@@ -171,12 +171,12 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
     launch.choice = {"mpirun", "it reads the rankfile", ""};
   } else if (is_auto) {
     launch.choice = ChooseLauncher(planned.plan, planned.has_remote_ranks, settings.pmi, means);
-  } else if (asked.makes_step) {
+  } else if (requested.makes_step) {
     launch.choice = ChooseSrun(settings.pmi, means);
     launch.choice.reason = "";
   } else {
-    launch.choice = {asked.name, "", ""};
-    if (asked.has_daemons && !asked.is_open_mpi) {
+    launch.choice = {requested.name, "", ""};
+    if (requested.has_daemons && !requested.is_open_mpi) {
       launch.mpirun = FindHydra(settings.mpirun, environment);
     }
   }

@@ -36,15 +36,15 @@ struct SrunQuestions {
 // Starts `srun --mpi=list` and `srun --version`.  Each takes as long as reading the topology, so
 // that they run at the same time.  Starts nothing where srun cannot be the choice or is not in
 // PATH.  Throws LaunchError as CommandOutput does.
-SrunQuestions AskSrun(const Options& options, const Settings& settings,
-                      const Environment& environment);
+SrunQuestions QuerySrun(const Options& options, const Settings& settings,
+                        const Environment& environment);
 
 // Starts `mpirun --version` where mpirun is likely to be the choice; otherwise null.
 std::unique_ptr<CommandOutput> QueryMpirunEarly(const Options& options, const Settings& settings,
                                                 const Environment& environment);
 
 // Decides what `auto` stands for, and makes sure that the choice is there: srun with the PMI that
-// is wanted, or Open MPI's mpirun.  `questions` are those of AskSrun, `mpirun_version` that of
+// is wanted, or Open MPI's mpirun.  `questions` are those of QuerySrun, `mpirun_version` that of
 // QueryMpirunEarly.  Throws LaunchError(EX_USAGE, EX_UNAVAILABLE, EX_CONFIG).
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Environment& environment, const SrunQuestions& questions,

@@ -19,9 +19,9 @@ bool IsOrderOfUser(const Settings& settings, const Allocation& allocation) {
 
 }  // namespace
 
-std::unique_ptr<NetworkQuestion> AskForNetwork(const Settings& settings,
-                                               const Allocation& allocation,
-                                               const Environment& environment) {
+std::unique_ptr<NetworkQuestion> QueryNetwork(const Settings& settings,
+                                              const Allocation& allocation,
+                                              const Environment& environment) {
   const std::vector<AllocatedNode>& nodes = allocation.nodes;
   if (allocation.job_id.empty() || nodes.size() < 2 ||
       nodes.front().component != nodes.back().component) {

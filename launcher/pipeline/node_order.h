@@ -21,9 +21,9 @@ namespace launcher {
 // is flat.  Where the job has segments (SLURM_JOB_SEGMENT_SIZE) Slurm is always asked, as for
 // --rank-order=topology, and for the topology of the partition.  Throws LaunchError as
 // CommandOutput does.
-std::unique_ptr<NetworkQuestion> AskForNetwork(const Settings& settings,
-                                               const Allocation& allocation,
-                                               const Environment& environment);
+std::unique_ptr<NetworkQuestion> QueryNetwork(const Settings& settings,
+                                              const Allocation& allocation,
+                                              const Environment& environment);
 
 // Waits for the answer to `question`, which may be null, and keeps it in `allocation`.  Puts the
 // nodes in the order of the topology, with the node of ddlrun and its neighbours in front, unless

@@ -257,7 +257,7 @@ void LookForHostNames(const Environment& environment, PlannedJob* planned) {
   const std::string& first = plan.nodes[static_cast<std::size_t>(plan.ranks[0].node)].host;
   planned->has_other_host_names = !IsKnownName(own.empty() ? first : own);
   if (planned->has_other_host_names && plan.nodes.size() > 1)
-    planned->first_address = AskSlurmForAddress(first, environment);
+    planned->first_address = QuerySlurmForAddress(first, environment);
 }
 
 }  // namespace
@@ -272,7 +272,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     planned.job_id = allocation.job_id;
     planned.hosts_of_job = allocation.hosts_of_job;
     const std::unique_ptr<NetworkQuestion> network =
-        AskForNetwork(settings, allocation, environment);
+        QueryNetwork(settings, allocation, environment);
     // Meanwhile Slurm answers.
     ReadTopology(options, allocation, environment, &planned);
     OrderNodes(settings, environment, network.get(), &allocation);
@@ -280,7 +280,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     ChooseNodes(options, settings, lost_nodes, &allocation, &planned);
     const bool lacks_nodes =
         allocation.nodes.size() + static_cast<std::size_t>(options.spare_nodes) < nodes_of_job;
-    if (!options.accelerators) AskSlurmForGpus(environment, &allocation);
+    if (!options.accelerators) QuerySlurmForGpus(environment, &allocation);
     if (!options.accelerators && !options.ranks) LookForForgottenGpus(environment, &allocation);
     planned.in_step = allocation.in_step;
     LookWhatACpuIs(options, environment, planned.topologies, &allocation);

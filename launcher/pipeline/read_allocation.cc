@@ -18,7 +18,7 @@ namespace launcher {
 namespace {
 
 // -H or -hostfile.
-std::optional<Allocation> ReadAskedHosts(const Options& options) {
+std::optional<Allocation> ReadRequestedHosts(const Options& options) {
   if (!options.hosts.empty() && !options.hostfile.empty()) {
     throw LaunchError(EX_USAGE, "give either -H or -hostfile, not both");
   }
@@ -29,14 +29,15 @@ std::optional<Allocation> ReadAskedHosts(const Options& options) {
 
 // Hosts that no job knows, by which two names of one node are told: refuses two names of one host,
 // each of which would get the first GPU and the first cores.
-Allocation WithDistinctHosts(Allocation asked, const Environment& environment) {
+Allocation WithDistinctHosts(Allocation requested, const Environment& environment) {
   const auto refuse = [&](const std::string& words) {
-    throw LaunchError(asked.origin == Allocation::Origin::kHostfile ? EX_DATAERR : EX_USAGE,
-                      asked.origin_text + ": " + words + "; write one of them, with all its slots");
+    throw LaunchError(
+        requested.origin == Allocation::Origin::kHostfile ? EX_DATAERR : EX_USAGE,
+        requested.origin_text + ": " + words + "; write one of them, with all its slots");
   };
   rankfile::HostSpellings spellings;
   std::string own;  // of this machine
-  for (const AllocatedNode& node : asked.nodes) {
+  for (const AllocatedNode& node : requested.nodes) {
     if (const std::string* other = spellings.Add(node.host)) {
       refuse(*other + " and " + node.host + " are one host spelled in two ways");
     }
@@ -44,7 +45,7 @@ Allocation WithDistinctHosts(Allocation asked, const Environment& environment) {
     if (!own.empty()) refuse(own + " and " + node.host + " are both this machine");
     own = node.host;
   }
-  return asked;
+  return requested;
 }
 
 }  // namespace
@@ -56,20 +57,21 @@ std::optional<Allocation> ReadJob(const Options& options, Environment environmen
 
 Allocation ReadAllocation(const Options& options, const Environment& environment,
                           bool may_leave_job) {
-  const std::optional<Allocation> asked = ReadAskedHosts(options);
+  const std::optional<Allocation> requested = ReadRequestedHosts(options);
   std::optional<Allocation> slurm = ReadJob(options, environment);
   if (!slurm) {
-    return asked ? WithDistinctHosts(*asked, environment) : AllocationOfThisMachine(HostName());
+    return requested ? WithDistinctHosts(*requested, environment)
+                     : AllocationOfThisMachine(HostName());
   }
-  if (!asked) return *slurm;
+  if (!requested) return *slurm;
   const HostsOfJob hosts(*slurm);
   const bool leaves_job =
-      std::any_of(asked->nodes.begin(), asked->nodes.end(),
+      std::any_of(requested->nodes.begin(), requested->nodes.end(),
                   [&](const AllocatedNode& node) { return hosts.Find(node.host) == nullptr; });
-  if (leaves_job && may_leave_job) return WithDistinctHosts(*asked, environment);
+  if (leaves_job && may_leave_job) return WithDistinctHosts(*requested, environment);
   // While the allocation still has the node that Slurm's variables are about.
-  if (!options.accelerators) AskSlurmForGpus(environment, &*slurm);
-  return RestrictToHosts(*slurm, *asked);
+  if (!options.accelerators) QuerySlurmForGpus(environment, &*slurm);
+  return RestrictToHosts(*slurm, *requested);
 }
 
 }  // namespace launcher

@@ -129,7 +129,7 @@ void WarnAboutGpus(const NodeResources& node, int ranks, const AllocatedNode& al
                       "; cores are split without regard to GPUs");
   }
   if (ours == 0 && seen > 0 && allocated.gpus == 0 && !options.gpus_per_node) {
-    warnings->Add(Message::kGpusNotAskedFor, node.host,
+    warnings->Add(Message::kGpusNotRequested, node.host,
                   "has " + Counted(seen, "GPU") +
                       " but the job was granted none; to use them write #SBATCH --gres=gpu:" +
                       std::to_string(seen));

@@ -23,7 +23,7 @@ std::string ArgumentsText(const std::string& quoted) {
   return text;
 }
 
-std::string ToldValue(const ShownSetting& setting) {
+std::string ReportedValue(const ShownSetting& setting) {
   if (setting.name == "mpi_arguments" || setting.name == "srun_arguments")
     return ArgumentsText(setting.value);
   if (!setting.name.starts_with(kOfEnvironment)) return setting.value;
@@ -35,7 +35,7 @@ std::string ToldValue(const ShownSetting& setting) {
 std::vector<ReportLine> SettingsLines(const Settings& settings) {
   std::vector<ReportLine> lines;
   for (const ShownSetting& setting : settings.shown) {
-    lines.push_back({setting.name, ToldValue(setting) + "  # " + setting.origin});
+    lines.push_back({setting.name, ReportedValue(setting) + "  # " + setting.origin});
   }
   return lines;
 }

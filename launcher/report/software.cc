@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{10};
 
-std::string Asked(const std::string& program, const std::string& question,
-                  const Environment& environment) {
+std::string Requested(const std::string& program, const std::string& question,
+                      const Environment& environment) {
   CommandOutput output({program, question}, environment);
   output.Wait(kPatience);
   return output.text();
@@ -48,10 +48,10 @@ std::vector<ReportLine> SlurmLines(const Environment& environment) {
   if (srun.empty()) return {{"Slurm", "srun is not in PATH"}};
   const Environment clean = EnvironmentForSrun(environment);
   std::string types;
-  for (const std::string& type : ParseMpiList(Asked(srun, "--mpi=list", clean))) {
+  for (const std::string& type : ParseMpiList(Requested(srun, "--mpi=list", clean))) {
     types += (types.empty() ? "" : ", ") + type;
   }
-  std::vector<ReportLine> lines = {{"Slurm", SlurmText(srun, Asked(srun, "--version", clean))},
+  std::vector<ReportLine> lines = {{"Slurm", SlurmText(srun, Requested(srun, "--version", clean))},
                                    {"PMI of srun", types.empty() ? "not known" : types}};
   const ScontrolAnswer answer = RunScontrol({"show", "config"}, environment);
   if (!answer.is_ok) {
@@ -65,9 +65,9 @@ std::vector<ReportLine> SlurmLines(const Environment& environment) {
 
 std::string MpirunText(const std::string& mpirun, const Environment& environment) {
   const std::string path = FindProgram(mpirun, environment);
-  const std::unique_ptr<CommandOutput> asked = QueryMpirun(path, environment);
-  if (asked == nullptr) return mpirun + " is not in PATH";
-  const MpirunVersion version = AnswerOfMpirun(asked.get());
+  const std::unique_ptr<CommandOutput> requested = QueryMpirun(path, environment);
+  if (requested == nullptr) return mpirun + " is not in PATH";
+  const MpirunVersion version = AnswerOfMpirun(requested.get());
   return (version.name.empty() ? "of an unknown MPI" : version.name) + ", " + path;
 }
 

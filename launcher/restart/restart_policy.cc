@@ -46,7 +46,7 @@ Decision RestartPolicy::AfterRun(const RunOutcome& end) {
       !end.start_hung && end.file_moved.value_or(end.seconds >= kSecondsOfProgress);
   runs_without_progress_ = has_progress ? 0 : runs_without_progress_ + 1;
 
-  if (end.exit_code == EX_OK || end.told_to_stop) return End("");
+  if (end.exit_code == EX_OK || end.stop_requested) return End("");
   if (end.is_preempted && limits_.requeues && !IsMistake(end)) {
     return {Next::kRequeue, 0, "requeueing the job, whose nodes Slurm takes for another one"};
   }

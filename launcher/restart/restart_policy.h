@@ -29,15 +29,15 @@ struct RestartLimits {
 // How the ranks ended.
 struct RunOutcome {
   int exit_code = 0;
-  double seconds = 0;          // how long they ran
-  bool told_to_stop = false;   // ddlrun was sent SIGTERM, SIGINT or SIGHUP
-  bool has_lost_node = false;  // a node they ran on is down
-  bool has_started = false;    // the programs of all ranks ran
-  bool start_hung = false;     // some programs did not run when the time for that was over
-  bool is_preempted = false;   // Slurm takes the nodes for another job
-  bool has_nodes = true;       // enough nodes are left to start again
-  int min_nodes = 0;           // so many are enough (--min-nodes); 0: that was not said
-  int nodes_left = 0;          // where min_nodes was said
+  double seconds = 0;           // how long they ran
+  bool stop_requested = false;  // ddlrun was sent SIGTERM, SIGINT or SIGHUP
+  bool has_lost_node = false;   // a node they ran on is down
+  bool has_started = false;     // the programs of all ranks ran
+  bool start_hung = false;      // some programs did not run when the time for that was over
+  bool is_preempted = false;    // Slurm takes the nodes for another job
+  bool has_nodes = true;        // enough nodes are left to start again
+  int min_nodes = 0;            // so many are enough (--min-nodes); 0: that was not said
+  int nodes_left = 0;           // where min_nodes was said
   // Whether the newest file of --progress-file became newer; empty without that option.
   std::optional<bool> file_moved;
   std::string checkpoints;             // the folder of that file where --progress-file is not given

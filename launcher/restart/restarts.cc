@@ -95,7 +95,7 @@ Restarts::Restarts(const Options& options, const Environment& environment, int d
       requeued_(RequeuedSoFar(environment)),
       policy_({options.max_restarts, options.requeue, requeued_}) {
   std::optional<SlurmJob> job;
-  if (options.requeue || dispensable_nodes > 0) job = AskSlurmForJob(environment);
+  if (options.requeue || dispensable_nodes > 0) job = QuerySlurmForJob(environment);
   if (options.requeue) CheckRequeue(environment, job);
   if (job) {
     job_id_ = job->id;
@@ -130,8 +130,8 @@ Decision Restarts::AfterRun(const JobResult& result) {
   const bool is_wanted = options_.max_restarts > 0 || options_.requeue;
   const bool start_hung = !result.not_started.empty();
   // After an order to stop Slurm is not asked, since slurmctld may take long to answer, or be down.
-  const bool is_told_to_stop = result.told_to_stop || IsOrderToStopPending();
-  const bool is_over = is_told_to_stop || result.output_is_closed || result.exit_code == EX_OK;
+  const bool is_stop_requested = result.stop_requested || IsOrderToStopPending();
+  const bool is_over = is_stop_requested || result.output_is_closed || result.exit_code == EX_OK;
   if (is_over || (!is_wanted && !start_hung)) return {};
 
   RunOutcome end;
@@ -158,7 +158,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
   };
   for (const std::string& host : result.lost_nodes) add_lost(host);
   if (!SlurmJobNumber(environment_).empty()) {
-    const std::optional<SlurmJob> job = AskSlurmForJob(environment_);
+    const std::optional<SlurmJob> job = QuerySlurmForJob(environment_);
     if (job) end.seconds_left = job->seconds_left;
     end.is_preempted = job && job->is_preempted;
     is_held = job && job->is_expedited;

@@ -203,7 +203,7 @@ void Bind() {
 // reports it, since a node may hang.  In a heterogeneous job only rank 0 does: the steps of all
 // components have the same number, but each has a job number of its own, and ddlrun needs that of
 // the first.
-void SayStep() {
+void EmitStepOnce() {
   const char* job_id = getenv("SLURM_JOB_ID");
   const char* step = getenv("SLURM_STEP_ID");
   const bool says = getenv("SLURM_HET_SIZE") == nullptr ? job.local_rank == 0 : job.rank == 0;
@@ -271,7 +271,7 @@ int main(int argc, char** argv) {
   EnterDirectory();
   Bind();
   SetEnvironment(job, CountUsableCpus());
-  SayStep();
+  EmitStepOnce();
   LetOtherNodesStart();
   StartProgram(arguments.program);
 }

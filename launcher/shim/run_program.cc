@@ -34,7 +34,7 @@ constexpr int kStayWithStep = 300;
 constexpr int kStayWithDaemons = 1500;
 constexpr int kStayLonger = 3000;
 
-volatile sig_atomic_t was_told_to_stop = 0;
+volatile sig_atomic_t was_stop_requested = 0;
 volatile sig_atomic_t peer_failures = 0;      // how often that was told, at most 2
 volatile pid_t child_pid = 0;                 // set before a signal for it can arrive
 volatile pid_t daemon_pid = 0;                // the parent of this process; 0: it is no daemon
@@ -42,14 +42,14 @@ volatile bool daemon_tells_failures = false;  // by SIGTERM
 
 // A program that is stopped sees the order only when it goes on.
 void ExpectEnd() {
-  was_told_to_stop = 1;
+  was_stop_requested = 1;
   kill(0, SIGCONT);
 }
 
 void HandlePeerFailure(int) {
   if (peer_failures < 2) peer_failures = peer_failures + 1;
   if (peer_failures > 1) return;
-  was_told_to_stop = 1;
+  was_stop_requested = 1;
   kill(0, SIGTERM);
   kill(0, SIGCONT);
 }
@@ -92,15 +92,15 @@ void StayThroughSignals(const LauncherTraits& launcher) {
 void Write(const RankEvent& report) { WriteAll(STDERR_FILENO, report.text, strlen(report.text)); }
 
 // A signal to the whole step may have ended the program before this process has seen it.
-bool WasToldToStop(int status) {
+bool WasStopRequested(int status) {
   constexpr timespec kMoment = {0, 10'000'000};
   sigset_t nothing;
   sigemptyset(&nothing);
   const bool may_be =
       WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT);
-  for (int i = 0; i < 20 && may_be && was_told_to_stop == 0; ++i)
+  for (int i = 0; i < 20 && may_be && was_stop_requested == 0; ++i)
     ppoll(nullptr, 0, &kMoment, &nothing);
-  return was_told_to_stop != 0;
+  return was_stop_requested != 0;
 }
 
 bool StoppedEarly(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == EX_TEMPFAIL; }
@@ -109,7 +109,7 @@ bool StoppedEarly(int status) { return WIFEXITED(status) && WEXITSTATUS(status) 
 bool ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail& last_lines) {
   timespec when = {};
   clock_gettime(CLOCK_REALTIME, &when);
-  if (status == 0 || (!StoppedEarly(status) && WasToldToStop(status))) return false;
+  if (status == 0 || (!StoppedEarly(status) && WasStopRequested(status))) return false;
   for (int i = 0; i < last_lines.size() && !StoppedEarly(status); ++i) {
     Write(EmitRankLine(rank.event_key, rank.rank, last_lines.line(i)));
   }
@@ -149,9 +149,9 @@ void Stay(const RankProcess& rank) {
   sigemptyset(&nothing);
   const long start = Milliseconds();
   const bool has_daemon = rank.launcher->has_daemons;
-  const int unheard = has_daemon ? kStayWithDaemons : kStayWithStep;
+  const int unresponsive = has_daemon ? kStayWithDaemons : kStayWithStep;
   while (peer_failures < (has_daemon ? 2 : 1)) {
-    const long end = start + (peer_failures == 0 ? unheard : rank.grace_ms + kStayLonger);
+    const long end = start + (peer_failures == 0 ? unresponsive : rank.grace_ms + kStayLonger);
     if (Milliseconds() >= end || (daemon_pid > 0 && getppid() != daemon_pid)) return;
     constexpr timespec kLook = {0, 100'000'000};
     ppoll(nullptr, 0, &kLook, &nothing);
@@ -195,9 +195,9 @@ int LookAtProgram(void* context) {
   if (daemon_pid > 0 && getppid() != daemon_pid) kill(watch->program, SIGKILL);
   const pid_t stopped = FindStopped(watch->program);
   const StoppedRankMonitor::Step step = watch->stopped.Look(
-      stopped, static_cast<double>(watch->looked_at), was_told_to_stop != 0, kGraceOfStopped);
+      stopped, static_cast<double>(watch->looked_at), was_stop_requested != 0, kGraceOfStopped);
   if (step == StoppedRankMonitor::Step::kKill) kill(stopped, SIGKILL);
-  if (step == StoppedRankMonitor::Step::kSay) {
+  if (step == StoppedRankMonitor::Step::kPrint) {
     const RankProcess& rank = *watch->rank;
     Write(EmitRankStopped(rank.event_key, rank.rank, rank.host, stopped));
   }

@@ -33,21 +33,21 @@ pid_t FindStopped(pid_t program) {
   return search.stopped;
 }
 
-StoppedRankMonitor::Step StoppedRankMonitor::Look(pid_t stopped, double now, bool is_told_to_stop,
+StoppedRankMonitor::Step StoppedRankMonitor::Look(pid_t stopped, double now, bool is_stop_requested,
                                                   double grace) {
-  if (is_told_to_stop && notified_at_ < 0) notified_at_ = now;
+  if (is_stop_requested && notified_at_ < 0) notified_at_ = now;
   if (stopped == 0) {
     since_ = -1;
-    was_said_ = false;
+    is_reported_ = false;
     return Step::kNothing;
   }
   if (since_ < 0) since_ = now;
-  if (is_told_to_stop && now - (since_ > notified_at_ ? since_ : notified_at_) >= grace) {
+  if (is_stop_requested && now - (since_ > notified_at_ ? since_ : notified_at_) >= grace) {
     return Step::kKill;
   }
-  if (was_said_ || now - since_ < kLong) return Step::kNothing;
-  was_said_ = true;
-  return Step::kSay;
+  if (is_reported_ || now - since_ < kLong) return Step::kNothing;
+  is_reported_ = true;
+  return Step::kPrint;
 }
 
 }  // namespace launcher

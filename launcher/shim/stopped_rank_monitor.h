@@ -19,7 +19,7 @@ pid_t FindStopped(pid_t program);
 // What to do about a rank that is stopped.  Pure.
 class StoppedRankMonitor {
  public:
-  enum class Step { kNothing, kSay, kKill };
+  enum class Step { kNothing, kPrint, kKill };
   // How long a rank is stopped until that is said, in seconds.
   static constexpr double kLong = 10;
 
@@ -27,12 +27,12 @@ class StoppedRankMonitor {
   // the rank is told to stop, and was sent SIGCONT with that, it has `grace` seconds to go on: then
   // what is stopped is to be killed, each time.  That it is stopped is said once, until it has gone
   // on.
-  Step Look(pid_t stopped, double now, bool is_told_to_stop, double grace);
+  Step Look(pid_t stopped, double now, bool is_stop_requested, double grace);
 
  private:
   double since_ = -1;        // it is stopped
   double notified_at_ = -1;  // it was told to stop
-  bool was_said_ = false;
+  bool is_reported_ = false;
 };
 
 }  // namespace launcher

@@ -41,7 +41,7 @@ void PutTasksWhereGpusAre(int gpus_per_task, Allocation* allocation) {
 
 }  // namespace
 
-void AskSlurmForGpus(const Environment& environment, Allocation* allocation) {
+void QuerySlurmForGpus(const Environment& environment, Allocation* allocation) {
   if (allocation->gpus_unclear.empty()) return;
   const ScontrolAnswer answer =
       RunScontrol({"show", "job", "--details", allocation->job_id}, environment);
@@ -60,12 +60,12 @@ void AskSlurmForGpus(const Environment& environment, Allocation* allocation) {
 }
 
 void LookForForgottenGpus(const Environment& environment, Allocation* allocation) {
-  const bool asked_for_nothing =
+  const bool requested_nothing =
       allocation->origin == Allocation::Origin::kSlurm && !allocation->nodes.empty() &&
       allocation->nodes.front().gpus == 0 &&
       std::all_of(allocation->nodes.begin(), allocation->nodes.end(),
                   [](const auto& node) { return node.gpus.value_or(0) == 0 && !node.slots; });
-  if (!asked_for_nothing) return;
+  if (!requested_nothing) return;
   // The list of thousands of nodes would be too long an argument; the first stands for the others.
   const ScontrolAnswer answer =
       RunScontrol({"show", "node", allocation->nodes.front().host}, environment);
@@ -83,7 +83,7 @@ void LookWhatACpuIs(int threads, int threads_per_core, const Environment& enviro
       answer.is_ok && CpusOfANode(answer.text) == threads / threads_per_core;
 }
 
-std::string AskSlurmForAddress(const std::string& host, const Environment& environment) {
+std::string QuerySlurmForAddress(const std::string& host, const Environment& environment) {
   const ScontrolAnswer answer = RunScontrol({"show", "node", host}, environment);
   return answer.is_ok ? AddressOfANode(answer.text) : "";
 }

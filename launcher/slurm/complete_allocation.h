@@ -13,7 +13,7 @@ namespace launcher {
 // Asks how many GPUs the job has on each node, where no variable says it
 // (Allocation::gpus_unclear). Throws LaunchError(EX_CONFIG) when scontrol does not answer, or says
 // that the job has ended.
-void AskSlurmForGpus(const Environment& environment, Allocation* allocation);
+void QuerySlurmForGpus(const Environment& environment, Allocation* allocation);
 
 // Asks how many GPUs a node has, for a job that has asked for neither GPUs nor tasks, and sets
 // gpus_per_node_unasked.
@@ -26,6 +26,6 @@ void LookWhatACpuIs(int threads, int threads_per_core, const Environment& enviro
                     Allocation* allocation);
 
 // The address of a node, as Slurm has it; "" where scontrol does not say it.
-std::string AskSlurmForAddress(const std::string& host, const Environment& environment);
+std::string QuerySlurmForAddress(const std::string& host, const Environment& environment);
 
 }  // namespace launcher

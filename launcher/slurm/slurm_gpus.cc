@@ -173,12 +173,12 @@ std::string MaySpreadOtherwise(const Environment& environment, const std::string
   Unreadable unreadable;
   const auto per_task = FindGpusPerTask(environment, suffix, &unreadable);
   if (!per_task || FindVariable(environment, "SLURM_GPUS_PER_NODE" + suffix)) return "";
-  const bool is_as_said = said && said == granted;
+  const bool is_as_reported = said && said == granted;
   const bool has_more = said && granted && *granted > *said;
-  const bool is_said =
-      !has_more && (node_count < 2 || (node_count == 2 && is_as_said) ||
+  const bool is_logged =
+      !has_more && (node_count < 2 || (node_count == 2 && is_as_reported) ||
                     FindVariable(environment, "SLURM_NTASKS_PER_NODE" + suffix).has_value());
-  return is_said ? "" : per_task->text + " does not say how many GPUs each node has";
+  return is_logged ? "" : per_task->text + " does not say how many GPUs each node has";
 }
 
 }  // namespace

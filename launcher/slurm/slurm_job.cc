@@ -165,7 +165,7 @@ std::optional<double> SecondsToTimeLimit(const Environment& environment,
     return static_cast<double>(end) - std::chrono::duration<double>(now.time_since_epoch()).count();
   }
   if (SlurmJobNumber(environment).empty()) return std::nullopt;
-  const std::optional<SlurmJob> job = AskSlurmForJob(environment);
+  const std::optional<SlurmJob> job = QuerySlurmForJob(environment);
   return job ? job->seconds_left : std::nullopt;
 }
 
@@ -179,7 +179,7 @@ Environment WithTimeLimit(Environment environment, std::chrono::system_clock::ti
   return environment;
 }
 
-std::optional<SlurmJob> AskSlurmForJob(const Environment& environment) {
+std::optional<SlurmJob> QuerySlurmForJob(const Environment& environment) {
   const std::string number = SlurmJobNumber(environment);
   const ScontrolAnswer answer = RunScontrol({"--oneliner", "show", "job", number}, environment);
   return answer.is_ok ? ParseSlurmJob(answer.text, number) : std::nullopt;

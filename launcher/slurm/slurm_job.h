@@ -67,7 +67,7 @@ std::optional<double> SecondsToTimeLimit(const Environment& environment,
 Environment WithTimeLimit(Environment environment, std::chrono::system_clock::time_point now);
 
 // Asks scontrol about the job.  nullopt when it does not answer.
-std::optional<SlurmJob> AskSlurmForJob(const Environment& environment);
+std::optional<SlurmJob> QuerySlurmForJob(const Environment& environment);
 
 // Why ranks cannot start on `hosts`, of which `job`, which is running, no longer has all: "job 14
 // has n[1-2] now, and no longer n3: ...", and what to do.  "" where it has them, or does not run.

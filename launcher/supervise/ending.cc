@@ -51,8 +51,8 @@ void JobSupervisor::AbandonLauncher(Clock::time_point now) {
 
 // Ends a start that takes too long, and names the nodes of the ranks that have not started.
 void JobSupervisor::GiveStartUp() {
-  const bool is_unheard = launcher().has_daemons && events_.started().empty();
-  if (is_unheard && children_.MayHaveStartedAny()) return limits_.GiveStartUp();
+  const bool is_unresponsive = launcher().has_daemons && events_.started().empty();
+  if (is_unresponsive && children_.MayHaveStartedAny()) return limits_.GiveStartUp();
   result_.not_started = NodesNotStarted(options_.hosts, events_.started());
   own_exit_code_ = EX_UNAVAILABLE;
   Kill();
@@ -78,7 +78,7 @@ void JobSupervisor::ExpectEnd(std::chrono::milliseconds limit) {
 
 void JobSupervisor::EndChildren() {
   if (!HasRunningRanks()) return;
-  if (WouldBeHeard() && !launcher().is_direct && !IsBeforeStart()) return EndRanks();
+  if (CanReport() && !launcher().is_direct && !IsBeforeStart()) return EndRanks();
   if (launcher().is_direct) children_.Signal(kPeerFailedSignal);
   children_.Signal(SIGTERM);
   children_.Signal(SIGCONT);  // a rank that is stopped would not see SIGTERM

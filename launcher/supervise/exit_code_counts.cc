@@ -33,7 +33,7 @@ std::string ExitCodeCounts::Text() const {
   std::sort(ways.begin(), ways.end());
   std::string text = support::Counted(ranks_, "rank") + " ended: ";
   int left = ranks_;
-  for (std::size_t i = 0; i < std::min(ways.size(), kToldWays); ++i) {
+  for (std::size_t i = 0; i < std::min(ways.size(), kReportedCounts); ++i) {
     const int count = -ways[i].first;
     left -= count;
     text += (i == 0 ? "" : ", ") + std::to_string(count) + " with " + ways[i].second;

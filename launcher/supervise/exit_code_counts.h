@@ -18,7 +18,7 @@ class ExitCodeCounts {
   // How many lines about the ends of ranks the user sees.
   static constexpr int kShownLines = 8;
   // How many ways to end Text tells apart; the others are counted together.
-  static constexpr std::size_t kToldWays = 6;
+  static constexpr std::size_t kReportedCounts = 6;
 
   // Counts a line about `ranks`, which ended as `end` did.  A rank counts only once, by the first
   // line about it.  True when the user is to see the line.

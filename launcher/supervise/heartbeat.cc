@@ -54,7 +54,7 @@ struct Heartbeat::Shared {
   const std::vector<std::string> files;
   std::mutex mutex;
   HeartbeatMonitor heartbeats;
-  bool is_told = false;  // the event is readable
+  bool is_reported = false;  // the event is readable
   bool is_stopping = false;
   std::condition_variable stops;
   const std::chrono::milliseconds tick;
@@ -72,9 +72,9 @@ void Heartbeat::Shared::Run() {
         std::chrono::duration<double>(std::min<Clock::duration>(now - last, 2 * tick)).count());
     last = now;
     for (std::size_t i = 0; i < times.size(); ++i) heartbeats.Look(static_cast<int>(i), times[i]);
-    if (!is_told && !heartbeats.Late().empty()) {
+    if (!is_reported && !heartbeats.Late().empty()) {
       const std::uint64_t one = 1;
-      is_told = write(event.fd(), &one, sizeof(one)) == sizeof(one);
+      is_reported = write(event.fd(), &one, sizeof(one)) == sizeof(one);
     }
     if (stops.wait_for(lock, tick, [this] { return is_stopping; })) return;
   }
@@ -119,7 +119,7 @@ void Heartbeat::SetSilences(JobStatus* status) const {
 std::optional<std::string> Heartbeat::TakeLate(const std::vector<std::string>& hosts,
                                                const std::set<int>& ended) {
   const std::lock_guard lock(shared_->mutex);
-  if (!std::exchange(shared_->is_told, false)) return std::nullopt;
+  if (!std::exchange(shared_->is_reported, false)) return std::nullopt;
   std::uint64_t count = 0;
   if (read(shared_->event.fd(), &count, sizeof(count)) < 0) return std::nullopt;
   const bool is_of_each_rank = IsOfEachRank(options_.pattern);

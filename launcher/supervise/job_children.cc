@@ -165,7 +165,7 @@ Deadline JobChildren::look_at() const {
   return launcher().is_direct ? Deadline(look_at_) : std::nullopt;
 }
 
-void JobChildren::LookForStopped(bool are_told_to_stop, JobOutput* output) {
+void JobChildren::LookForStopped(bool are_requested_to_stop, JobOutput* output) {
   const auto now = std::chrono::steady_clock::now();
   if (!launcher().is_direct || now < look_at_) return;
   look_at_ = now + std::chrono::seconds(1);
@@ -173,9 +173,9 @@ void JobChildren::LookForStopped(bool are_told_to_stop, JobOutput* output) {
   const double grace = std::chrono::duration<double>(options_.grace).count();
   for (const auto& child : children_) {
     const pid_t stopped = child->has_ended ? 0 : FindStopped(child->pid);
-    const auto step = child->stopped.Look(stopped, seconds, are_told_to_stop, grace);
+    const auto step = child->stopped.Look(stopped, seconds, are_requested_to_stop, grace);
     if (step == StoppedRankMonitor::Step::kKill) kill(stopped, SIGKILL);
-    if (step != StoppedRankMonitor::Step::kSay) continue;
+    if (step != StoppedRankMonitor::Step::kPrint) continue;
     const std::string& host = options_.hosts.at(static_cast<std::size_t>(child->rank));
     const RankEvent report = EmitRankStopped("", child->rank, host.c_str(), stopped);
     const std::string_view text = report.text;

@@ -77,7 +77,7 @@ class JobChildren {
   // Looks, once a second, for ranks that are stopped, and says of each to `output` that it has been
   // for long.  Once they were told to stop, and have had their grace to go on, what is stopped is
   // killed.  Of srun and mpirun the shims do this.
-  void LookForStopped(bool are_told_to_stop, JobOutput* output);
+  void LookForStopped(bool are_requested_to_stop, JobOutput* output);
   // When that is to be called next; nullopt: never.
   Deadline look_at() const;
   // Ends what a launcher with daemons, or ranks that are children, have left behind.  To be called

@@ -28,7 +28,7 @@ namespace {
 // An end of srun or mpirun that no rank explains.
 void AddOwnEnd(const RankEventParser& reports, const LauncherTraits& launcher,
                const std::vector<std::string>& hosts, JobResult* result) {
-  const bool is_explained = result->failure || result->cancelled || result->told_to_stop ||
+  const bool is_explained = result->failure || result->cancelled || result->stop_requested ||
                             !result->lost_nodes.empty() || !result->launcher_end.empty() ||
                             reports.has_refused();
   if (is_explained) return;
@@ -42,8 +42,8 @@ void AddOwnEnd(const RankEventParser& reports, const LauncherTraits& launcher,
     if (launcher.hides_exit_codes && reports.has_begun() && result->exit_code != 255) return;
   } else if (launcher.has_daemons && reports.has_begun()) {
     // Open MPI 4.1.4 ends with 0 after the death of a node.
-    result->unheard = RanksNotEnded(hosts, reports.ended());
-    if (result->unheard.empty()) return;
+    result->unresponsive = RanksNotEnded(hosts, reports.ended());
+    if (result->unresponsive.empty()) return;
   } else {
     return;
   }
@@ -53,7 +53,7 @@ void AddOwnEnd(const RankEventParser& reports, const LauncherTraits& launcher,
 }  // namespace
 
 void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
-               const std::vector<std::string>& hosts, bool are_heard, JobResult* result) {
+               const std::vector<std::string>& hosts, bool have_responded, JobResult* result) {
   result->has_started = !hosts.empty() && reports.started().size() == hosts.size();
   result->lost_nodes = reports.lost_nodes();
   result->failure = reports.failure();
@@ -61,7 +61,7 @@ void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
     result->exit_code = reports.exit_code_of_gone();
   }
   const bool has_aborted = launcher.hides_exit_codes && result->exit_code != 0 && reports.abort();
-  if (has_aborted && !result->failure && !result->told_to_stop) {
+  if (has_aborted && !result->failure && !result->stop_requested) {
     result->failure = reports.abort();
     const auto rank = static_cast<std::size_t>(result->failure->rank);
     if (rank < hosts.size()) result->failure->host = hosts[rank];
@@ -77,7 +77,7 @@ void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
   if (result->failure && (may_be_wrong || result->failure->exit_code == EX_TEMPFAIL)) {
     result->exit_code = result->failure->exit_code;
   }
-  if (are_heard) AddOwnEnd(reports, launcher, hosts, result);
+  if (have_responded) AddOwnEnd(reports, launcher, hosts, result);
 }
 
 void SetBeforeStart(JobResult* result) {

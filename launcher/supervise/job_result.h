@@ -22,7 +22,7 @@ struct JobResult {
   int exit_code = 0;
   std::optional<RankFailure> failure;   // empty on success, and when mpirun itself failed
   std::vector<std::string> lost_nodes;  // which are gone, as srun or mpirun says
-  bool told_to_stop = false;            // ddlrun was sent SIGTERM, SIGINT or SIGHUP
+  bool stop_requested = false;          // ddlrun was sent SIGTERM, SIGINT or SIGHUP
   int stop_signal = 0;                  // that signal, if it came before any failure or end
   // Nobody could read standard output or standard error any more, so that ddlrun has ended the job.
   // The exit code is then 128 + SIGPIPE, and there is no failure.
@@ -36,7 +36,7 @@ struct JobResult {
   bool launcher_has_given_up = false;       // the latter
   std::vector<std::string> launcher_lines;  // then: its last ones
   // "rank 1 on n2": of an mpirun that ended with 0, of whose other ranks an end was heard.
-  std::vector<std::string> unheard;
+  std::vector<std::string> unresponsive;
   bool is_before_start = false;  // no program of any rank of srun or mpirun has run
   // Why no rank could start: the Slurm job no longer has all nodes of the plan.  "": it has.
   std::string refusal;
@@ -62,11 +62,11 @@ void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_wel
             JobResult* result);
 
 // Adds what the shims and the program of `launcher` have said about the ranks, whose nodes are
-// `hosts`.  `are_heard`: every rank has a shim, and what it says comes here.  Where no
+// `hosts`.  `have_responded`: every rank has a shim, and what it says comes here.  Where no
 // rank has failed then, an exit code of srun or mpirun is its own: EX_UNAVAILABLE is that of the
 // job.  Pure.
 void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
-               const std::vector<std::string>& hosts, bool are_heard, JobResult* result);
+               const std::vector<std::string>& hosts, bool have_responded, JobResult* result);
 
 // No program of any rank of srun or mpirun has run: the codes with which these end then, mpirun
 // even with 0, are of no rank.  Pure.

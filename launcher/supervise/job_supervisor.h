@@ -58,7 +58,7 @@ class JobSupervisor {
   void RecordEnd(const JobChild& child, const siginfo_t& info);
 
   const LauncherTraits& launcher() const { return children_.launcher(); }
-  bool WouldBeHeard() const { return !options_.event_key.empty() && !may_hide_events_; }
+  bool CanReport() const { return !options_.event_key.empty() && !may_hide_events_; }
   bool IsBeforeStart() const;
   bool HasRunningRanks() const { return state_ == State::kRunning; }
   void GiveStartUp();

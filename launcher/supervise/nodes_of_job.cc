@@ -50,7 +50,7 @@ std::string NodesOfJob::Look(Clock::time_point now) {
   return refusal;
 }
 
-std::string NodesOfJob::AskAtOnce() const {
+std::string NodesOfJob::QueryNow() const {
   const std::unique_ptr<CommandOutput> question = Ask(options_);
   return question == nullptr ? "" : RefusalOf(question.get(), kSlurmTimeout, options_);
 }

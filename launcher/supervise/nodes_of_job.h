@@ -6,7 +6,7 @@
 // silence at first, and the daemons of mpirun fail.  Slurm is asked only where no rank has started
 // for a while, or none at all has: an ordinary start does not wait for that.
 //
-// For one thread, which waits for Slurm's answer in AskAtOnce alone.
+// For one thread, which waits for Slurm's answer in QueryNow alone.
 
 #pragma once
 
@@ -55,7 +55,7 @@ class NodesOfJob {
   // known; else "".
   std::string Look(Clock::time_point now);
   // Asks and waits for the answer, for 10 s at most.  Of a start that has failed.
-  std::string AskAtOnce() const;
+  std::string QueryNow() const;
   // The process that asks, a child of this one; 0 when there is none.
   pid_t question() const { return question_ == nullptr ? 0 : question_->pid(); }
 

@@ -37,7 +37,7 @@ JobResult JobSupervisor::Run() {
     LookAtHeartbeat();
     PollTimeLimit();
     LookAtNodesOfJob();
-    children_.LookForStopped(result_.told_to_stop, &output_);
+    children_.LookForStopped(result_.stop_requested, &output_);
     ReportStatus();
     children_.Reap({time_limit_.question(), nodes_of_job_.question()},
                    [this](const auto& child, const auto& info) { RecordEnd(child, info); });
@@ -71,7 +71,7 @@ void JobSupervisor::HandleSignals() {
       HandleOrderToStop(*number);
     } else if (*number == SIGTSTP) {
       // Ctrl-Z stops ddlrun alone: ranks have sessions of their own.  A job that is ending ends.
-      if (HasRunningRanks() && !result_.told_to_stop && !children_.AllEnded()) to_ranks_.Stop();
+      if (HasRunningRanks() && !result_.stop_requested && !children_.AllEnded()) to_ranks_.Stop();
     } else if (*number != SIGCHLD) {  // Run looks at the children anyway
       RelayToRanks(*number);
     }
@@ -85,9 +85,9 @@ void JobSupervisor::RelayToRanks(int number) {
 }
 
 void JobSupervisor::HandleOrderToStop(int number) {
-  const bool is_first = !result_.told_to_stop && HasRunningRanks() && !children_.AllEnded();
+  const bool is_first = !result_.stop_requested && HasRunningRanks() && !children_.AllEnded();
   if (is_first) result_.stop_signal = number;
-  result_.told_to_stop = true;
+  result_.stop_requested = true;
   output_.ExpectEnd();
   if (number == SIGINT && ++interrupts_ > 1) {
     children_.Signal(launcher().is_direct ? SIGKILL : SIGTERM);
@@ -102,7 +102,7 @@ void JobSupervisor::HandleOrderToStop(int number) {
 
 // Whether srun or mpirun has not started the program of any rank so far.
 bool JobSupervisor::IsBeforeStart() const {
-  return !launcher().is_direct && WouldBeHeard() && !events_.has_begun();
+  return !launcher().is_direct && CanReport() && !events_.has_begun();
 }
 
 void JobSupervisor::RelayOutput() {
@@ -110,7 +110,7 @@ void JobSupervisor::RelayOutput() {
   // Like any program whose output goes to a closed pipe (to head), ddlrun ends the job.  After an
   // order to stop it is ending anyway, and the reader may have got the same order: Ctrl-C reaches a
   // tee as well.
-  if (!output_.IsClosed() || !HasRunningRanks() || result_.told_to_stop) return;
+  if (!output_.IsClosed() || !HasRunningRanks() || result_.stop_requested) return;
   result_.output_is_closed = true;
   own_exit_code_ = 128 + SIGPIPE;
   EndChildren();
@@ -119,7 +119,8 @@ void JobSupervisor::RelayOutput() {
 // Ends a job whose ranks make no progress.
 void JobSupervisor::LookAtHeartbeat() {
   if (heartbeat_ == nullptr) return;
-  if (!HasRunningRanks() || result_.told_to_stop || children_.AllEnded()) return heartbeat_.reset();
+  if (!HasRunningRanks() || result_.stop_requested || children_.AllEnded())
+    return heartbeat_.reset();
   const std::set<int>& ended = launcher().is_direct ? ended_ : events_.ended();
   const std::optional<std::string> late = heartbeat_->TakeLate(options_.hosts, ended);
   if (!late) return;
@@ -134,7 +135,7 @@ void JobSupervisor::LookAtHeartbeat() {
 
 // Tells the ranks in time that the job ends, unless they are ending.
 void JobSupervisor::PollTimeLimit() {
-  if (!time_limit_.Look(Clock::now()) || !HasRunningRanks() || result_.told_to_stop) return;
+  if (!time_limit_.Look(Clock::now()) || !HasRunningRanks() || result_.stop_requested) return;
   RelayToRanks(time_limit_.signal());
   result_.notified_of_end = true;
   result_.notes.push_back(time_limit_.Note());
@@ -142,7 +143,7 @@ void JobSupervisor::PollTimeLimit() {
 
 // Ends a start on nodes that the job no longer has.
 void JobSupervisor::LookAtNodesOfJob() {
-  if (!IsBeforeStart() || !HasRunningRanks() || result_.told_to_stop)
+  if (!IsBeforeStart() || !HasRunningRanks() || result_.stop_requested)
     return nodes_of_job_.Dismiss();
   result_.refusal = nodes_of_job_.Look(Clock::now());
   if (!result_.refusal.empty()) Kill();
@@ -165,7 +166,7 @@ void JobSupervisor::ReportStatus() {
 void JobSupervisor::RelayLastOutput() {
   output_.ExpectLast();
   for (;;) {
-    if (result_.told_to_stop) output_.ExpectNothing();
+    if (result_.stop_requested) output_.ExpectNothing();
     if (!output_.Relay()) return;
     if (!output_.IsWaiting()) continue;
     WaitForEvent();
@@ -174,7 +175,7 @@ void JobSupervisor::RelayLastOutput() {
 }
 
 void JobSupervisor::HandleEvent(Event event) {
-  if (event == Event::kFailure && !result_.told_to_stop) EndRanks();
+  if (event == Event::kFailure && !result_.stop_requested) EndRanks();
   if (event == Event::kLostNode) ExpectEnd(kGraceOfOthers);
   const Clock::time_point now = Clock::now();
   if (event == Event::kStart) limits_.SetStarted(events_.started().size(), now);
@@ -193,7 +194,7 @@ void JobSupervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   }
   if (end.exit_code == 0) return;
   if (launcher().makes_step && end.signal != 0) has_lost_srun_ = true;
-  AddEnd(launcher(), end, HasRunningRanks() && !result_.told_to_stop, &result_);
+  AddEnd(launcher(), end, HasRunningRanks() && !result_.stop_requested, &result_);
   if (end.exit_code != EX_TEMPFAIL) EndChildren();
 }
 
@@ -205,7 +206,7 @@ JobResult JobSupervisor::Result() {
     if (result.failure) children_.AddLastLines(&*result.failure);
   } else {
     if (is_abandoned_) result.exit_code = events_.exit_code_of_gone();
-    AddEvents(events_, launcher(), options_.hosts, WouldBeHeard(), &result);
+    AddEvents(events_, launcher(), options_.hosts, CanReport(), &result);
   }
   if (own_exit_code_) {
     result.cancelled.reset();  // Slurm has not done that by itself then
@@ -213,8 +214,8 @@ JobResult JobSupervisor::Result() {
     result.exit_code = *own_exit_code_;
   }
   if (IsBeforeStart()) SetBeforeStart(&result);
-  const bool has_failed = IsBeforeStart() && result.exit_code != 0 && !result.told_to_stop;
-  if (has_failed && result.refusal.empty()) result.refusal = nodes_of_job_.AskAtOnce();
+  const bool has_failed = IsBeforeStart() && result.exit_code != 0 && !result.stop_requested;
+  if (has_failed && result.refusal.empty()) result.refusal = nodes_of_job_.QueryNow();
   if (!result.refusal.empty()) result.exit_code = EX_CONFIG;
   if (launcher().makes_step) AddSilentNodes(events_, options_.hosts, &result);
   for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));

@@ -102,14 +102,14 @@ bool AreSameFile(int fd, int other) {
          info.st_dev == info_of_other.st_dev && info.st_ino == info_of_other.st_ino;
 }
 
-void WriteMessage(int to, std::string_view text, bool is_told_to_stop,
+void WriteMessage(int to, std::string_view text, bool is_stop_requested,
                   std::chrono::milliseconds patience) {
   OutputQueue queue(to);
   queue.Add(text);
   std::optional<OutputQueue::Clock::time_point> end;
   while (queue.Write() && !queue.IsEmpty()) {
     const auto now = OutputQueue::Clock::now();
-    if (!end && (is_told_to_stop || IsOrderToStopPending())) end = now + patience;
+    if (!end && (is_stop_requested || IsOrderToStopPending())) end = now + patience;
     if (end && now >= *end) return;
     pollfd ready = {queue.fd(), POLLOUT, 0};
     poll(&ready, 1, static_cast<int>(kLook.count()));

@@ -119,7 +119,7 @@ TEST(StatusLine, SaysWhatChanges) {
   EXPECT_EQ(StatusLine(status),
             "training step 1200/25000 epoch 3/50 365.1 images/s loss 2.4141 eta 0:42:07 "
             "checkpoint 1000 slowest rank 1 on gpu026 +25 % asked for pause, checkpoint");
-  status.asked.clear();
+  status.requested.clear();
   status.loads.clear();
   status.epochs = 0;
   status.checkpoint_step = -1;

@@ -85,9 +85,9 @@ Predicted PredictSeries(const Series& series, bool with_two_nodes = false) {
       Calibrate(training.work, training.links, series.batch, speeds, Overlap::kAuto), {}};
   training.work = predicted.calibration.work;
   for (const auto& [gpus, speed] : series.speeds) {
-    const bool is_told = gpus == 1 || gpus == series.gpus_per_node ||
-                         (with_two_nodes && gpus == 2 * series.gpus_per_node);
-    if (!is_told) predicted.speeds[gpus] = Predict(training, gpus).images_per_second;
+    const bool is_reported = gpus == 1 || gpus == series.gpus_per_node ||
+                             (with_two_nodes && gpus == 2 * series.gpus_per_node);
+    if (!is_reported) predicted.speeds[gpus] = Predict(training, gpus).images_per_second;
   }
   return predicted;
 }

@@ -43,7 +43,7 @@ void OpRecorder::End(Stream& stream) {
   ++count_;
 }
 
-void OpRecorder::Collect(const TellCall& each) {
+void OpRecorder::Collect(const ReportCall& each) {
   for (std::size_t i = 0; i < count_; ++i) {
     const Call& call = calls_[i];
     call.end->Synchronize();

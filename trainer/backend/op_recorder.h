@@ -62,8 +62,8 @@ class OpRecorder {
 
   // Adds up the calls since the last Collect, for whose work it waits.  `each` is told of every
   // one, in the order of the calls; may be empty.
-  using TellCall = std::function<void(const RecordedOp&)>;
-  void Collect(const TellCall& each = {});
+  using ReportCall = std::function<void(const RecordedOp&)>;
+  void Collect(const ReportCall& each = {});
   // Leaves out the calls since the last Collect, whose work is done.
   void Drop() { count_ = 0; }
   // Those that were called, as they were added, up to the last Collect.  An op without a layer has

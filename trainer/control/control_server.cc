@@ -67,8 +67,8 @@ void ControlServer::Run() {
     const auto now = ControlClock::now();
     std::size_t at = 2;
     std::erase_if(clients_, [&](Client& client) {
-      const bool has_said = waiting[at++].revents != 0;
-      return (has_said && !Read(client)) || client.until <= now;
+      const bool has_reported = waiting[at++].revents != 0;
+      return (has_reported && !Read(client)) || client.until <= now;
     });
     if (waiting[1].revents != 0) Accept();
   }

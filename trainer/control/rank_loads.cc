@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-void RankLoads::Add(std::span<const double> own_seconds, std::span<const RankSaid> said) {
+void RankLoads::Add(std::span<const double> own_seconds, std::span<const RankMetrics> said) {
   ranks_.resize(own_seconds.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];

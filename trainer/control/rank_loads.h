@@ -18,7 +18,7 @@
 namespace trainer {
 
 // What a rank says of itself now and then; beside it all hear its own seconds in each step.
-struct RankSaid {
+struct RankMetrics {
   double input_wait_seconds = 0;  // mean of a step since it has said so last
   DeviceState device;
   bool is_known = false;  // it has said something
@@ -44,7 +44,7 @@ class RankLoads {
 
   void SetHosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
   // After a step, by rank; seconds that are not above 0 are not known.
-  void Add(std::span<const double> own_seconds, std::span<const RankSaid> said);
+  void Add(std::span<const double> own_seconds, std::span<const RankMetrics> said);
 
   // By rank; of more than kMost the slowest.  Those of which nothing is known are left out.
   std::vector<RankLoad> Slowest() const;
@@ -55,7 +55,7 @@ class RankLoads {
   struct Rank {
     double seconds = 0;
     double steps = 0;
-    RankSaid said;
+    RankMetrics said;
   };
 
   std::vector<std::string> hosts_;

@@ -49,7 +49,8 @@ void RunControl::SetHosts(std::vector<std::string> hosts) {
   loads_.SetHosts(std::move(hosts));
 }
 
-void RunControl::RanksSaid(std::span<const double> own_seconds, std::span<const RankSaid> said) {
+void RunControl::OnRankMetrics(std::span<const double> own_seconds,
+                               std::span<const RankMetrics> said) {
   const std::lock_guard lock(mutex_);
   loads_.Add(own_seconds, said);
 }
@@ -160,11 +161,11 @@ RunStatus RunControl::StatusNow() const {
   status.checkpoint_step = checkpoint_step_;
   status.display_every = display_every_;
   if (!IsEnd(state_)) {
-    if (pause_ && state_ != RunState::kPaused) status.asked.push_back(ControlOrder::kPause);
-    if (!pause_ && state_ == RunState::kPaused) status.asked.push_back(ControlOrder::kResume);
-    if (save_ != Wish::kNone) status.asked.push_back(ControlOrder::kCheckpoint);
-    if (evaluate_ != Wish::kNone) status.asked.push_back(ControlOrder::kEvaluate);
-    if (stop_) status.asked.push_back(ControlOrder::kStop);
+    if (pause_ && state_ != RunState::kPaused) status.requested.push_back(ControlOrder::kPause);
+    if (!pause_ && state_ == RunState::kPaused) status.requested.push_back(ControlOrder::kResume);
+    if (save_ != Wish::kNone) status.requested.push_back(ControlOrder::kCheckpoint);
+    if (evaluate_ != Wish::kNone) status.requested.push_back(ControlOrder::kEvaluate);
+    if (stop_) status.requested.push_back(ControlOrder::kStop);
   }
   status.identity = identity_;
   return status;

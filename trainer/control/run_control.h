@@ -58,9 +58,9 @@ class RunControl {
     StepTimes times;
   };
   void Stepped(const Step& step);
-  // By rank; RanksSaid after each step.
+  // By rank; OnRankMetrics after each step.
   void SetHosts(std::vector<std::string> hosts);
-  void RanksSaid(std::span<const double> own_seconds, std::span<const RankSaid> said);
+  void OnRankMetrics(std::span<const double> own_seconds, std::span<const RankMetrics> said);
   // There is a checkpoint of this step.
   void Saved(std::int64_t step);
   // What to do.  A checkpoint that was asked for is wanted until Obeyed, an evaluation until

@@ -29,7 +29,7 @@ RunRequests::RunRequests(RunRequestsOptions options) : options_(std::move(option
                        order.file.string());
     Remove(order);
   }
-  if (options_.limit) SayMargin();
+  if (options_.limit) LogStopMargin();
 }
 
 Requests RunRequests::Look() {
@@ -80,7 +80,7 @@ void RunRequests::Saved(std::int64_t step, double seconds) {
   if (options_.control != nullptr) options_.control->Saved(step);
   if (!options_.limit) return;
   options_.limit->CheckpointTook(seconds);
-  if (std::abs(options_.limit->margin() - said_margin_) >= kWorthSaying) SayMargin();
+  if (std::abs(options_.limit->margin() - logged_margin_) >= kWorthSaying) LogStopMargin();
 }
 
 void RunRequests::Obeyed() {
@@ -113,13 +113,13 @@ void RunRequests::Remove(Order& order) {
   order.is_looked_for = false;
 }
 
-void RunRequests::SayMargin() {
-  said_margin_ = options_.limit->margin();
+void RunRequests::LogStopMargin() {
+  logged_margin_ = options_.limit->margin();
   options_.log->info(
       "the job's time ends at {} (SLURM_JOB_END_TIME): training stops with a checkpoint at {}, "
       "{:.0f} s before (--stop_margin)",
       IsoTime(PointOf(options_.limit->end())),
-      IsoTime(PointOf(options_.limit->end() - said_margin_)), said_margin_);
+      IsoTime(PointOf(options_.limit->end() - logged_margin_)), logged_margin_);
 }
 
 }  // namespace trainer

@@ -74,12 +74,12 @@ class RunRequests {
   bool IsGiven(Order& order);
   void Remove(Order& order);
   void LookAtFiles(double now);
-  void SayMargin();
+  void LogStopMargin();
 
   RunRequestsOptions options_;
   std::array<Order, 2> orders_;
   double looked_ = 0;  // at the files, in seconds since 1970
-  double said_margin_ = 0;
+  double logged_margin_ = 0;
   std::string why_;
 };
 

@@ -88,8 +88,8 @@ std::string FormatStatus(const RunStatus& status) {
   for (std::size_t i = 0; i < kStepPhases; ++i) {
     phases[std::string(NameOf(static_cast<StepPhase>(i)))] = NumberOrNull(status.times.phases[i]);
   }
-  Json asked = Json::array();
-  for (const ControlOrder order : status.asked) asked.push_back(std::string(NameOf(order)));
+  Json requested = Json::array();
+  for (const ControlOrder order : status.requested) requested.push_back(std::string(NameOf(order)));
   const Json json = {{"state", std::string(NameOf(status.state))},
                      {"step", status.step},
                      {"steps", status.steps},
@@ -105,7 +105,7 @@ std::string FormatStatus(const RunStatus& status) {
                      {"median_own_seconds", SecondsOrNull(status.median_own_seconds)},
                      {"rank_loads", JsonOf(status.loads)},
                      {"display_every", status.display_every},
-                     {"asked", asked},
+                     {"asked", requested},
                      {"ranks", status.identity.ranks},
                      {"host", status.identity.host},
                      {"pid", status.identity.pid},
@@ -142,7 +142,7 @@ RunStatus ParseStatus(std::string_view text) {
     status.display_every = CountOf(json.at("display_every"));
     for (const Json& name : json.at("asked")) {
       if (const auto order = ParseControlOrder(name.get<std::string>())) {
-        status.asked.push_back(*order);
+        status.requested.push_back(*order);
       }
     }
     status.identity.ranks = IntOf(json.at("ranks"), 1);

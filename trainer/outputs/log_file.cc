@@ -39,23 +39,23 @@ bool EndsWithinLine(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::function<void(int)> TellLoss(const Logger& log, const std::string& where,
-                                  const std::string& what) {
+std::function<void(int)> LogDroppedOutput(const Logger& log, const std::string& where,
+                                          const std::string& what) {
   return [log, where, what](int error) {
     log->warn("{}: {} are lost: {}; the run goes on without them", where, what,
               std::generic_category().message(error));
   };
 }
 
-std::function<void(int error)> TellOldText(const Logger& log, const std::string& where) {
+std::function<void(int error)> LogOldText(const Logger& log, const std::string& where) {
   return [log, where](int error) {
     log->warn("{}: cannot be written anew: {}; the run goes on, with the old text there", where,
               std::generic_category().message(error));
   };
 }
 
-void TellLosses(const Logger& log, const std::string& where, std::int64_t count,
-                const std::string& what) {
+void LogDroppedOutputs(const Logger& log, const std::string& where, std::int64_t count,
+                       const std::string& what) {
   if (count > 0) log->warn("{}: {} lost", where, support::Counted(count, what));
 }
 
@@ -69,11 +69,13 @@ LogFile::LogFile(const std::filesystem::path& path, std::string_view instead, co
     : log_(log),
       path_(path.string()),
       file_(OpenForAppending(path, instead)),
-      buffer_(file_.fd(), /*is_own=*/true, TellLoss(log, path_)) {
+      buffer_(file_.fd(), /*is_own=*/true, LogDroppedOutput(log, path_)) {
   // To be written with the first line.
   if (EndsWithinLine(path)) stream_ << '\n';
 }
 
-void LogFile::TellLosses() const { trainer::TellLosses(log_, path_, buffer_.lost_lines()); }
+void LogFile::LogDroppedOutputs() const {
+  trainer::LogDroppedOutputs(log_, path_, buffer_.lost_lines());
+}
 
 }  // namespace trainer

@@ -20,13 +20,13 @@
 namespace trainer {
 
 // Tells `log` that lines, or what else `what` is, of `where` are lost.
-std::function<void(int error)> TellLoss(const Logger& log, const std::string& where,
-                                        const std::string& what = "lines");
+std::function<void(int error)> LogDroppedOutput(const Logger& log, const std::string& where,
+                                                const std::string& what = "lines");
 // For ReplacedFile: tells `log` that files in `where` have an old text.
-std::function<void(int error)> TellOldText(const Logger& log, const std::string& where);
+std::function<void(int error)> LogOldText(const Logger& log, const std::string& where);
 // How many were lost, if any were.
-void TellLosses(const Logger& log, const std::string& where, std::int64_t count,
-                const std::string& what = "line");
+void LogDroppedOutputs(const Logger& log, const std::string& where, std::int64_t count,
+                       const std::string& what = "line");
 
 // Throws Error(EX_OSERR) that names `path`, errno `error`, and says to give `instead` ("another
 // --mllog").
@@ -42,7 +42,7 @@ class LogFile {
 
   std::ostream& stream() { return stream_; }
   // To be called at the end.
-  void TellLosses() const;
+  void LogDroppedOutputs() const;
 
  private:
   const Logger log_;

@@ -13,7 +13,7 @@ RankOutputs::RankOutputs(const Options& options, const launcher::RankInfo& rank,
   if (options.prometheus_dir.empty()) return;
   MakeFolder(options.prometheus_dir, "--prometheus_dir");
   const MetricsOwner owner = {rank.rank, rank.host.empty() ? HostName() : rank.host, version};
-  prometheus_.emplace(options.prometheus_dir, owner, TellOldText(log, options.prometheus_dir));
+  prometheus_.emplace(options.prometheus_dir, owner, LogOldText(log, options.prometheus_dir));
   if (const int failure = prometheus_->Start(); failure != 0) {
     RefuseFile(prometheus_->path(), failure, "another --prometheus_dir");
   }

@@ -33,7 +33,7 @@ RootOutputs::RootOutputs(const RootOutputsParts& parts, RedrawnLine& line, const
     : log_(log),
       json_(parts.options.results_dir / parts.options.log_filename,
             "another --results_dir or --log_filename", log),
-      text_buffer_(STDOUT_FILENO, /*is_own=*/false, TellLoss(log, kStandardOutput),
+      text_buffer_(STDOUT_FILENO, /*is_own=*/false, LogDroppedOutput(log, kStandardOutput),
                    BeforeText(parts.progress, line)) {
   const Options& options = parts.options;
   const std::string host = parts.rank.host.empty() ? HostName() : parts.rank.host;
@@ -58,13 +58,13 @@ RootOutputs::RootOutputs(const RootOutputsParts& parts, RedrawnLine& line, const
   if (KeepsWeights(options.mode)) {
     const std::filesystem::path path = options.results_dir / "training.json";
     TryToWrite(path, "another --results_dir");
-    logs_.push_back(std::make_unique<TrainingJson>(path, TellOldText(log, path.string())));
+    logs_.push_back(std::make_unique<TrainingJson>(path, LogOldText(log, path.string())));
   }
   if (!options.tensorboard_dir.empty()) {
     MakeFolder(options.tensorboard_dir, "--tensorboard_dir");
     auto events =
         std::make_unique<EventFile>(options.tensorboard_dir, host, "another --tensorboard_dir",
-                                    TellLoss(log, options.tensorboard_dir, "events"));
+                                    LogDroppedOutput(log, options.tensorboard_dir, "events"));
     events_ = events.get();
     logs_.push_back(std::move(events));
   }
@@ -77,8 +77,8 @@ void RootOutputs::CommentJob(const std::string& job_id) {
     log_->warn("--job_comment: there is no Slurm job to comment on (SLURM_JOB_ID is not set)");
     return;
   }
-  comment_order_.emplace([log = log_, has_told = false](const std::string& why) mutable {
-    if (std::exchange(has_told, true)) return;
+  comment_order_.emplace([log = log_, has_reported = false](const std::string& why) mutable {
+    if (std::exchange(has_reported, true)) return;
     log->warn("--job_comment: the comment of the job may be an old one: {}", why);
   });
   logs_.push_back(std::make_unique<JobComment>([this, job_id](const std::string& comment) {
@@ -93,12 +93,12 @@ Outputs RootOutputs::outputs() {
 }
 
 bool RootOutputs::End() {
-  json_.TellLosses();
-  if (mllog_file_) mllog_file_->TellLosses();
+  json_.LogDroppedOutputs();
+  if (mllog_file_) mllog_file_->LogDroppedOutputs();
   if (events_ != nullptr) {
-    TellLosses(log_, events_->path().string(), events_->lost_events(), "event");
+    LogDroppedOutputs(log_, events_->path().string(), events_->lost_events(), "event");
   }
-  TellLosses(log_, kStandardOutput, text_buffer_.lost_lines());
+  LogDroppedOutputs(log_, kStandardOutput, text_buffer_.lost_lines());
   return text_buffer_.lost_lines() == 0;
 }
 

@@ -172,13 +172,13 @@ bool IsOfUse(const std::string& name, const ParsedOptions& parsed) {
 
 OptionsOfRecipe ApplyRecipe(const ParsedOptions& parsed, const std::vector<std::string>& arguments,
                             int ranks) {
-  const Options& asked = parsed.options;
-  if (asked.recipe == "none") return {asked, {}};
-  const Recipe recipe = FindRecipe(asked, ranks);
-  const std::string head = "recipe " + asked.recipe;
+  const Options& requested = parsed.options;
+  if (requested.recipe == "none") return {requested, {}};
+  const Recipe recipe = FindRecipe(requested, ranks);
+  const std::string head = "recipe " + requested.recipe;
   OptionsOfRecipe result;
   result.lines.push_back(fmt::format("{} for {} images in a step: {}", head,
-                                     GlobalBatchOf(asked, ranks).images(), recipe.source));
+                                     GlobalBatchOf(requested, ranks).images(), recipe.source));
   std::vector<std::string> all;
   for (const Setting& setting : recipe.settings) {
     if (!IsOfUse(setting.name, parsed)) continue;
@@ -192,10 +192,10 @@ OptionsOfRecipe ApplyRecipe(const ParsedOptions& parsed, const std::vector<std::
   all.insert(all.end(), arguments.begin(), arguments.end());
   all.emplace_back("--recipe=none");  // parsing holds what came of it to all rules
   result.options = ParseOptions(all).options;
-  result.options.recipe = asked.recipe;
-  result.options.batch_size = asked.batch_size;
-  result.options.accumulate = asked.accumulate;
-  result.options.short_ranks = asked.short_ranks;
+  result.options.recipe = requested.recipe;
+  result.options.batch_size = requested.batch_size;
+  result.options.accumulate = requested.accumulate;
+  result.options.short_ranks = requested.short_ranks;
   return result;
 }
 

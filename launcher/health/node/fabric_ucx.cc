@@ -38,8 +38,8 @@ struct Transfer {
 // What this node knows of another node.
 struct Peer {
   ucp_ep_h endpoint = nullptr;
-  bool is_waiting = false;  // this node waits for its answer
-  bool was_heard = false;   // it has spoken or answered
+  bool is_waiting = false;     // this node waits for its answer
+  bool has_responded = false;  // it has spoken or answered
   Clock::time_point start;
   double seconds = 0;   // until its answer
   std::string problem;  // "": none so far
@@ -157,7 +157,7 @@ void Fabric::Worker::Finish(Transfer& transfer, ucs_status_t status) {
     return;
   }
   if (transfer.kind == Transfer::Kind::kSend) return;
-  peer.was_heard = true;
+  peer.has_responded = true;
   if (transfer.kind == Transfer::Kind::kPingIn) {
     Send(transfer.peer, kPong | own_, std::move(transfer.bytes));
     return;
@@ -198,14 +198,14 @@ bool Settle(std::vector<Peer>& peers, std::chrono::milliseconds limit, ExchangeF
   for (std::size_t index = 0; index < peers.size(); ++index) {
     Peer& peer = peers[index];
     if (!peer.is_waiting) continue;
-    if (!peer.was_heard && peer.problem.empty() && Clock::now() - peer.start > limit) {
+    if (!peer.has_responded && peer.problem.empty() && Clock::now() - peer.start > limit) {
       peer.problem = "no answer within " +
                      std::to_string(std::chrono::ceil<std::chrono::seconds>(limit).count()) + " s";
     }
     const auto to = static_cast<int>(index);
     if (!peer.problem.empty()) {
       facts.failed.push_back({to, peer.problem, 0});
-    } else if (peer.was_heard) {
+    } else if (peer.has_responded) {
       ++facts.links_ok;
       if (peer.seconds > facts.slowest.seconds) facts.slowest = {to, "", peer.seconds};
     } else {
@@ -241,7 +241,7 @@ void Fabric::TestLinks(int own, const std::vector<std::string>& addresses,
     Peer& peer = peers[static_cast<std::size_t>(partner)];
     if (partner > own) worker_->Ping(static_cast<std::size_t>(partner));
     const Clock::time_point next = Clock::now() + kRoundPatience;
-    while (!peer.was_heard && peer.problem.empty() && Clock::now() < next) {
+    while (!peer.has_responded && peer.problem.empty() && Clock::now() < next) {
       worker_->Progress();
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }

@@ -95,7 +95,7 @@ class Reporter {
   }
 
   // Prints all facts once more.
-  void SayAll(const NodeFacts& facts) {
+  void PrintAll(const NodeFacts& facts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     Print(facts, FactsKind::kAll);
   }
@@ -110,7 +110,7 @@ class Reporter {
   }
 
   // Prints the last report with `problem`, unless that was the final one.
-  void SayTimeIsUp(const std::string& problem) {
+  void LogTimeLimitReached(const std::string& problem) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (is_final_) return;
     NodeFacts facts = last_;
@@ -180,7 +180,7 @@ void Run(const std::vector<std::string>& words) {
   reporter.Say(facts, false);
   if (arguments.details) {
     ReadDetails(facts);
-    reporter.SayAll(facts);
+    reporter.PrintAll(facts);
   }
   facts.directory = ReadDirectory(arguments.probe, std::chrono::seconds(3));
   if (!arguments.master_address.empty()) {
@@ -188,7 +188,7 @@ void Run(const std::vector<std::string>& words) {
   }
   reporter.Say(facts, false);
   StartWatchdog(deadline, [limit = arguments.limit_seconds] {
-    reporter.SayTimeIsUp("the exchange did not end within " + std::to_string(limit) + " s");
+    reporter.LogTimeLimitReached("the exchange did not end within " + std::to_string(limit) + " s");
   });
 
   if (!environment.contains("PMIX_NAMESPACE") || facts.pmix.empty()) {

@@ -2,7 +2,7 @@
 
 #include "launcher/advice/advice.h"
 
-#include "launcher/advice/training_asked.h"
+#include "launcher/advice/training_request.h"
 #include "launcher/base/error.h"
 #include "tests/support/test.h"
 
@@ -15,8 +15,9 @@ using ::testing::Not;
 
 AdviceBasis OfBede() {
   AdviceBasis basis;
-  basis.asked = ReadTrainingAsked({"--batch_size=256", "--precision=fp16", "--num_iter=50",
-                                   "--lr_init=0.256", "--lr_warmup_epochs=8", "--use_cosine_lr"});
+  basis.requested =
+      ParseTrainingRequest({"--batch_size=256", "--precision=fp16", "--num_iter=50",
+                            "--lr_init=0.256", "--lr_warmup_epochs=8", "--use_cosine_lr"});
   basis.job = {.nodes = 4, .ranks = 16, .gpus_per_node = 4};
   basis.machine.gpu = "V100-SXM2-32GB";
   basis.machine.adapters = 2;
@@ -52,18 +53,19 @@ TEST(Advice, SaysWhatTheBatchTakesOfTheGpu) {
                         "V100-SXM2-32GB, the largest is about 712 (computed; ddltraind --dry_run "
                         "on a node knows)"));
   basis.machine.gpu = "V100";
-  basis.asked = ReadTrainingAsked({"--batch_size=512", "--precision=fp32", "--accumulate=2"});
+  basis.requested =
+      ParseTrainingRequest({"--batch_size=512", "--precision=fp32", "--accumulate=2"});
   EXPECT_THAT(
       AdviceText(basis),
       HasSubstr("some 45.4 of the 16 GB of a V100: DOES NOT FIT, the largest is about 160; as "
                 "many images in a step: --batch_size=128 --accumulate=8 (computed"));
-  basis.asked = ReadTrainingAsked({"--batch_size=509", "--precision=fp32"});
+  basis.requested = ParseTrainingRequest({"--batch_size=509", "--precision=fp32"});
   EXPECT_THAT(AdviceText(basis), HasSubstr("--batch_size=1 --accumulate=509 (computed"));
 }
 
 TEST(Advice, TakesABatchThatFitsWhereNoneIsSaid) {
   AdviceBasis basis = OfBede();
-  basis.asked = ReadTrainingAsked({"--precision=fp16"});
+  basis.requested = ParseTrainingRequest({"--precision=fp16"});
   EXPECT_THAT(AdviceText(basis), HasSubstr("256 images of a GPU, assumed, for --batch_size is"));
   basis.machine.gpu = "V100-8GB";
   EXPECT_THAT(AdviceText(basis), HasSubstr("144 images of a GPU, assumed, for --batch_size is"));
@@ -116,7 +118,7 @@ TEST(Advice, WarnsOfBatchesWithoutARecipe) {
 
 TEST(Advice, LeavesTheRateToARecipe) {
   AdviceBasis basis = OfBede();
-  basis.asked.recipe = "mlperf";
+  basis.requested.recipe = "mlperf";
   const std::string text = AdviceText(basis);
   EXPECT_EQ(RowOf(text, "16", "64")[3], "recipe");
   EXPECT_THAT(text, AllOf(HasSubstr("learning rate  --recipe=mlperf has one for each global batch"),
@@ -126,10 +128,10 @@ TEST(Advice, LeavesTheRateToARecipe) {
 
 TEST(Advice, ScalesTheRateAsIsAsked) {
   AdviceBasis basis = OfBede();  // 0.256 at 256 images
-  basis.asked.lr_scaling = "sqrt";
+  basis.requested.lr_scaling = "sqrt";
   EXPECT_EQ(RowOf(AdviceText(basis), "4", "16")[3], "1.024");
   EXPECT_THAT(AdviceText(basis), HasSubstr("lr_init 0.256 x the root of (global batch / 256)"));
-  basis.asked.lr_scaling = "none";
+  basis.requested.lr_scaling = "none";
   EXPECT_EQ(RowOf(AdviceText(basis), "4", "16")[3], "0.256");
 }
 
@@ -153,9 +155,9 @@ TEST(Advice, TakesTheSpeedOfAGpuThatIsGiven) {
 
 TEST(Advice, CountsStepsAndBatchesOfAStep) {
   AdviceBasis basis = OfBede();
-  basis.asked.counts_epochs = false;
-  basis.asked.num_iter = 1000;
-  basis.asked.accumulate = 2;
+  basis.requested.counts_epochs = false;
+  basis.requested.num_iter = 1000;
+  basis.requested.accumulate = 2;
   const std::string text = AdviceText(basis);
   EXPECT_EQ(RowOf(text, "1", "4")[2], "2048");
   EXPECT_THAT(text, AllOf(HasSubstr("1000 steps"), HasSubstr("2 batches for one update")));
@@ -166,17 +168,17 @@ TEST(Advice, IsBoundByTheFileSystemWhereImagesAreRead) {
   AdviceBasis basis = OfBede();
   basis.machine.file_system_gbs = 1;
   EXPECT_THAT(AdviceText(basis), Not(HasSubstr(" input\n")));
-  basis.asked.has_data = true;
+  basis.requested.has_data = true;
   EXPECT_THAT(AdviceText(basis), AllOf(HasSubstr(" input\n"), HasSubstr("1 GB/s for all nodes")));
 }
 
 TEST(Advice, RefusesWhatItKnowsNothingOf) {
   AdviceBasis basis = OfBede();
-  basis.asked.mode = "evaluate";
+  basis.requested.mode = "evaluate";
   EXPECT_EQ(RefusalOf(basis),
             "--advise: ddltraind --mode=evaluate trains nothing; leave out --advise");
   basis = OfBede();
-  basis.asked.arch = "resnet101";
+  basis.requested.arch = "resnet101";
   EXPECT_EQ(RefusalOf(basis),
             "--advise knows resnet50 alone, not --arch=resnet101; ddlbench sweep measures it");
   basis = OfBede();
@@ -185,48 +187,48 @@ TEST(Advice, RefusesWhatItKnowsNothingOf) {
             "--advise: how fast is one RTX 9090 in fp16? Give its images/s: --advise=400");
 }
 
-TEST(TrainingAsked, HasTheDefaultsOfDdltraind) {
-  const TrainingAsked asked = ReadTrainingAsked({});
-  EXPECT_EQ(asked.batch, 0);
-  EXPECT_EQ(asked.precision, "fp32");
-  EXPECT_EQ(asked.lr_init, 0.1);
-  EXPECT_EQ(asked.num_iter, 1);
-  EXPECT_TRUE(asked.counts_epochs);
-  EXPECT_FALSE(asked.cosine);
+TEST(TrainingRequest, HasTheDefaultsOfDdltraind) {
+  const TrainingRequest requested = ParseTrainingRequest({});
+  EXPECT_EQ(requested.batch, 0);
+  EXPECT_EQ(requested.precision, "fp32");
+  EXPECT_EQ(requested.lr_init, 0.1);
+  EXPECT_EQ(requested.num_iter, 1);
+  EXPECT_TRUE(requested.counts_epochs);
+  EXPECT_FALSE(requested.cosine);
 }
 
-TEST(TrainingAsked, IsReadFromTheCommandLineOfBede) {
-  const TrainingAsked asked = ReadTrainingAsked(
+TEST(TrainingRequest, IsReadFromTheCommandLineOfBede) {
+  const TrainingRequest requested = ParseTrainingRequest(
       {"--mode=train_and_evaluate", "--iter_unit=epoch", "--num_iter=50", "--batch_size=256",
        "--warmup_steps=100", "--use_cosine", "--label_smoothing", "0.1", "--lr_init=0.256",
        "--lr_warmup_epochs=8", "--momentum=0.875", "--weight_decay=3.0517578125e-05", "--data_dir",
        "/data", "--use_cosine_lr", "--precision=fp16", "--reduce_precision=16bit", "--accumulate",
        "2"});
-  EXPECT_EQ(asked.batch, 256);
-  EXPECT_EQ(asked.num_iter, 50);
-  EXPECT_EQ(asked.lr_init, 0.256);
-  EXPECT_EQ(asked.warmup_epochs, 8);
-  EXPECT_EQ(asked.precision, "fp16");
-  EXPECT_EQ(asked.accumulate, 2);
-  EXPECT_TRUE(asked.cosine);
-  EXPECT_TRUE(asked.has_data);
-  EXPECT_TRUE(asked.half_sums);
+  EXPECT_EQ(requested.batch, 256);
+  EXPECT_EQ(requested.num_iter, 50);
+  EXPECT_EQ(requested.lr_init, 0.256);
+  EXPECT_EQ(requested.warmup_epochs, 8);
+  EXPECT_EQ(requested.precision, "fp16");
+  EXPECT_EQ(requested.accumulate, 2);
+  EXPECT_TRUE(requested.cosine);
+  EXPECT_TRUE(requested.has_data);
+  EXPECT_TRUE(requested.half_sums);
 }
 
-TEST(TrainingAsked, KnowsSwitches) {
-  EXPECT_EQ(ReadTrainingAsked({"--use_tf_amp"}).precision, "fp16");
-  EXPECT_FALSE(ReadTrainingAsked({"--use_cosine_lr", "--nouse_cosine_lr"}).cosine);
-  EXPECT_FALSE(ReadTrainingAsked({"--use_cosine_lr=False"}).cosine);
-  EXPECT_EQ(ReadTrainingAsked({"--recipe", "mlperf"}).recipe, "mlperf");
-  EXPECT_EQ(ReadTrainingAsked({"--lr_scaling=sqrt"}).lr_scaling, "sqrt");
-  EXPECT_EQ(ReadTrainingAsked({"--lr_schedule=polynomial"}).lr_schedule, "polynomial");
-  EXPECT_FALSE(ReadTrainingAsked({"--iter_unit", "batch"}).counts_epochs);
+TEST(TrainingRequest, KnowsSwitches) {
+  EXPECT_EQ(ParseTrainingRequest({"--use_tf_amp"}).precision, "fp16");
+  EXPECT_FALSE(ParseTrainingRequest({"--use_cosine_lr", "--nouse_cosine_lr"}).cosine);
+  EXPECT_FALSE(ParseTrainingRequest({"--use_cosine_lr=False"}).cosine);
+  EXPECT_EQ(ParseTrainingRequest({"--recipe", "mlperf"}).recipe, "mlperf");
+  EXPECT_EQ(ParseTrainingRequest({"--lr_scaling=sqrt"}).lr_scaling, "sqrt");
+  EXPECT_EQ(ParseTrainingRequest({"--lr_schedule=polynomial"}).lr_schedule, "polynomial");
+  EXPECT_FALSE(ParseTrainingRequest({"--iter_unit", "batch"}).counts_epochs);
 }
 
-TEST(TrainingAsked, RefusesANumberThatIsNone) {
+TEST(TrainingRequest, RefusesANumberThatIsNone) {
   for (const char* const word : {"--batch_size=many", "--batch_size=0", "--batch_size=1e400",
                                  "--num_iter=-1", "--lr_init=nan", "--accumulate=0"}) {
-    EXPECT_THROW(ReadTrainingAsked({word}), LaunchError) << word;
+    EXPECT_THROW(ParseTrainingRequest({word}), LaunchError) << word;
   }
 }
 

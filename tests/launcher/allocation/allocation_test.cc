@@ -86,16 +86,16 @@ TEST(HostIndex, FindsTheFirstThatIsTheSameHost) {
                                           "n3.here", "n2.here",  "n4",       "",         ".here",
                                           "N5.Here", "10.0.0.1", "10.0.0.2", "10"};
   const HostIndex index(hosts);
-  for (const char* asked :
+  for (const char* requested :
        {"n1",      "n1.here", "n1.there", "n1.elsewhere", "n2", "n2.here", "n2.there",
         "n3",      "n3.here", "n3.there", "n4.here",      "n5", "n5.here", "N1",
         "N4.HERE", "10",      "10.0.0.2", "10.0.0.3",     "",   ".here",   "n"}) {
     std::optional<std::size_t> first;
     for (std::size_t i = 0; i < hosts.size() && !first; ++i) {
-      if (rankfile::SameHost(hosts[i], asked)) first = i;
+      if (rankfile::SameHost(hosts[i], requested)) first = i;
     }
-    EXPECT_EQ(index.Find(asked), first) << asked;
-    EXPECT_EQ(index.Holds(asked), first.has_value()) << asked;
+    EXPECT_EQ(index.Find(requested), first) << requested;
+    EXPECT_EQ(index.Holds(requested), first.has_value()) << requested;
   }
 }
 

@@ -243,11 +243,11 @@ std::string Refusal(const std::vector<std::string>& arguments) {
 TEST(BedePar, ReadsEveryDistribution) {
   for (const std::string ranks : {"1ppn", "1ppg", "1ppc", "1ppt"}) {
     EXPECT_EQ(FormatBedePar(ParseBedePar(ranks)), ranks + ":1tpt");
-    EXPECT_FALSE(ParseBedePar(ranks).threads_are_asked_for);
+    EXPECT_FALSE(ParseBedePar(ranks).are_threads_requested);
     for (const std::string threads : {"1tpc", "1tpt", "none"}) {
       const std::string text = ranks + ":" + threads;
       EXPECT_EQ(FormatBedePar(ParseBedePar(text)), text);
-      EXPECT_TRUE(ParseBedePar(text).threads_are_asked_for);
+      EXPECT_TRUE(ParseBedePar(text).are_threads_requested);
     }
   }
 }

@@ -161,9 +161,9 @@ TEST(Settings, SrunArgumentsOfTheSiteComeFirst) {
                     site, {});
   EXPECT_THAT(settings.srun_arguments, ElementsAre("--network=sn_all", "--container-image=a.sqsh",
                                                    "--container-mounts", "/a b", "-v"));
-  EXPECT_TRUE(settings.has_asked_srun_arguments);
+  EXPECT_TRUE(settings.has_requested_srun_arguments);
   EXPECT_THAT(SettingsText(settings), HasSubstr("srun_arguments: --network=sn_all "));
-  EXPECT_FALSE(MergeSettings(ParseOptions({}), site, {}).has_asked_srun_arguments);
+  EXPECT_FALSE(MergeSettings(ParseOptions({}), site, {}).has_requested_srun_arguments);
 }
 
 TEST(Settings, RefusesSrunArgumentsThatDdlrunGivesItself) {
@@ -224,9 +224,9 @@ TEST(Settings, TcpTurnsInfinibandOffInMpiAndNccl) {
 
 TEST(Settings, RefusesAnExportOfAVariableThatIsNotSet) {
   EXPECT_THROW(MergeSettings(ParseOptions({"-x", "NOT_SET"}), SiteConfig(), {}), LaunchError);
-  EXPECT_THAT(
-      MergeSettings(ParseOptions({"-x", "IS_SET"}), SiteConfig(), {{"IS_SET", ""}}).asked_exports,
-      ElementsAre("IS_SET"));
+  EXPECT_THAT(MergeSettings(ParseOptions({"-x", "IS_SET"}), SiteConfig(), {{"IS_SET", ""}})
+                  .requested_exports,
+              ElementsAre("IS_SET"));
 }
 
 }  // namespace

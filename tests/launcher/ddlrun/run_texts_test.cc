@@ -43,7 +43,7 @@ TEST(EndText, SaysWhyNoRankCouldStart) {
 
 TEST(EndText, OfAStopBlamesNoRank) {
   JobResult result = Failure(143, SIGTERM);
-  result.told_to_stop = true;
+  result.stop_requested = true;
   result.stop_signal = SIGTERM;
   EXPECT_EQ(EndText(result, {}), "ddlrun: stopped by SIGTERM (exit code 143)\n");
   // Slurm calls the step cancelled to which ddlrun has passed the signal on.
@@ -135,7 +135,7 @@ TEST(EndText, OfALauncherThatHasGivenUpHasItsLastLines) {
 TEST(EndText, NamesRanksOfWhichNoEndWasHeard) {
   JobResult result;
   result.exit_code = 69;
-  result.unheard = {"rank 2 on n2", "rank 3 on n2"};
+  result.unresponsive = {"rank 2 on n2", "rank 3 on n2"};
   EXPECT_THAT(EndText(result, {}), HasSubstr("no end was heard of rank 2 on n2, rank 3 on n2: "));
 }
 
@@ -208,7 +208,8 @@ TEST_F(AnnouncementTest, HasTheWarningsAboutArgumentsForMpirunFirst) {
 }
 
 TEST_F(AnnouncementTest, NamesOptionsThatTheLauncherDoesNotUse) {
-  settings_.asked_mpi_arguments = {"-x", "A=1", "--quiet", "--mca", "pml", "ob1", "--timeout", "9"};
+  settings_.requested_mpi_arguments = {"-x",  "A=1", "--quiet",   "--mca",
+                                       "pml", "ob1", "--timeout", "9"};
   options_.pmi = "pmix";
   EXPECT_THAT(Text(), HasSubstr("[WARN DDL-22-3] --mpiarg '--quiet --timeout 9' is not used by the "
                                 "srun launcher; --launcher=mpirun uses it\n"));
@@ -216,13 +217,13 @@ TEST_F(AnnouncementTest, NamesOptionsThatTheLauncherDoesNotUse) {
   launch_.choice = {"local", "", ""};
   EXPECT_THAT(Text(), HasSubstr("--pmi is not used by the local launcher"));
   EXPECT_THAT(Text(), Not(HasSubstr("--srunarg")));
-  settings_.has_asked_srun_arguments = true;
+  settings_.has_requested_srun_arguments = true;
   EXPECT_THAT(Text(),
               HasSubstr("[WARN DDL-22-3] --srunarg is not used by the local launcher; it is "
                         "for ranks that srun starts inside Slurm\n"));
-  settings_.asked_mpi_arguments.resize(2);
+  settings_.requested_mpi_arguments.resize(2);
   EXPECT_THAT(Text(), Not(HasSubstr("--mpiarg")));
-  settings_.asked_mpi_arguments = {"--quiet"};
+  settings_.requested_mpi_arguments = {"--quiet"};
   launch_.choice = {"mpirun", "", ""};
   EXPECT_THAT(Text(), Not(HasSubstr("--mpiarg")));
   launch_.choice = {"srun", "", ""};

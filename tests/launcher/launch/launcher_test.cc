@@ -59,7 +59,7 @@ TEST(MpirunLauncher, ALongPlanGoesByTheNamesOfItsVariables) {
 TEST(MpirunLauncher, AskedExportsGoThoughTheyAreDenied) {
   LaunchRequest job = JobOf({0, 1});
   job.has_remote_ranks = true;
-  job.asked_exports = {"CUDA_VISIBLE_DEVICES"};
+  job.requested_exports = {"CUDA_VISIBLE_DEVICES"};
   EXPECT_THAT(MakeMpirunCommands(job)[0].argv, Contains("CUDA_VISIBLE_DEVICES"));
   EXPECT_THAT(MakeMpirunCommands(job)[0].argv, testing::Not(Contains("HOSTNAME")));
 }

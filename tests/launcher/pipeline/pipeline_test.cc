@@ -65,8 +65,8 @@ class NodeOrder : public testing::Test {
   // The hosts in the order of ranks; sets asked_ and warnings_.
   std::vector<std::string> Hosts() {
     Allocation allocation = allocation_;
-    const auto question = AskForNetwork(settings_, allocation, environment_);
-    asked_ = question != nullptr;
+    const auto question = QueryNetwork(settings_, allocation, environment_);
+    requested_ = question != nullptr;
     OrderNodes(settings_, environment_, question.get(), &allocation);
     Plan plan = MakePlan(allocation, {}, {});
     plan.warnings.clear();
@@ -81,7 +81,7 @@ class NodeOrder : public testing::Test {
   Environment environment_;
   Settings settings_;
   Allocation allocation_;
-  bool asked_ = false;
+  bool requested_ = false;
   std::vector<std::string> warnings_;
 };
 
@@ -89,7 +89,7 @@ TEST_F(NodeOrder, IsThatOfTheTopologyWhereSlurmHasOne) {
   for (const char* order : {"auto", "topology", "cyclic"}) {
     settings_.rank_order = order;
     EXPECT_THAT(Hosts(), ElementsAre("n1", "n3", "n2", "n4")) << order;
-    EXPECT_TRUE(asked_);
+    EXPECT_TRUE(requested_);
     EXPECT_THAT(warnings_, IsEmpty());
   }
   environment_["SLURMD_NODENAME"] = "n2";
@@ -103,7 +103,7 @@ TEST_F(NodeOrder, IsThatOfTheTopologyWhereSlurmHasOne) {
 TEST_F(NodeOrder, IsSlurmsWithoutAQuestionWhereNothingCanComeOfIt) {
   const auto expect_unasked = [this](const std::string& why) {
     Hosts();
-    EXPECT_FALSE(asked_) << why;
+    EXPECT_FALSE(requested_) << why;
   };
   settings_.rank_order = "node";
   expect_unasked("node");
@@ -114,7 +114,7 @@ TEST_F(NodeOrder, IsSlurmsWithoutAQuestionWhereNothingCanComeOfIt) {
   expect_unasked("cyclic");
   settings_.rank_order = "topology";  // a partition may have one
   Hosts();
-  EXPECT_TRUE(asked_);
+  EXPECT_TRUE(requested_);
   allocation_.job_id.clear();
   expect_unasked("outside of Slurm");
   allocation_.job_id = "7";
@@ -127,11 +127,11 @@ TEST_F(NodeOrder, IsSlurmsWithoutAQuestionWhereNothingCanComeOfIt) {
 TEST_F(NodeOrder, OfTheUserStays) {
   allocation_.origin = Allocation::Origin::kHostList;
   EXPECT_THAT(Hosts(), ElementsAre("n1", "n2", "n3", "n4"));
-  EXPECT_FALSE(asked_);
+  EXPECT_FALSE(requested_);
   environment_["SLURM_JOB_SEGMENT_SIZE"] = "2";
   Answer(kTwoBlocks);
   EXPECT_THAT(Hosts(), ElementsAre("n1", "n2", "n3", "n4"));
-  EXPECT_TRUE(asked_);
+  EXPECT_TRUE(requested_);
   ASSERT_EQ(warnings_.size(), 1U);
   EXPECT_THAT(warnings_[0],
               HasSubstr("[WARN DDL-21-9] SLURM_JOB_SEGMENT_SIZE=2, but the segment of ranks 0 to 3 "
@@ -145,7 +145,7 @@ TEST_F(NodeOrder, KeepsSegmentsWhole) {
   environment_["SLURM_JOB_SEGMENT_SIZE"] = "2";
   Answer(kTwoBlocks);
   environment_["SLURM_TOPOLOGY_ADDR_PATTERN"] = "node";  // of the cluster, not of the partition
-  EXPECT_TRUE((Hosts(), asked_));
+  EXPECT_TRUE((Hosts(), requested_));
   EXPECT_THAT(warnings_, IsEmpty());
   settings_.rank_order = "node";
   Hosts();

@@ -43,9 +43,9 @@ inline NodeTopology MakeNode(const std::vector<int>& numa_cores, int threads,
 // A node of Bede: two POWER9 processors and four GPUs.
 inline NodeTopology Ac922() { return MakeNode({16, 16}, 4, {0, 0, 1, 1}); }
 
-inline constexpr int kUnsaid = -1;
+inline constexpr int kUnlogged = -1;
 
-// Hosts n1, n2, ... of a Slurm job; kUnsaid for GPUs and slots that are not said.
+// Hosts n1, n2, ... of a Slurm job; kUnlogged for GPUs and slots that are not said.
 inline Allocation MakeAllocation(int nodes, int gpus, int slots) {
   Allocation allocation;
   allocation.origin = Allocation::Origin::kSlurm;

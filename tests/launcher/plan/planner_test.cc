@@ -44,7 +44,7 @@ std::string Refusal(int exit_code, const Allocation& allocation,
 }
 
 TEST(Planner, StartsOneRankPerGrantedGpu) {
-  const Plan plan = MakeCheckedPlan(MakeAllocation(4, 4, kUnsaid), {Ac922()});
+  const Plan plan = MakeCheckedPlan(MakeAllocation(4, 4, kUnlogged), {Ac922()});
   EXPECT_THAT(Counts(plan), ElementsAre(4, 4, 4, 4));
   EXPECT_THAT(plan.warnings, IsEmpty());
   const RankPlan& last = plan.ranks[15];
@@ -58,13 +58,13 @@ TEST(Planner, StartsOneRankPerGrantedGpu) {
 }
 
 TEST(Planner, TakesAllGpusOfANodeWhereNobodySaysHowMany) {
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnsaid, kUnsaid),
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnlogged, kUnlogged),
                                      {Ac922(), MakeNode({4}, 1, {0})})),
               ElementsAre(4, 1));
 }
 
 TEST(Planner, TakesOtherNodesToBeLikeTheFirst) {
-  Allocation allocation = MakeAllocation(3, kUnsaid, kUnsaid);
+  Allocation allocation = MakeAllocation(3, kUnlogged, kUnlogged);
   allocation.nodes[0].gpus = 2;  // SLURM_GPUS_ON_NODE of the batch host
   allocation.nodes[0].gpu_indices = {2, 3};
   const Plan plan = MakeCheckedPlan(allocation, {Ac922()});
@@ -74,7 +74,7 @@ TEST(Planner, TakesOtherNodesToBeLikeTheFirst) {
 }
 
 TEST(Planner, ExpectsNothingOfAnotherComponent) {
-  Allocation allocation = MakeAllocation(2, kUnsaid, kUnsaid);
+  Allocation allocation = MakeAllocation(2, kUnlogged, kUnlogged);
   allocation.nodes[0].gpus = 4;
   allocation.nodes[1].component = 1;
   EXPECT_THAT(Refusal(EX_CONFIG, allocation, {Ac922()}, {}),
@@ -87,13 +87,13 @@ TEST(Planner, ExpectsNothingOfAnotherComponent) {
 }
 
 TEST(Planner, HonoursUnevenNodes) {
-  Allocation allocation = MakeAllocation(2, 4, kUnsaid);
+  Allocation allocation = MakeAllocation(2, 4, kUnlogged);
   allocation.nodes[1].gpus = 2;
   EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Ac922()})), ElementsAre(4, 2));
 }
 
 TEST(Planner, StartsOneRankWhereThereIsNoGpu) {
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnsaid, kUnsaid), {Laptop()})),
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnlogged, kUnlogged), {Laptop()})),
               ElementsAre(1, 1));
 }
 
@@ -129,7 +129,7 @@ TEST(Planner, LeavesGpusIdleWhereToldSo) {
 TEST(Planner, RefusesAJobThatForgotItsGpus) {
   const auto complaint = AllOf(HasSubstr("n1 has 4 GPUs"), HasSubstr("granted none"),
                                HasSubstr("#SBATCH --gres=gpu:4"), HasSubstr("--accelerators 0"));
-  Allocation allocation = MakeAllocation(1, 0, kUnsaid);
+  Allocation allocation = MakeAllocation(1, 0, kUnlogged);
   EXPECT_THAT(Refusal(EX_CONFIG, allocation, {Ac922()}, {}), complaint);
   EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Laptop()})), ElementsAre(1));
   allocation.gpus_per_node_unasked = 4;
@@ -144,19 +144,19 @@ TEST(Planner, SaysWhenTasksRunBesideGpusThatWereNotAskedFor) {
               ElementsAre(AllOf(HasSubstr("n1: has 4 GPUs"), HasSubstr("#SBATCH --gres=gpu:4"))));
   PlanOptions no_gpus;
   no_gpus.gpus_per_node = 0;
-  EXPECT_THAT(MakeCheckedPlan(MakeAllocation(1, 0, kUnsaid), {Ac922()}, no_gpus).warnings,
+  EXPECT_THAT(MakeCheckedPlan(MakeAllocation(1, 0, kUnlogged), {Ac922()}, no_gpus).warnings,
               IsEmpty());
 }
 
 TEST(Planner, PlansGpusThatHwlocCannotSee) {
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 2, kUnsaid), {Laptop()});
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 2, kUnlogged), {Laptop()});
   EXPECT_EQ(plan.ranks[1].gpu, 1);
   EXPECT_THAT(plan.ranks[1].cores, ElementsAre(1));
   EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("hwloc sees 0")));
 }
 
 TEST(Planner, SaysAWarningOnceForAllNodesItIsTrueOf) {
-  Allocation allocation = MakeAllocation(3, 2, kUnsaid);
+  Allocation allocation = MakeAllocation(3, 2, kUnlogged);
   allocation.nodes[1].gpus = 1;
   EXPECT_THAT(MakeCheckedPlan(allocation, {Laptop()}).warnings,
               ElementsAre(HasSubstr("n[1,3]: 2 GPUs granted"), HasSubstr("n2: 1 GPU granted")));
@@ -167,7 +167,7 @@ TEST(Planner, SaysNothingOfGpusWhereThereAreNone) {
 }
 
 TEST(Planner, TakesTheGpusThatAreNamedOnlyIfTheyAreThere) {
-  Allocation allocation = MakeAllocation(1, 1, kUnsaid);
+  Allocation allocation = MakeAllocation(1, 1, kUnlogged);
   allocation.nodes[0].gpu_indices = {3};
   EXPECT_EQ(MakeCheckedPlan(allocation, {Ac922()}).ranks[0].gpu, 3);
   allocation.nodes[0].gpu_indices = {4};
@@ -175,7 +175,7 @@ TEST(Planner, TakesTheGpusThatAreNamedOnlyIfTheyAreThere) {
 }
 
 TEST(Planner, GivesNoGpuWhereNobodySaysThatThereIsOne) {
-  const Plan plan = MakeCheckedPlan(MakeAllocation(2, kUnsaid, 2), {});
+  const Plan plan = MakeCheckedPlan(MakeAllocation(2, kUnlogged, 2), {});
   EXPECT_THAT(Counts(plan), ElementsAre(2, 2));
   EXPECT_EQ(plan.ranks[0].gpu, -1);
 }
@@ -183,23 +183,23 @@ TEST(Planner, GivesNoGpuWhereNobodySaysThatThereIsOne) {
 TEST(Planner, FillsNodesInOrderWhenTheTotalIsGiven) {
   PlanOptions five;
   five.ranks = 5;
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(3, 4, kUnsaid), {Ac922()}, five)),
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(3, 4, kUnlogged), {Ac922()}, five)),
               ElementsAre(4, 1));
   PlanOptions two;
   two.ranks = 2;
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(1, kUnsaid, kUnsaid), {Laptop()}, two)),
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, two)),
               ElementsAre(2));
 }
 
 TEST(Planner, RefusesMoreRanksThanThereIsRoomFor) {
   PlanOptions options;
   options.ranks = 9;
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, 4, kUnsaid), {Ac922()}, options),
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, 4, kUnlogged), {Ac922()}, options),
               AllOf(HasSubstr("9 ranks asked for"), HasSubstr("room for 8 on 2 nodes"),
                     HasSubstr("SLURM_JOB_NODELIST=n[1-2]"), HasSubstr("--oversubscribe")));
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, kUnsaid, 4), {Ac922()}, options),
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, kUnlogged, 4), {Ac922()}, options),
               HasSubstr("room for 8"));
-  Allocation job = MakeAllocation(2, 4, kUnsaid);
+  Allocation job = MakeAllocation(2, 4, kUnlogged);
   job.job_id = "7";
   EXPECT_THAT(Refusal(EX_CONFIG, job, {Ac922()}, options),
               HasSubstr("write #SBATCH --nodes=3 or --gres=gpu:5, ask for less with -n 8"));
@@ -208,11 +208,11 @@ TEST(Planner, RefusesMoreRanksThanThereIsRoomFor) {
   EXPECT_THAT(Refusal(EX_CONFIG, job, {Ac922()}, options),
               HasSubstr("write #SBATCH --nodes=5 or --ntasks-per-node=5, "));
   options.ranks = 4;
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, kUnsaid, kUnsaid), {Laptop()}, options),
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, options),
               HasSubstr("room for 2"));
   options.ranks = 2;
   options.cpus_per_rank = 2;
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, kUnsaid, kUnsaid), {Laptop()}, options),
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, options),
               HasSubstr("room for 1"));
 }
 
@@ -230,7 +230,7 @@ TEST(Planner, RefusesMoreRanksThanGpus) {
 TEST(Planner, RefusesMoreGpusThanGranted) {
   PlanOptions options;
   options.gpus_per_node = 4;
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 2, kUnsaid), {Ac922()}, options),
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 2, kUnlogged), {Ac922()}, options),
               AllOf(HasSubstr("n1: 4 GPUs per node asked for"), HasSubstr("granted 2"),
                     HasSubstr("--gres=gpu:4")));
 }
@@ -239,7 +239,7 @@ TEST(Planner, OversubscribesALaptopUnbound) {
   PlanOptions options;
   options.ranks = 4;
   options.oversubscribe = true;
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, kUnsaid, kUnsaid), {Laptop()}, options);
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, options);
   EXPECT_THAT(Counts(plan), ElementsAre(4));
   EXPECT_THAT(plan.ranks[3].cores, IsEmpty());
   EXPECT_EQ(plan.ranks[3].numa_os_index, -1);
@@ -261,21 +261,21 @@ TEST(Planner, DealsOutWhatIsTooManyEvenly) {
   PlanOptions options;
   options.ranks = 7;
   options.oversubscribe = true;
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnsaid, 2), {Laptop()}, options)),
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnlogged, 2), {Laptop()}, options)),
               ElementsAre(4, 3));
   options.ranks = 8;
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(3, kUnsaid, 2), {Laptop()}, options)),
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(3, kUnlogged, 2), {Laptop()}, options)),
               ElementsAre(3, 3, 2));
 }
 
 TEST(Planner, GivesWholeCoresForCpusPerRank) {
   PlanOptions options;
   options.cpus_per_rank = 6;  // of SMT4: two cores
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 4, kUnsaid), {Ac922()}, options);
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 4, kUnlogged), {Ac922()}, options);
   EXPECT_THAT(plan.ranks[3].cores, ElementsAre(18, 19));
   EXPECT_EQ(plan.ranks[3].cpus.size(), 8u);
 
-  Allocation allocation = MakeAllocation(1, 4, kUnsaid);
+  Allocation allocation = MakeAllocation(1, 4, kUnlogged);
   allocation.cpus_per_rank = 4;
   EXPECT_THAT(MakeCheckedPlan(allocation, {Ac922()}).ranks[1].cores, ElementsAre(1));
   allocation.cpus_are_cores = true;
@@ -287,10 +287,10 @@ TEST(Planner, GivesWholeCoresForCpusPerRank) {
 TEST(Planner, RefusesMoreCpusPerRankThanThereAre) {
   PlanOptions options;
   options.cpus_per_rank = 40;
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 4, kUnsaid), {Ac922()}, options),
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 4, kUnlogged), {Ac922()}, options),
               HasSubstr("n1: 4 ranks need 10 cores each, but only 32 may be used"));
   // As Slurm has it, ranks still start.
-  Allocation allocation = MakeAllocation(1, 4, kUnsaid);
+  Allocation allocation = MakeAllocation(1, 4, kUnlogged);
   allocation.cpus_per_rank = 40;
   const Plan plan = MakeCheckedPlan(allocation, {Ac922()});
   EXPECT_THAT(plan.ranks[0].cores, IsEmpty());
@@ -300,7 +300,7 @@ TEST(Planner, RefusesMoreCpusPerRankThanThereAre) {
 TEST(Planner, BindsNothingWhenToldSo) {
   PlanOptions options;
   options.bind = false;
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 4, kUnsaid), {Ac922()}, options);
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 4, kUnlogged), {Ac922()}, options);
   EXPECT_THAT(plan.ranks[0].cores, IsEmpty());
   EXPECT_EQ(plan.ranks[2].gpu, 2);
   EXPECT_THAT(plan.warnings, IsEmpty());
@@ -309,25 +309,25 @@ TEST(Planner, BindsNothingWhenToldSo) {
 TEST(Planner, RanksRoundRobinOverHostsWhenCyclic) {
   PlanOptions options;
   options.order = RankOrder::kCyclic;
-  const Plan plan = MakeCheckedPlan(MakeAllocation(2, 6, kUnsaid),
+  const Plan plan = MakeCheckedPlan(MakeAllocation(2, 6, kUnlogged),
                                     {MakeNode({6, 6}, 1, {0, 0, 0, 1, 1, 1})}, options);
   EXPECT_THAT(plan.nodes[0].ranks, ElementsAre(0, 2, 4, 6, 8, 10));
   EXPECT_THAT(plan.nodes[1].ranks, ElementsAre(1, 3, 5, 7, 9, 11));
   EXPECT_EQ(plan.ranks[7].gpu, 3);
 
-  Allocation uneven = MakeAllocation(2, 4, kUnsaid);
+  Allocation uneven = MakeAllocation(2, 4, kUnlogged);
   uneven.nodes[0].gpus = 1;
   EXPECT_THAT(MakeCheckedPlan(uneven, {Ac922()}, options).nodes[1].ranks, ElementsAre(1, 2, 3, 4));
 }
 
 TEST(Planner, NeedsSomebodyToSayHowManyGpusWhenNodesAreNotKnown) {
   // salloc -N2 --gres=gpu:2 on a login node.
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, kUnsaid, kUnsaid), {}, {}),
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, kUnlogged, kUnlogged), {}, {}),
               AllOf(HasSubstr("n1: nobody says how many GPUs"), HasSubstr("--gpus-per-node=N"),
                     HasSubstr("--accelerators N")));
   PlanOptions options;
   options.gpus_per_node = 2;
-  const Plan plan = MakeCheckedPlan(MakeAllocation(2, kUnsaid, kUnsaid), {}, options);
+  const Plan plan = MakeCheckedPlan(MakeAllocation(2, kUnlogged, kUnlogged), {}, options);
   EXPECT_THAT(Counts(plan), ElementsAre(2, 2));
   EXPECT_THAT(plan.ranks[3].cores, IsEmpty());
   EXPECT_THAT(plan.warnings, IsEmpty());
@@ -337,24 +337,24 @@ TEST(Planner, ChecksTheProductOfRacks) {
   PlanOptions options;
   options.racks = 2;
   options.aisles = 2;
-  EXPECT_EQ(MakeCheckedPlan(MakeAllocation(8, 4, kUnsaid), {Ac922()}, options).racks, 2);
+  EXPECT_EQ(MakeCheckedPlan(MakeAllocation(8, 4, kUnlogged), {Ac922()}, options).racks, 2);
   options.nodes_per_rack = 18;
-  EXPECT_THAT(Refusal(EX_USAGE, MakeAllocation(8, 4, kUnsaid), {Ac922()}, options),
+  EXPECT_THAT(Refusal(EX_USAGE, MakeAllocation(8, 4, kUnlogged), {Ac922()}, options),
               HasSubstr("--nodes 18 --racks 2 --aisles 2 make 72 nodes, but ranks are on 8"));
   options.nodes_per_rack.reset();
-  EXPECT_THAT(Refusal(EX_USAGE, MakeAllocation(6, 4, kUnsaid), {Ac922()}, options),
+  EXPECT_THAT(Refusal(EX_USAGE, MakeAllocation(6, 4, kUnlogged), {Ac922()}, options),
               HasSubstr("make 4 nodes, but ranks are on 6"));
 }
 
 TEST(Planner, TakesAsManyGpusPerNodeAsThereMayBe) {
   PlanOptions options;
   options.gpus_per_node = 4096;
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(1, kUnsaid, kUnsaid), {}, options)),
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {}, options)),
               ElementsAre(4096));
 }
 
 TEST(Planner, RefusesOptionsOutOfRange) {
-  const Allocation allocation = MakeAllocation(1, 4, kUnsaid);
+  const Allocation allocation = MakeAllocation(1, 4, kUnlogged);
   PlanOptions options;
   options.ranks = 0;
   EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("(-n) 0"));
@@ -374,7 +374,7 @@ TEST(Planner, RefusesOptionsOutOfRange) {
   options.ranks_per_node = 2000000;
   EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("2000000 ranks"));
   options = {};
-  EXPECT_THAT(Refusal(EX_SOFTWARE, MakeAllocation(3, 4, kUnsaid), {Ac922(), Ac922()}, options),
+  EXPECT_THAT(Refusal(EX_SOFTWARE, MakeAllocation(3, 4, kUnlogged), {Ac922(), Ac922()}, options),
               HasSubstr("2 topologies for 3 nodes"));
 }
 
@@ -385,7 +385,7 @@ std::string Refusal(const Allocation& allocation, const PlanOptions& options) {
 }
 
 TEST(PlannerGpus, StartsARankForEachGpuThatIsVisible) {
-  Allocation allocation = MakeAllocation(1, kUnsaid, kUnsaid);
+  Allocation allocation = MakeAllocation(1, kUnlogged, kUnlogged);
   allocation.origin = Allocation::Origin::kThisMachine;
   allocation.nodes[0].gpus_visible = 2;
   allocation.nodes[0].gpu_indices = {3, 1};
@@ -401,7 +401,7 @@ TEST(PlannerGpus, StartsARankForEachGpuThatIsVisible) {
   options.gpus_per_node = 3;
   EXPECT_THAT(Refusal(allocation, options),
               HasSubstr("3 GPUs per node asked for, but CUDA_VISIBLE_DEVICES leaves 2"));
-  Allocation two_nodes = MakeAllocation(2, kUnsaid, kUnsaid);
+  Allocation two_nodes = MakeAllocation(2, kUnlogged, kUnlogged);
   two_nodes.nodes[0] = allocation.nodes[0];
   EXPECT_EQ(MakePlan(two_nodes, {Ac922()}, {}).ranks.size(), 4U) << "the other is like the first";
   allocation.nodes[0].gpus_visible = 0;
@@ -410,7 +410,7 @@ TEST(PlannerGpus, StartsARankForEachGpuThatIsVisible) {
 }
 
 TEST(PlannerGpus, GivesRanksSlicesOfOneGpu) {
-  Allocation allocation = MakeAllocation(1, 3, kUnsaid);
+  Allocation allocation = MakeAllocation(1, 3, kUnlogged);
   allocation.nodes[0].gpu_indices = {0, 0, -1};
   const Plan plan = MakePlan(allocation, {MakeNode({4}, 1, {0})}, {});
   ASSERT_EQ(plan.ranks.size(), 3U);

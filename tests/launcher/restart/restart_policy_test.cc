@@ -111,7 +111,7 @@ TEST(RestartPolicy, StartsAgainOnceByItselfAfterAStartThatHung) {
   end.has_nodes = false;
   EXPECT_EQ(After({}, end).next, Next::kEnd);
   end.has_nodes = true;
-  end.told_to_stop = true;
+  end.stop_requested = true;
   EXPECT_EQ(After({}, end).next, Next::kEnd);
 }
 
@@ -141,7 +141,7 @@ TEST(RestartPolicy, AStartThatHungIsNoProgress) {
 TEST(RestartPolicy, EndsWhenToldToStop) {
   for (const int code : {EX_TEMPFAIL, 143}) {
     RunOutcome end = Ended(code);
-    end.told_to_stop = true;
+    end.stop_requested = true;
     EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kEnd) << code;
   }
 }

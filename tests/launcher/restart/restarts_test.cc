@@ -121,7 +121,7 @@ class RestartsInSlurm : public testing::Test {
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text << "\n";
   }
-  std::string Asked() const {
+  std::string Requested() const {
     std::ifstream file(folder_ / "asked");
     return {std::istreambuf_iterator<char>(file), {}};
   }
@@ -205,7 +205,7 @@ TEST_F(RestartsInSlurm, RequeueTheTaskOfAnArrayAlone) {
   const Decision decision = restarts.AfterRun(EndedWith(75));
   EXPECT_EQ(decision.next, Decision::Next::kRequeue);
   EXPECT_EQ(decision.reason, "requeueing the job");
-  EXPECT_THAT(Asked(), EndsWith("\nrequeue 5_3\n"));
+  EXPECT_THAT(Requested(), EndsWith("\nrequeue 5_3\n"));
   Write("refusal", "Invalid user id");
   fs::remove(folder_ / "model");
   restarts.BeforeRun({"n1"});
@@ -253,7 +253,7 @@ TEST_F(RestartsInSlurm, GoByWhatSlurmAndTheRanksSay) {
             },
             Next::kRestart, "starting again, once, since the start hung"},
            {"", [](Options&options, JobResult&) { options.max_restarts = 0; }, Next::kEnd, ""},
-           {"", [](Options&, JobResult&result) { result.told_to_stop = true; }, Next::kEnd, ""},
+           {"", [](Options&, JobResult&result) { result.stop_requested = true; }, Next::kEnd, ""},
            {"", [](Options&, JobResult&result) { result.output_is_closed = true; }, Next::kEnd, ""},
            {"", [](Options&, JobResult&result) { result.refusal = "the job has no node now"; },
             Next::kEnd, "not started again: exit code 69 would come again"},

@@ -79,11 +79,11 @@ TEST(StoppedRankMonitor, SaysOnceThatARankHasBeenStoppedForLong) {
   StoppedRankMonitor watch;
   EXPECT_EQ(watch.Look(7, 100, false, kGrace), Step::kNothing);
   EXPECT_EQ(watch.Look(7, 109.9, false, kGrace), Step::kNothing);
-  EXPECT_EQ(watch.Look(7, 110, false, kGrace), Step::kSay);
+  EXPECT_EQ(watch.Look(7, 110, false, kGrace), Step::kPrint);
   EXPECT_EQ(watch.Look(7, 1000, false, kGrace), Step::kNothing);
   EXPECT_EQ(watch.Look(0, 1001, false, kGrace), Step::kNothing);
   EXPECT_EQ(watch.Look(7, 1002, false, kGrace), Step::kNothing);
-  EXPECT_EQ(watch.Look(7, 1012, false, kGrace), Step::kSay);
+  EXPECT_EQ(watch.Look(7, 1012, false, kGrace), Step::kPrint);
 }
 
 TEST(StoppedRankMonitor, KillsAGraceAfterTheOrderToStop) {

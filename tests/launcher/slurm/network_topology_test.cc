@@ -40,16 +40,16 @@ case "$1 $2 $3" in
   'show partition gone') echo 'no such partition'; exit 1 ;;
   'show topology '*) echo "topology '$3' ${SLURM_TOPO_LEN-whole}" ;;
 esac)";
-  const auto asked = [&](const Environment& environment) {
+  const auto requested = [&](const Environment& environment) {
     const ScontrolAnswer answer = AnswerWith(commands, environment);
     EXPECT_TRUE(answer.is_ok);
     return answer.text;
   };
-  EXPECT_EQ(asked({}), "topology '' whole\n");
-  EXPECT_EQ(asked({{"SLURM_JOB_PARTITION", "main"}, {"SLURM_TOPO_LEN", "9"}}),
+  EXPECT_EQ(requested({}), "topology '' whole\n");
+  EXPECT_EQ(requested({{"SLURM_JOB_PARTITION", "main"}, {"SLURM_TOPO_LEN", "9"}}),
             "topology '' whole\n");
-  EXPECT_EQ(asked({{"SLURM_JOB_PARTITION", "gone"}}), "topology '' whole\n");
-  EXPECT_EQ(asked({{"SLURM_JOB_PARTITION", "gb200"}, {"SLURM_TOPO_LEN", "9"}}),
+  EXPECT_EQ(requested({{"SLURM_JOB_PARTITION", "gone"}}), "topology '' whole\n");
+  EXPECT_EQ(requested({{"SLURM_JOB_PARTITION", "gb200"}, {"SLURM_TOPO_LEN", "9"}}),
             "topology 'racks' whole\n");
   EXPECT_EQ(AnswerWith(commands, {{"SLURM_JOB_PARTITION", "gb200"}}, false).text,
             "topology '' whole\n");

@@ -81,11 +81,11 @@ TEST(SlurmAllocation, RefusesBadNodeLists) {
 
 TEST(SlurmAllocation, TakesTasksAsSlotsOnlyWhereTheyWereAskedFor) {
   EXPECT_FALSE(Read(Batch()).nodes[0].slots);
-  const Allocation asked =
+  const Allocation requested =
       Read(BatchWith({{"SLURM_NTASKS", "5"}, {"SLURM_TASKS_PER_NODE", "3,2"}}));
-  EXPECT_EQ(asked.nodes[0].slots, 3);
-  EXPECT_EQ(asked.nodes[1].slots, 2);
-  EXPECT_EQ(asked.ranks, 5);
+  EXPECT_EQ(requested.nodes[0].slots, 3);
+  EXPECT_EQ(requested.nodes[1].slots, 2);
+  EXPECT_EQ(requested.ranks, 5);
   EXPECT_EQ(Read(BatchWith({{"SLURM_NTASKS_PER_NODE", "2"}})).ranks, 4);
 }
 
@@ -420,7 +420,7 @@ std::string RefusalWith(const std::string& commands) {
   allocation.gpus_unclear = "no variable says it";
   allocation.nodes.emplace_back().host = "n1";
   return tests::Refusal<LaunchError>(EX_CONFIG,
-                                     [&] { AskSlurmForGpus(scontrol.With(), &allocation); });
+                                     [&] { QuerySlurmForGpus(scontrol.With(), &allocation); });
 }
 
 // The slots of n1 and n2, which had two each, where they have so many GPUs.
@@ -436,12 +436,12 @@ std::vector<int> SlotsWith(int gpus_of_n1, int gpus_of_n2, const std::string& gp
     allocation.nodes.emplace_back().host = host;
     allocation.nodes.back().slots = 2;
   }
-  AskSlurmForGpus(scontrol.With({{"SLURM_GPUS_PER_TASK", gpus_per_task}}), &allocation);
+  QuerySlurmForGpus(scontrol.With({{"SLURM_GPUS_PER_TASK", gpus_per_task}}), &allocation);
   EXPECT_EQ(allocation.nodes[0].gpus, gpus_of_n1);
   return {allocation.nodes[0].slots.value_or(-1), allocation.nodes[1].slots.value_or(-1)};
 }
 
-TEST(AskSlurmForGpus, RefusesAJobThatIsOver) {
+TEST(QuerySlurmForGpus, RefusesAJobThatIsOver) {
   const std::string hint =
       ": leave this shell, or unset its SLURM_ variables: unset \"${!SLURM_@}\"";
   EXPECT_EQ(RefusalWith("echo 'JobId=7 JobName=x'; echo '  JobState=TIMEOUT Reason=TimeLimit'; "
@@ -451,7 +451,7 @@ TEST(AskSlurmForGpus, RefusesAJobThatIsOver) {
             "job 7 is over (Slurm no longer knows it)" + hint);
 }
 
-TEST(AskSlurmForGpus, TellsWhyThereIsNoAnswer) {
+TEST(QuerySlurmForGpus, TellsWhyThereIsNoAnswer) {
   EXPECT_EQ(
       RefusalWith("echo 'slurm_load_jobs error: Unable to contact slurm controller'; exit 1"),
       "no variable says it; asking scontrol show job: slurm_load_jobs error: Unable to contact "
@@ -461,7 +461,7 @@ TEST(AskSlurmForGpus, TellsWhyThereIsNoAnswer) {
             "");
 }
 
-TEST(AskSlurmForGpus, PutsTasksWhereTheirGpusAre) {
+TEST(QuerySlurmForGpus, PutsTasksWhereTheirGpusAre) {
   using Slots = std::vector<int>;
   EXPECT_EQ(SlotsWith(1, 3, "1"), (Slots{1, 3}));
   EXPECT_EQ(SlotsWith(6, 2, "2"), (Slots{3, 1}));
@@ -473,11 +473,11 @@ TEST(AskSlurmForGpus, PutsTasksWhereTheirGpusAre) {
   EXPECT_EQ(SlotsWith(1, 3, ""), (Slots{2, 2}));
 }
 
-TEST(AskSlurmForAddress, SaysWhatScontrolSays) {
+TEST(QuerySlurmForAddress, SaysWhatScontrolSays) {
   const Scontrol scontrol("echo \"NodeName=$3\"; echo '   NodeAddr=10.1.2.3 NodeHostName=x7'");
-  EXPECT_EQ(AskSlurmForAddress("n1", scontrol.With()), "10.1.2.3");
+  EXPECT_EQ(QuerySlurmForAddress("n1", scontrol.With()), "10.1.2.3");
   const Scontrol silent("echo 'NodeAddr=10.1.2.3'; exit 1");
-  EXPECT_EQ(AskSlurmForAddress("n1", silent.With()), "");
+  EXPECT_EQ(QuerySlurmForAddress("n1", silent.With()), "");
 }
 
 }  // namespace

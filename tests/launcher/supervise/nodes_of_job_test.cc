@@ -74,20 +74,20 @@ TEST_F(NodesOfJobTest, AreThereWhereSlurmDoesNotAnswer) {
   NodesOfJob nodes(options_);  // cat finds no answer, and fails
   nodes.ExpectStart(start_);
   EXPECT_EQ(Answer(nodes, start_ + milliseconds(1000)), "");
-  EXPECT_EQ(nodes.AskAtOnce(), "");
+  EXPECT_EQ(nodes.QueryNow(), "");
   EXPECT_EQ(Questions(), 2U);
   options_.question = {"/no/such/program"};
-  EXPECT_EQ(nodes.AskAtOnce(), "");
+  EXPECT_EQ(nodes.QueryNow(), "");
   options_.question.clear();
   nodes.Dismiss();
   nodes.ExpectStart(start_);
   EXPECT_FALSE(nodes.deadline());
-  EXPECT_EQ(nodes.AskAtOnce(), "");
+  EXPECT_EQ(nodes.QueryNow(), "");
 }
 
 TEST_F(NodesOfJobTest, AreAskedForAtOnceAfterAFailedStart) {
   SetAnswer("n3 is gone");
-  EXPECT_EQ(NodesOfJob(options_).AskAtOnce(), "n3 is gone");
+  EXPECT_EQ(NodesOfJob(options_).QueryNow(), "n3 is gone");
 }
 
 }  // namespace

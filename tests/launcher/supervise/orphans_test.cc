@@ -35,10 +35,10 @@ pid_t Leave(milliseconds life, void (*first)() = Nothing) {
     if (orphan == 0) {
       first();
       const pid_t self = getpid();
-      const bool has_told = write(ends[1], &self, sizeof(self)) == sizeof(self);
+      const bool has_reported = write(ends[1], &self, sizeof(self)) == sizeof(self);
       close(ends[0]);
       close(ends[1]);
-      if (has_told) Sleep(life);
+      if (has_reported) Sleep(life);
       _exit(0);
     }
     _exit(0);

@@ -160,9 +160,10 @@ TEST_F(SupervisorBeforeStartTest, AnMpirunThatEndsWithZeroHasToHaveToldOfTheEndO
   const std::string second = "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; ";
   const JobResult result = RunLauncher("mpirun", starts + first);
   EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
-  EXPECT_THAT(result.unheard, ElementsAre("rank 1 on n2"));
+  EXPECT_THAT(result.unresponsive, ElementsAre("rank 1 on n2"));
   EXPECT_EQ(RunLauncher("mpirun", first).exit_code, EX_UNAVAILABLE);
-  EXPECT_THAT(RunLauncher("mpirun", starts).unheard, ElementsAre("rank 0 on n1", "rank 1 on n2"));
+  EXPECT_THAT(RunLauncher("mpirun", starts).unresponsive,
+              ElementsAre("rank 0 on n1", "rank 1 on n2"));
   EXPECT_EQ(RunLauncher("mpirun", starts + first + second).exit_code, EX_OK);
   EXPECT_EQ(RunLauncher("mpirun", "true").exit_code, EX_OK);  // mpirun --version
   EXPECT_EQ(RunLauncher("srun", starts + first).exit_code, EX_OK);

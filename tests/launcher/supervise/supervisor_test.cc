@@ -96,10 +96,10 @@ TEST_F(SupervisorTest, TheSecondInterruptKills) {
 TEST_F(SupervisorTest, KnowsThatItWasToldToStopAndNotByWhichSignalRanksAreAskedForACheckpoint) {
   const std::string waits = "while :; do sleep 0.05; done";
   const std::string stops = "trap 'exit 75' TERM USR1; echo > ready; ";
-  EXPECT_TRUE(Run({stops + SignalWhenReady("TERM") + waits}, kLong).told_to_stop);
+  EXPECT_TRUE(Run({stops + SignalWhenReady("TERM") + waits}, kLong).stop_requested);
   const JobResult result = Run({stops + SignalWhenReady("USR1") + waits}, kLong);
   EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
-  EXPECT_FALSE(result.told_to_stop);
+  EXPECT_FALSE(result.stop_requested);
 }
 
 TEST_F(SupervisorTest, LearnsFromSrunWhichNodeIsLost) {
@@ -195,7 +195,7 @@ TEST_F(SupervisorTest, RanksGetSigusr1BeforeTheEndOfTheJob) {
   const JobResult result = Supervise({command}, options, signals);
   EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
   EXPECT_TRUE(result.notified_of_end);
-  EXPECT_FALSE(result.told_to_stop);
+  EXPECT_FALSE(result.stop_requested);
   EXPECT_THAT(result.notes, ::testing::Contains("ranks got SIGUSR1 60 s before the end of the "
                                                 "job's time (--stop-before)"));
 }

@@ -193,7 +193,7 @@ void ExpectSame(const RunStatus& read, const RunStatus& said) {
     EXPECT_EQ(read.loads[i].celsius, said.loads[i].celsius);
   }
   EXPECT_EQ(read.display_every, said.display_every);
-  EXPECT_EQ(read.asked, said.asked);
+  EXPECT_EQ(read.requested, said.requested);
   EXPECT_EQ(read.identity.ranks, said.identity.ranks);
   EXPECT_EQ(read.identity.host, said.identity.host);
   EXPECT_EQ(read.identity.pid, said.identity.pid);
@@ -273,9 +273,9 @@ TEST(ControlAnswerText, FitsItsLimit) {
   RunStatus status = SampleStatus();
   RankLoads loads;
   loads.SetHosts(std::vector<std::string>(10000, std::string(128, 'x')));
-  RankSaid said = {.input_wait_seconds = 100.0 / 3, .device = {}, .is_known = true};
+  RankMetrics said = {.input_wait_seconds = 100.0 / 3, .device = {}, .is_known = true};
   said.device.compute_mhz = said.device.celsius = said.device.busy_percent = 65534;
-  loads.Add(std::vector<double>(10000, 1000.0 / 3), std::vector<RankSaid>(10000, said));
+  loads.Add(std::vector<double>(10000, 1000.0 / 3), std::vector<RankMetrics>(10000, said));
   status.loads = loads.Slowest();
   for (RankLoad& load : status.loads) load.rank += 9000;
   const std::string line = FormatAnswer({"", status});
@@ -330,7 +330,7 @@ class ControlServerTest : public testing::Test {
   std::string path() const { return (folder_.path() / "socket").string(); }
   ControlServer& Start(uid_t uid = ::geteuid()) { return server_.emplace(path(), control_, uid); }
   void ExpectNothingAsked() {
-    EXPECT_TRUE(control_.status().asked.empty());
+    EXPECT_TRUE(control_.status().requested.empty());
     EXPECT_EQ(control_.display_every(), 10);
   }
 

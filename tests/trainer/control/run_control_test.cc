@@ -29,7 +29,7 @@ class RunControlTest : public testing::Test {
     control_.Stepped(step);
   }
   std::string Ask(ControlOrder order) { return control_.Take({order, 3}).refusal; }
-  std::vector<ControlOrder> asked() const { return control_.status().asked; }
+  std::vector<ControlOrder> requested() const { return control_.status().requested; }
 
   double now_ = 1000;
   std::int64_t steps_ = 100;
@@ -48,7 +48,7 @@ TEST_F(RunControlTest, SaysWhatIsKnownBeforeTheFirstStep) {
               std::isnan(status.eta_seconds));
   EXPECT_EQ(status.checkpoint_step, -1);
   EXPECT_EQ(status.identity.host, "n1");
-  EXPECT_THAT(status.asked, IsEmpty());
+  EXPECT_THAT(status.requested, IsEmpty());
 }
 
 TEST_F(RunControlTest, SpeedIsThatOfTheLastStepsAndTheRestIsReckonedFromAll) {
@@ -82,17 +82,17 @@ TEST_F(RunControlTest, WhatLiesBetweenStepsCountsForTheRestButAPauseDoesNot) {
 TEST_F(RunControlTest, APauseIsAskedForUntilItIsOneAndLastsUntilResume) {
   Step(1);
   EXPECT_EQ(Ask(ControlOrder::kPause), "");
-  EXPECT_THAT(asked(), ElementsAre(ControlOrder::kPause));
+  EXPECT_THAT(requested(), ElementsAre(ControlOrder::kPause));
   EXPECT_TRUE(control_.Look().pause);
   control_.Happened(RunEvent::kPause);
-  EXPECT_THAT(asked(), IsEmpty());
+  EXPECT_THAT(requested(), IsEmpty());
   EXPECT_TRUE(control_.Look().pause);
   EXPECT_EQ(Ask(ControlOrder::kPause), "");
   EXPECT_EQ(Ask(ControlOrder::kResume), "");
-  EXPECT_THAT(asked(), ElementsAre(ControlOrder::kResume));
+  EXPECT_THAT(requested(), ElementsAre(ControlOrder::kResume));
   EXPECT_FALSE(control_.Look().pause);
   Step(1);
-  EXPECT_THAT(asked(), IsEmpty());
+  EXPECT_THAT(requested(), IsEmpty());
   EXPECT_EQ(Ask(ControlOrder::kResume), "it is not paused: its state is training");
 }
 
@@ -105,7 +105,7 @@ TEST_F(RunControlTest, APauseThatHasNotBegunIsCalledOff) {
 TEST_F(RunControlTest, ACheckpointIsAskedForUntilOneIsWrittenThatKnewOfIt) {
   EXPECT_EQ(Ask(ControlOrder::kCheckpoint), "");
   control_.Obeyed();  // one that was under way
-  EXPECT_THAT(asked(), ElementsAre(ControlOrder::kCheckpoint));
+  EXPECT_THAT(requested(), ElementsAre(ControlOrder::kCheckpoint));
   EXPECT_TRUE(control_.Look().save);
   EXPECT_TRUE(control_.Look().save);
   control_.Saved(101);
@@ -114,7 +114,7 @@ TEST_F(RunControlTest, ACheckpointIsAskedForUntilOneIsWrittenThatKnewOfIt) {
   EXPECT_TRUE(control_.Look().save);
   control_.Obeyed();
   EXPECT_FALSE(control_.Look().save);
-  EXPECT_THAT(asked(), IsEmpty());
+  EXPECT_THAT(requested(), IsEmpty());
   EXPECT_EQ(control_.status().checkpoint_step, 101);
 }
 
@@ -126,13 +126,13 @@ TEST_F(RunControlTest, AnEvaluationIsAskedForUntilOneIsDoneThatKnewOfIt) {
   control_.StartTraining({.steps = 200, .global_batch = 64, .can_evaluate = true});
   EXPECT_EQ(Ask(ControlOrder::kEvaluate), "");
   control_.Evaluated();  // one that was under way
-  EXPECT_THAT(asked(), ElementsAre(ControlOrder::kEvaluate));
+  EXPECT_THAT(requested(), ElementsAre(ControlOrder::kEvaluate));
   EXPECT_TRUE(control_.Look().evaluate);
   control_.Obeyed();  // a checkpoint
   EXPECT_TRUE(control_.Look().evaluate);
   control_.Evaluated();
   EXPECT_FALSE(control_.Look().evaluate);
-  EXPECT_THAT(asked(), IsEmpty());
+  EXPECT_THAT(requested(), IsEmpty());
 }
 
 TEST_F(RunControlTest, StopStaysAskedForToTheEnd) {
@@ -140,14 +140,14 @@ TEST_F(RunControlTest, StopStaysAskedForToTheEnd) {
   EXPECT_EQ(Ask(ControlOrder::kStop), "");
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(control_.Look().stop);
   control_.Happened(RunEvent::kStop);
-  EXPECT_THAT(asked(), ElementsAre(ControlOrder::kStop));
+  EXPECT_THAT(requested(), ElementsAre(ControlOrder::kStop));
   EXPECT_EQ(Ask(ControlOrder::kPause),
             "pause is not possible while the training is in the state stopping");
   control_.Happened(RunEvent::kCheckpoint);
   EXPECT_EQ(control_.status().state, RunState::kStopping);
   control_.Happened(RunEvent::kEnd);
   EXPECT_EQ(control_.status().state, RunState::kDone);
-  EXPECT_THAT(asked(), IsEmpty());
+  EXPECT_THAT(requested(), IsEmpty());
   EXPECT_NE(Ask(ControlOrder::kStop), "");
 }
 
@@ -169,7 +169,7 @@ TEST_F(RunControlTest, StacksAreAskedForAtOnceAndTheLoopHearsNothing) {
   const ControlAnswer answer = control_.Take({ControlOrder::kStacks});
   EXPECT_EQ(answer.refusal, "");
   EXPECT_EQ(answer.stacks_order, 41U);
-  EXPECT_THAT(asked(), IsEmpty());
+  EXPECT_THAT(requested(), IsEmpty());
   const ControlWishes wishes = control_.Look();
   EXPECT_FALSE(wishes.stop || wishes.save || wishes.pause || wishes.evaluate);
   control_.Happened(RunEvent::kFailure);
@@ -181,7 +181,7 @@ TEST_F(RunControlTest, StacksAreAskedForAtOnceAndTheLoopHearsNothing) {
 TEST_F(RunControlTest, TellsTheLoadsOfTheRanks) {
   EXPECT_THAT(control_.status().loads, IsEmpty());
   control_.SetHosts({"n1", "n2"});
-  control_.RanksSaid(std::vector<double>{2, 3}, {});
+  control_.OnRankMetrics(std::vector<double>{2, 3}, {});
   const RunStatus status = control_.status();
   EXPECT_EQ(status.median_own_seconds, 2);
   ASSERT_EQ(status.loads.size(), 2U);

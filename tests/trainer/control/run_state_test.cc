@@ -27,8 +27,8 @@ using ::testing::IsEmpty;
 using ::testing::StartsWith;
 namespace fs = std::filesystem;
 
-RankSaid Said(double seconds, int percent) {
-  RankSaid said = {.input_wait_seconds = seconds, .device = {}, .is_known = true};
+RankMetrics Said(double seconds, int percent) {
+  RankMetrics said = {.input_wait_seconds = seconds, .device = {}, .is_known = true};
   said.device.busy_percent = percent;
   said.device.compute_mhz = 1980;
   said.device.celsius = 61;
@@ -47,7 +47,7 @@ TEST(RankLoads, AreUnknownAtFirst) {
 TEST(RankLoads, HaveHostsTimesAndWhatWasSaid) {
   RankLoads loads;
   loads.SetHosts({"n1", std::string(200, 'x')});
-  const std::vector<RankSaid> said = {Said(0.25, 98), {}};
+  const std::vector<RankMetrics> said = {Said(0.25, 98), {}};
   loads.Add(std::vector<double>{2, 4}, said);
   const std::vector<RankLoad> all = loads.Slowest();
   ASSERT_EQ(all.size(), 2U);

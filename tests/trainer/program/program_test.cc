@@ -281,12 +281,12 @@ TEST(OwnDevice, NamesTheCpuWhereItIsTheDevice) {
 class Gpu : public DeferredBackend {
  public:
   std::string device_id() const override {
-    if (++asked_ > 1) throw Error(EX_OSERR, "asking for the GPU's PCI bus id");
+    if (++requested_ > 1) throw Error(EX_OSERR, "asking for the GPU's PCI bus id");
     return "0000:1B:00.0";
   }
 
  private:
-  mutable int asked_ = 0;
+  mutable int requested_ = 0;
 };
 
 TEST(OwnDevice, AsksForTheNameOfAGpuAtOnceAndNoMore) {

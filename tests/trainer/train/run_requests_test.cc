@@ -36,8 +36,8 @@ class RunRequestsTest : public testing::Test {
 TEST_F(RunRequestsTest, AsksForNothingByItself) {
   RunRequests requests = Make();
   for (int i = 0; i < 5; ++i) {
-    const Requests asked = requests.Look();
-    EXPECT_FALSE(asked.stop || asked.save);
+    const Requests requested = requests.Look();
+    EXPECT_FALSE(requested.stop || requested.save);
     Pass(1);
   }
   EXPECT_EQ(log_.str(), "");
@@ -48,8 +48,8 @@ TEST_F(RunRequestsTest, AFileAsksForACheckpointUntilItIsWritten) {
   RunRequests requests = Make();
   Write("checkpoint");
   for (int i = 0; i < 2; ++i) {
-    const Requests asked = requests.Look();
-    EXPECT_TRUE(asked.save && !asked.stop);
+    const Requests requested = requests.Look();
+    EXPECT_TRUE(requested.save && !requested.stop);
   }
   requests.BeginSave();
   EXPECT_FALSE(requests.Look().save);
@@ -123,8 +123,8 @@ TEST_F(RunRequestsTest, LeavesWhatIsNoEmptyFileAsItIs) {
   std::filesystem::create_directory(File("stop"));
   RunRequests requests = Make();
   for (int i = 0; i < 3; ++i) {
-    const Requests asked = requests.Look();
-    EXPECT_FALSE(asked.stop || asked.save);
+    const Requests requested = requests.Look();
+    EXPECT_FALSE(requested.stop || requested.save);
     Pass(1);
   }
   requests.BeginSave();

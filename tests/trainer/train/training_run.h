@@ -51,13 +51,13 @@ inline TrainResult RunRankOn(Backend& backend, const TrainConfig& config,
   GeneratedSource training(options);
   options.training = false;
   GeneratedSource evaluation(options);
-  int asked = 0;
+  int requested = 0;
   TrainParts parts{backend,
                    communicator,
                    &training,
                    &evaluation,
                    {MakeLogger(log_text, communicator.rank(), "info")},
-                   [&] { return ++asked == stop_after; },
+                   [&] { return ++requested == stop_after; },
                    requests,
                    "node" + std::to_string(communicator.rank())};
   parts.entered = [&](Activity activity, std::int64_t step) {

@@ -57,7 +57,7 @@ bool IsImageOrTar(const std::string& name) {
 }
 
 // `depth`: 0 for what is in `dir` itself.
-std::string SayOf(const std::string& dir, const fs::directory_entry& entry, int depth) {
+std::string PrintOf(const std::string& dir, const fs::directory_entry& entry, int depth) {
   const std::string name = entry.path().filename().string();
   const std::string path = entry.path().string();
   if (IsDataFile(name) && depth > 0) {
@@ -82,7 +82,7 @@ std::string SayOf(const std::string& dir, const fs::directory_entry& entry, int 
 
 }  // namespace
 
-std::string SayWhatIsThere(const std::string& dir) {
+std::string PrintFindings(const std::string& dir) {
   std::vector<fs::path> folders = {dir};
   for (int depth = 0; depth <= 2; ++depth) {
     std::vector<fs::path> below;
@@ -90,7 +90,7 @@ std::string SayWhatIsThere(const std::string& dir) {
       for (const fs::directory_entry& entry : SomeOf(folder)) {
         if (IsFolder(entry)) {
           if (below.size() < kMostNames) below.push_back(entry.path());
-        } else if (const std::string found = SayOf(dir, entry, depth); !found.empty()) {
+        } else if (const std::string found = PrintOf(dir, entry, depth); !found.empty()) {
           return found;
         }
       }

@@ -12,6 +12,6 @@ namespace trainer {
 // The end of a sentence that says that `dir` has no data files, which names one thing that it has
 // and what to do with it; "; ..." or "" where nothing is known of what it has.  Looks at no more
 // than some hundreds of names, two folders down, and never throws for what it cannot read.
-std::string SayWhatIsThere(const std::string& dir);
+std::string PrintFindings(const std::string& dir);
 
 }  // namespace trainer

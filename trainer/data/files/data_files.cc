@@ -159,7 +159,7 @@ std::vector<std::string> FindDataFiles(const std::string& dir, Split split) {
     const std::string prefix = FilePrefix(split);
     throw Error(EX_DATAERR, "the data directory " + dir + " has no file " + prefix +
                                 "*; expected TFRecord files such as " + prefix +
-                                "00000-of-00128 (ddldata synth makes some)" + SayWhatIsThere(dir));
+                                "00000-of-00128 (ddldata synth makes some)" + PrintFindings(dir));
   }
   return std::move(files.paths);
 }

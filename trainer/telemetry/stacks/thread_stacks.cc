@@ -42,7 +42,7 @@ int StackSignal() { return SIGRTMAX - 3; }
 
 // What the handler and the thread that asks share.  A thread is asked by its id; its handler takes
 // that away, so that one that comes late writes nothing over the answer of another.
-std::atomic<pid_t> asked_thread{0};
+std::atomic<pid_t> requested_thread{0};
 std::atomic<int> frames_taken{-1};  // of the answer; -1: not there yet
 std::array<void*, kMostFrames> taken_frames;
 void* handler_return = nullptr;  // to where the handler returns: what the kernel has called it by
@@ -52,7 +52,7 @@ pid_t OwnId() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 void TakeStack(int) {
   const int error = errno;
   pid_t expected = OwnId();
-  if (asked_thread.compare_exchange_strong(expected, 0)) {
+  if (requested_thread.compare_exchange_strong(expected, 0)) {
     handler_return = __builtin_return_address(0);
     frames_taken.store(::backtrace(taken_frames.data(), kMostFrames));
   }
@@ -105,7 +105,7 @@ std::vector<void*> Ask(pid_t thread, milliseconds answer_time) {
   if (is_given_up && frames_taken < 0) return {};
   is_given_up = false;
   frames_taken = -1;
-  asked_thread = thread;
+  requested_thread = thread;
   const auto answered = [](milliseconds time) {
     const auto end = std::chrono::steady_clock::now() + time;
     while (frames_taken < 0 && std::chrono::steady_clock::now() < end) {
@@ -116,7 +116,7 @@ std::vector<void*> Ask(pid_t thread, milliseconds answer_time) {
   const bool is_sent = ::syscall(SYS_tgkill, ::getpid(), thread, StackSignal()) == 0;
   if (!is_sent || !answered(answer_time)) {
     pid_t expected = thread;
-    if (asked_thread.compare_exchange_strong(expected, 0)) return {};
+    if (requested_thread.compare_exchange_strong(expected, 0)) return {};
     is_given_up = !answered(kWriteTime);
     if (is_given_up) return {};
   }

@@ -28,12 +28,12 @@ class EvaluationCount {
   // Counts that batch, if there is one, over all ranks.  Collective.
   void Count() {
     if (!own_) return;
-    own_->asked.stop = stop_requested_();
+    own_->requested.stop = stop_requested_();
     const StepExchange all = Exchange(*own_, communicator_);
     own_.reset();
     totals_.Add(all.totals);
     ++steps_;
-    stopped_ = all.asked.stop;
+    stopped_ = all.requested.stop;
   }
 
   const LossTotals& totals() const { return totals_; }

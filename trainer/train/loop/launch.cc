@@ -70,7 +70,7 @@ std::optional<EvaluationResult> Launch::RunEvaluation(std::int64_t step) {
   std::optional<EvaluationResult> result;
   UseAverages(network, *stream, [&] {
     result = Evaluate({parts.backend, network, batch, parts.communicator, *stream},
-                      *parts.evaluation, [this] { return control.Asked().stop; });
+                      *parts.evaluation, [this] { return control.Requested().stop; });
   });
   if (!result) return result;
   RequireNumbers(*result, IsTraining(config.mode));
@@ -80,8 +80,8 @@ std::optional<EvaluationResult> Launch::RunEvaluation(std::int64_t step) {
 
 bool Launch::IsToStop() const {
   StepExchange own;
-  own.asked.stop = parts.stop_requested();
-  return Exchange(own, parts.communicator).asked.stop;
+  own.requested.stop = parts.stop_requested();
+  return Exchange(own, parts.communicator).requested.stop;
 }
 
 }  // namespace trainer

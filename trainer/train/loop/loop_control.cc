@@ -38,11 +38,11 @@ LoopControl::LoopControl(const TrainParts& parts, Report& report)
       stragglers_({parts.communicator, parts.outputs.log, parts.host, parts.describe_device}),
       links_(parts.communicator, parts.outputs.log) {}
 
-Requests LoopControl::Asked() {
-  Requests asked;
-  if (parts_.requests != nullptr) asked = parts_.requests->Look();
-  asked.stop = parts_.stop_requested() || asked.stop;
-  return asked;
+Requests LoopControl::Requested() {
+  Requests requested;
+  if (parts_.requests != nullptr) requested = parts_.requests->Look();
+  requested.stop = parts_.stop_requested() || requested.stop;
+  return requested;
 }
 
 void LoopControl::StartTraining(const Schedule& schedule) {
@@ -72,7 +72,7 @@ void LoopControl::Stepped(const StepRecord& record) {
   links_.After(record.rank_seconds, record.times);
   if (parts_.requests != nullptr) parts_.requests->StepTook(record.times.step);
   if (control_ == nullptr) return;
-  control_->RanksSaid(record.rank_seconds, record.rank_words);
+  control_->OnRankMetrics(record.rank_seconds, record.rank_words);
   const std::int64_t steps = record.step + 1;
   control_->Stepped({.steps = steps,
                      .epoch = schedule_.EpochOf(steps),
@@ -97,18 +97,18 @@ void LoopControl::Stop() { Tell(RunEvent::kStop); }
 bool LoopControl::Rest(std::int64_t step, const std::function<void()>& save) {
   const auto begun = std::chrono::steady_clock::now();
   report_.Pause(step);
-  Requests asked;
+  Requests requested;
   do {
     Enter(Activity::kPause, step);
     parts_.rest();
     StepExchange own;
-    own.asked = Asked();
-    asked = Exchange(own, parts_.communicator).asked;
-    if (asked.save && !asked.stop) save();
-  } while (asked.pause && !asked.stop);
+    own.requested = Requested();
+    requested = Exchange(own, parts_.communicator).requested;
+    if (requested.save && !requested.stop) save();
+  } while (requested.pause && !requested.stop);
   const std::chrono::duration<double> paused = std::chrono::steady_clock::now() - begun;
-  if (!asked.stop) report_.GoOn(step, paused.count());
-  return asked.stop;
+  if (!requested.stop) report_.GoOn(step, paused.count());
+  return requested.stop;
 }
 
 void LoopControl::Tell(RunEvent event) {

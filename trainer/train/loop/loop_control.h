@@ -29,7 +29,7 @@ class LoopControl {
   LoopControl(const TrainParts& parts, Report& report);
 
   // What this rank is asked for now.
-  Requests Asked();
+  Requests Requested();
 
   // What the loop does.  `step` updates are done.
   void StartTraining(const Schedule& schedule);  // collective

@@ -183,13 +183,13 @@ void Trainer::TrainSteps() {
       for (StepWatcher* watcher : watchers) watcher->RolledBack();
       continue;
     }
-    const bool is_last = outcome.asked.stop || result_.step + 1 == end;
+    const bool is_last = outcome.requested.stop || result_.step + 1 == end;
     outcome.record.launch_step = launch_step++;
     for (StepWatcher* watcher : watchers) watcher->After(outcome.record);
     times_.Add(outcome.record.times);
     report_.Step(outcome.record);
     ++result_.step;
-    if (outcome.asked.stop && result_.step < end) Stop();
+    if (outcome.requested.stop && result_.step < end) Stop();
     control_.Stepped(outcome.record);
     if (config_.paranoid > 0 && result_.step % config_.paranoid == 0) CompareRanks();
 
@@ -208,14 +208,14 @@ void Trainer::TrainSteps() {
         config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0;
     const Checkpoints::Wait wait =
         is_last ? Checkpoints::Wait::kForFile : Checkpoints::Wait::kForCopy;
-    if (is_due || outcome.asked.save) Save(wait);
+    if (is_due || outcome.requested.save) Save(wait);
     const bool is_evaluated =
-        evaluations_ && (outcome.asked.evaluate || evaluations_->IsDue(result_.step));
-    if (is_evaluated && !outcome.asked.stop && result_.step < schedule_.total_steps) {
+        evaluations_ && (outcome.requested.evaluate || evaluations_->IsDue(result_.step));
+    if (is_evaluated && !outcome.requested.stop && result_.step < schedule_.total_steps) {
       EvaluateNow(wait);
       for (StepWatcher* watcher : watchers) watcher->LeaveOut();
     }
-    if (outcome.asked.pause && !is_last && goes_on()) Rest();
+    if (outcome.requested.pause && !is_last && goes_on()) Rest();
   }
   for (StepWatcher* watcher : watchers) watcher->End();
   report_.EndTraining(times_);
@@ -224,7 +224,8 @@ void Trainer::TrainSteps() {
 
 TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {
   try {
-    return training_step.Run(result_.step, schedule_.LearningRate(result_.step), control_.Asked());
+    return training_step.Run(result_.step, schedule_.LearningRate(result_.step),
+                             control_.Requested());
   } catch (const std::exception& error) {
     training_step.ForgetRecorded();
     parts_.failed(error);

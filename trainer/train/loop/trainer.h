@@ -10,7 +10,7 @@
 //     kEvaluate and kInferenceBenchmark;
 //   * outputs: a log for people on every rank; most of the other logs are rank 0's;
 //   * stop_requested: true once a signal (SIGTERM, SIGUSR1) or a request has asked this rank to
-//     stop.  Asked once per step, from the thread of the loop.
+//     stop.  Requested once per step, from the thread of the loop.
 //   * requests: on rank 0, in the training modes that keep weights (control/run_requests.h).
 // All of it outlives the call.
 //

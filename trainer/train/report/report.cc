@@ -174,10 +174,10 @@ void Report::EndTraining(const StepTimer& times) {
   }
   Say(fmt::format("median of {} steps: {:.1f} images/s, {:.1f} ms ({})", times.count(),
                   *images_per_second, median.step * 1e3, parts));
-  SayFiguresOfGpu(*images_per_second / ranks_);
+  LogGpuStats(*images_per_second / ranks_);
 }
 
-void Report::SayFiguresOfGpu(double images_per_second) {
+void Report::LogGpuStats(double images_per_second) {
   if (outputs_.gpu == nullptr) return;
   const std::optional<GpuFigures> figures = outputs_.gpu->Read();
   if (!figures) return;

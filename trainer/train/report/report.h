@@ -84,7 +84,7 @@ class Report {
   std::int64_t EpochBefore(std::int64_t step) const;
   void WatchNumbers(const StepRecord& record);
   void Warn(const std::string& line);
-  void SayFiguresOfGpu(double images_per_second);
+  void LogGpuStats(double images_per_second);
   // A line for people, from rank 0; ends a redrawn progress line first.
   void Say(const std::string& line);
 

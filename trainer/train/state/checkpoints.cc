@@ -115,8 +115,8 @@ void Checkpoints::WaitForLast(std::int64_t next_step, Wait wait) {
   LeaveOutBad([this] { FinishLast(); });
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   // Of a run that ends nobody wonders why it waits.
-  if (wait == Wait::kForFile || seconds < kLongWait || has_told_of_waiting_) return;
-  has_told_of_waiting_ = true;
+  if (wait == Wait::kForFile || seconds < kLongWait || has_logged_waiting_) return;
+  has_logged_waiting_ = true;
   parts_.snapshot.log->warn(
       "the checkpoint of step {} was still being written when that of step {} was due: training "
       "waited {:.1f} s for it (said once); a larger --checkpoint_every avoids that",

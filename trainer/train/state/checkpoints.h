@@ -88,7 +88,7 @@ class Checkpoints {
   const bool is_root_;
   std::optional<SnapshotCopy> copy_;  // of rank 0
   Clock::time_point begun_;           // of the last Save
-  bool has_told_of_waiting_ = false;
+  bool has_logged_waiting_ = false;
   bool has_left_out_ = false;  // since the run began, or has gone back
   // By Write, for Tell.
   WrittenSnapshot written_;

@@ -34,12 +34,12 @@ StepExchange Exchange(const StepExchange& own, Communicator& communicator) {
       totals.top1,
       totals.top5,
       totals.samples,
-      own.asked.stop ? 1.0 : 0.0,
-      own.asked.save ? 1.0 : 0.0,
-      own.asked.pause ? 1.0 : 0.0,
+      own.requested.stop ? 1.0 : 0.0,
+      own.requested.save ? 1.0 : 0.0,
+      own.requested.pause ? 1.0 : 0.0,
       static_cast<double>(own.bad_gradients),
       static_cast<double>(own.bad_weights),
-      own.asked.evaluate ? 1.0 : 0.0};
+      own.requested.evaluate ? 1.0 : 0.0};
   DDL_CHECK(own.rank_seconds.size() <= RankSeconds::kPlaces &&
             own.rank_words.size() <= RankWords::kPlaces);
   const auto places = std::span(values).subspan(kNumbers, own.rank_seconds.size());

@@ -30,8 +30,8 @@ struct LossTotals {
 
 // What the ranks tell each other at the end of each step.
 struct StepExchange {
-  LossTotals totals;  // in: of this rank; out: of all
-  Requests asked;     // in: of this rank; out: of any
+  LossTotals totals;   // in: of this rank; out: of all
+  Requests requested;  // in: of this rank; out: of any
   // In: 1 if a summed gradient was no number here; out: ranks that found one.
   int bad_gradients = 0;
   // The same of the weights before the update.

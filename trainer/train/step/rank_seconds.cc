@@ -24,7 +24,7 @@ std::span<double> RankSeconds::Say(double own_seconds) {
   return std::span(places_).first(count);
 }
 
-std::span<const double> RankSeconds::Heard() {
+std::span<const double> RankSeconds::Received() {
   const std::size_t count =
       std::min<std::size_t>(kPlaces, last_.size() - static_cast<std::size_t>(first()));
   std::copy_n(places_.begin(), count, last_.begin() + first());

@@ -26,7 +26,7 @@ class RankSeconds {
   // on each rank.
   std::span<double> Say(double own_seconds);
   // The sum is there: what each rank has said last, by rank; 0: nothing yet.
-  std::span<const double> Heard();
+  std::span<const double> Received();
 
  private:
   int first() const { return static_cast<int>(turn_) * kPlaces; }

@@ -60,7 +60,7 @@ std::span<double> RankWords::Say(double input_wait_seconds, const DeviceState& d
   return std::span(places_).first(speakers() * kNumbers);
 }
 
-std::span<const RankSaid> RankWords::Heard() {
+std::span<const RankMetrics> RankWords::Received() {
   for (std::size_t i = 0; i < speakers(); ++i) {
     last_[first() + i] = {.input_wait_seconds = places_[i * kNumbers],
                           .device = UnpackState(places_[i * kNumbers + 1]),

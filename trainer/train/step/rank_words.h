@@ -32,14 +32,14 @@ class RankWords {
   // written there.  Equally many on each rank.
   std::span<double> Say(double input_wait_seconds, const DeviceState& device);
   // The sum is there: what each rank has said last, by rank.
-  std::span<const RankSaid> Heard();
+  std::span<const RankMetrics> Received();
 
  private:
   std::size_t first() const { return turn_ * kSpeakers; }
   std::size_t speakers() const;
 
   const std::size_t rank_;
-  std::vector<RankSaid> last_;  // by rank
+  std::vector<RankMetrics> last_;  // by rank
   std::array<double, kPlaces> places_{};
   std::size_t turn_ = 0;  // the group of ranks that speaks
   double sum_ = 0;        // of this rank, since its last turn

@@ -62,7 +62,7 @@ TrainingStep::TrainingStep(const TrainingStepParts& parts)
 }
 
 TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
-                                        const Requests& asked) {
+                                        const Requests& requested) {
   const StepNumbers& numbers = parts_.device_batch.numbers().host();
   const RangeOfScope range(parts_.backend, "training step");
   const auto start = Clock::now();
@@ -82,7 +82,7 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   }
   ran_ = true;
   times.step = Seconds(end - start);
-  own.asked = asked;
+  own.requested = requested;
   own.bad_gradients = numbers.update_sums.nonfinite != 0 ? 1 : 0;
   own.bad_weights = std::isfinite(numbers.update_sums.sum_of_squares) ? 0 : 1;
 
@@ -108,9 +108,9 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   own.rank_words = rank_words_.Say(record.times[StepPhase::kInputWait],
                                    parts_.device_state ? parts_.device_state() : DeviceState());
   const StepExchange all = Exchange(own, parts_.communicator);
-  record.rank_seconds = rank_seconds_.Heard();
-  record.rank_words = rank_words_.Heard();
-  outcome.asked = all.asked;
+  record.rank_seconds = rank_seconds_.Received();
+  record.rank_words = rank_words_.Received();
+  outcome.requested = all.requested;
   record.cross_entropy = all.totals.mean_loss();
   record.top1 = all.totals.top1_fraction();
   const Verdict verdict = nan_watch_.Judge(record, all, parts_.loss_scale);

@@ -61,7 +61,7 @@ class TrainingStep {
  public:
   struct Outcome {
     StepRecord record;    // launch_step is the caller's
-    Requests asked;       // of some rank
+    Requests requested;   // of some rank
     std::string warning;  // for the log of this rank; as a rule there is none
     // What was no number, by OnNan::kRollback, which the caller does: weights, statistics and loss
     // scale are not to be used.  "": all is well.
@@ -78,7 +78,7 @@ class TrainingStep {
   // Runs step `step` on the next batches of the source, which must be those of this step; takes the
   // batch after them too, unless that is of `end`.  Collective; the outcome is the same on every
   // rank, its times aside.  Waits until all is done.  Throws as NanWatch::Judge, on every rank.
-  Outcome Run(std::int64_t step, double learning_rate, const Requests& asked);
+  Outcome Run(std::int64_t step, double learning_rate, const Requests& requested);
 
   // After weights and all else were set back: steps from `end` on are not run, and the next is one
   // for which the source has been sent to its FirstBatch.

@@ -110,39 +110,39 @@ bool FromText(const std::string& text, RankState& state) {
   return true;
 }
 
-std::vector<RankState> StillHeard(std::span<const RankState> said, double bound) {
-  std::vector<RankState> heard;
-  std::ranges::copy_if(said, std::back_inserter(heard), [&](const RankState& state) {
+std::vector<RankState> StillResponding(std::span<const RankState> said, double bound) {
+  std::vector<RankState> received;
+  std::ranges::copy_if(said, std::back_inserter(received), [&](const RankState& state) {
     return !state.reading || state.unchanged_seconds < bound;
   });
-  return heard;
+  return received;
 }
 
 std::vector<int> SilentRanks(std::span<const RankState> said, std::size_t ranks) {
-  std::vector<bool> heard(ranks);
-  for (const RankState& state : said) heard[static_cast<std::size_t>(state.rank)] = true;
+  std::vector<bool> received(ranks);
+  for (const RankState& state : said) received[static_cast<std::size_t>(state.rank)] = true;
   std::vector<int> silent;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    if (!heard[rank]) silent.push_back(static_cast<int>(rank));
+    if (!received[rank]) silent.push_back(static_cast<int>(rank));
   }
   return silent;
 }
 
-bool IsInputWait(std::span<const RankState> heard, std::size_t ranks) {
+bool IsInputWait(std::span<const RankState> received, std::size_t ranks) {
   const auto reads = [](const RankState& state) { return state.reading; };
   const auto is_excused = [](const RankState& state) { return state.waiting || state.reading; };
-  return SilentRanks(heard, ranks).empty() && std::ranges::all_of(heard, is_excused) &&
-         std::ranges::any_of(heard, reads);
+  return SilentRanks(received, ranks).empty() && std::ranges::all_of(received, is_excused) &&
+         std::ranges::any_of(received, reads);
 }
 
-std::string InputWaitReport(const RankState& own, std::span<const RankState> heard,
+std::string InputWaitReport(const RankState& own, std::span<const RankState> received,
                             const std::vector<std::string>& hosts) {
-  const auto readers = std::ranges::count_if(heard, &RankState::reading);
+  const auto readers = std::ranges::count_if(received, &RankState::reading);
   std::string others;
-  if (static_cast<std::size_t>(readers) < heard.size()) {
+  if (static_cast<std::size_t>(readers) < received.size()) {
     others = readers == 1 ? "; the others wait for it" : "; the others wait for them";
   }
-  return WaitOf(heard, own.seconds, hosts) + others;
+  return WaitOf(received, own.seconds, hosts) + others;
 }
 
 std::string DescribeState(const RankState& state) {
@@ -150,8 +150,8 @@ std::string DescribeState(const RankState& state) {
                           : state.reading ? "waiting for its data"
                                           : "at work of its own";
   const std::string text = Doing(state) + ", " + how;
-  constexpr double kToldSeconds = 2;  // the clock of a healthy rank may be behind by one
-  return state.seconds < kToldSeconds
+  constexpr double kLoggedSeconds = 2;  // the clock of a healthy rank may be behind by one
+  return state.seconds < kLoggedSeconds
              ? text
              : fmt::format("{}, no progress for {:.0f} s", text, state.seconds);
 }

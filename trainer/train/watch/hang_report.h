@@ -35,13 +35,13 @@ bool FromText(const std::string& text, RankState& state);
 
 // `said` without those who are silent by now: who waits for data says so again and again, but not
 // as a process that is stopped, and then has said the same for `bound` seconds.
-std::vector<RankState> StillHeard(std::span<const RankState> said, double bound);
+std::vector<RankState> StillResponding(std::span<const RankState> said, double bound);
 // Whether the run stands still for ranks that wait for their data, and for nothing else: all
 // `ranks` are among those that are still heard, and who does not wait for others reads.
-bool IsInputWait(std::span<const RankState> heard, std::size_t ranks);
+bool IsInputWait(std::span<const RankState> received, std::size_t ranks);
 // "rank 3 on node7 has waited 130 s for its data (reading FILE); the others wait for it".
 // REQUIRES: IsInputWait.
-std::string InputWaitReport(const RankState& own, std::span<const RankState> heard,
+std::string InputWaitReport(const RankState& own, std::span<const RankState> received,
                             const std::vector<std::string>& hosts);
 
 // Of `ranks`, those that are not among `said`.

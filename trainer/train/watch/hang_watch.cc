@@ -31,7 +31,7 @@ constexpr double kTimesLongest = 5;
 constexpr double kTimesFloor = 10;  // where nothing is known yet
 constexpr int kWarmUpBeats = 5;     // all of the first training step, if it has one batch
 constexpr double kTimesInput = 10;  // of the bound: then ranks that wait for data end the run too
-constexpr double kTellShare = 0.5;  // of the bound: then a rank writes its state
+constexpr double kLogShare = 0.5;   // of the bound: then a rank writes its state
 constexpr double kAgainShare =
     0.25;                       // of the bound: between two looks at a rank that waits for data
 constexpr double kGrace = 1.5;  // of the bound: for what follows such a wait
@@ -133,7 +133,7 @@ void HangWatch::Beat() {
   ++history.beats;
   if (counts) history.longest = std::max(history.longest, state_.seconds);
   state_.seconds = 0;
-  tell_again_ = judge_again_ = excused_at_ = say_again_ = turn_ = 0;
+  report_again_ = judge_again_ = excused_at_ = log_again_ = turn_ = 0;
   ++beat_;
 }
 
@@ -174,20 +174,20 @@ void HangWatch::Run() {
 
 // Files are touched without the lock: a file system that hangs must not stop the loop as well.
 void HangWatch::Look(std::unique_lock<std::mutex>& lock) {
-  if (told_ && told_beat_ != beat_) {
+  if (told_ && last_reported_beat_ != beat_) {
     told_ = false;
     lock.unlock();
     RemoveState();
     lock.lock();
   }
   const double bound = Bound();
-  const bool is_due = told_ ? state_.reading && state_.seconds >= tell_again_
-                            : state_.seconds >= kTellShare * bound;
+  const bool is_due = told_ ? state_.reading && state_.seconds >= report_again_
+                            : state_.seconds >= kLogShare * bound;
   if (is_due) {
     if (!told_) words_.assign(static_cast<std::size_t>(options_.size), {});
     told_ = true;
-    told_beat_ = beat_;
-    tell_again_ = state_.seconds + kAgainShare * bound;
+    last_reported_beat_ = beat_;
+    report_again_ = state_.seconds + kAgainShare * bound;
     RankState state = state_;
     lock.unlock();
     if (state.reading) state.file = FileBeingRead();
@@ -203,20 +203,20 @@ void HangWatch::Judge(std::unique_lock<std::mutex>& lock, double bound) {
   const RankState own = state_;
   const Peers peers = peers_;  // the loop may put others in their place
   lock.unlock();
-  const std::vector<RankState> heard = StillHeard(ReadStates(own.seconds), bound);
-  const bool is_lowest = !heard.empty() && heard.front().rank == own.rank;
+  const std::vector<RankState> received = StillResponding(ReadStates(own.seconds), bound);
+  const bool is_lowest = !received.empty() && received.front().rank == own.rank;
   const bool is_excused =
-      own.seconds < kTimesInput * bound && IsInputWait(heard, peers.hosts.size());
+      own.seconds < kTimesInput * bound && IsInputWait(received, peers.hosts.size());
   lock.lock();
   if (HasGoneOn()) return;
   if (is_excused) {
     excused_at_ = own.seconds;
     judge_again_ =
         std::min(own.seconds + (is_lowest ? kAgainShare : 1) * bound, kTimesInput * bound);
-    if (!is_lowest || own.seconds < say_again_) return;
-    say_again_ = own.seconds + bound;
+    if (!is_lowest || own.seconds < log_again_) return;
+    log_again_ = own.seconds + bound;
     lock.unlock();
-    options_.on_wait(InputWaitReport(own, heard, peers.hosts));
+    options_.on_wait(InputWaitReport(own, received, peers.hosts));
     lock.lock();
     return;
   }
@@ -237,10 +237,10 @@ void HangWatch::Judge(std::unique_lock<std::mutex>& lock, double bound) {
     judge_again_ = turn_;
     return;
   }
-  const std::vector<std::string> briefs = AwaitBriefs(heard, lock);
+  const std::vector<std::string> briefs = AwaitBriefs(received, lock);
   if (HasGoneOn()) return;
   lock.unlock();
-  const std::string report = Report(own, heard, briefs, peers);
+  const std::string report = Report(own, received, briefs, peers);
   lock.lock();
   // From here on nobody goes on: the loop waits for the lock at its next beat.
   if (HasGoneOn()) return;
@@ -250,12 +250,12 @@ void HangWatch::Judge(std::unique_lock<std::mutex>& lock, double bound) {
   stopping_ = true;
 }
 
-std::string HangWatch::Report(const RankState& own, const std::vector<RankState>& heard,
+std::string HangWatch::Report(const RankState& own, const std::vector<RankState>& received,
                               const std::vector<std::string>& briefs, const Peers& peers) const {
-  std::string report = HangReport(own, heard, peers.hosts);
-  if (heard.empty()) return report;
-  report += StatesOfSilent(SilentRanks(heard, peers.hosts.size()), peers) +
-            DescribeOddOne(heard, briefs, peers.hosts);
+  std::string report = HangReport(own, received, peers.hosts);
+  if (received.empty()) return report;
+  report += StatesOfSilent(SilentRanks(received, peers.hosts.size()), peers) +
+            DescribeOddOne(received, briefs, peers.hosts);
   const auto written = std::ssize(briefs) - std::ranges::count(briefs, "");
   if (written == 0) return report;
   return report + fmt::format("; stacks of {} are in {}",
@@ -297,14 +297,14 @@ void HangWatch::WriteStacks(const RankState& state) const {
 
 // The others write their stacks at this moment: waits for them, but not for long, and not once the
 // run has gone on.
-std::vector<std::string> HangWatch::AwaitBriefs(const std::vector<RankState>& heard,
+std::vector<std::string> HangWatch::AwaitBriefs(const std::vector<RankState>& received,
                                                 std::unique_lock<std::mutex>& lock) {
   const auto end = Clock::now() + options_.others_stacks_time;
   for (;;) {
     lock.unlock();
-    std::vector<std::string> briefs = ReadBriefs(heard);
+    std::vector<std::string> briefs = ReadBriefs(received);
     lock.lock();
-    const bool are_there = std::ranges::all_of(heard, [&](const RankState& state) {
+    const bool are_there = std::ranges::all_of(received, [&](const RankState& state) {
       return state.rank == options_.rank || !briefs[static_cast<std::size_t>(state.rank)].empty();
     });
     if (are_there || HasGoneOn() || Clock::now() >= end) return briefs;
@@ -313,9 +313,9 @@ std::vector<std::string> HangWatch::AwaitBriefs(const std::vector<RankState>& he
 }
 
 // By rank; "" of those that have written no stacks.
-std::vector<std::string> HangWatch::ReadBriefs(const std::vector<RankState>& heard) const {
+std::vector<std::string> HangWatch::ReadBriefs(const std::vector<RankState>& received) const {
   std::vector<std::string> briefs(static_cast<std::size_t>(options_.size));
-  for (const RankState& state : heard) {
+  for (const RankState& state : received) {
     std::ifstream file(folder_ / (std::to_string(state.rank) + kBriefEnding));
     std::getline(file, briefs[static_cast<std::size_t>(state.rank)]);
   }

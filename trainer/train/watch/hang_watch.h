@@ -111,14 +111,14 @@ class HangWatch {
   void Look(std::unique_lock<std::mutex>& lock);
   void Judge(std::unique_lock<std::mutex>& lock, double bound);
   // Since the state was written; or it is to end.
-  bool HasGoneOn() const { return stopping_ || told_beat_ != beat_; }
-  std::string Report(const RankState& own, const std::vector<RankState>& heard,
+  bool HasGoneOn() const { return stopping_ || last_reported_beat_ != beat_; }
+  std::string Report(const RankState& own, const std::vector<RankState>& received,
                      const std::vector<std::string>& briefs, const Peers& peers) const;
   std::string StatesOfSilent(const std::vector<int>& silent, const Peers& peers) const;
   void WriteStacks(const RankState& state) const;
-  std::vector<std::string> AwaitBriefs(const std::vector<RankState>& heard,
+  std::vector<std::string> AwaitBriefs(const std::vector<RankState>& received,
                                        std::unique_lock<std::mutex>& lock);
-  std::vector<std::string> ReadBriefs(const std::vector<RankState>& heard) const;
+  std::vector<std::string> ReadBriefs(const std::vector<RankState>& received) const;
   void WriteState(const RankState& state) const;
   void RemoveState() const;
   std::vector<RankState> ReadStates(double seconds);
@@ -135,13 +135,13 @@ class HangWatch {
   RankState state_;  // state_.seconds: since the last beat
   std::uint64_t beat_ = 0;
   std::array<History, kActivities> history_;
-  std::uint64_t told_beat_ = 0;  // at which WriteState was last called
+  std::uint64_t last_reported_beat_ = 0;  // at which WriteState was last called
   bool told_ = false;
   // Of the time since the last beat, in seconds; all 0 at a beat.
-  double tell_again_ = 0;  // when to write the state again
+  double report_again_ = 0;  // when to write the state again
   double judge_again_ = 0;
   double excused_at_ = 0;  // when ranks were last seen waiting for their data
-  double say_again_ = 0;   // that they do
+  double log_again_ = 0;   // that they do
   double turn_ = 0;      // to end the run where no lower rank has; 0: it has not been judged a hang
   std::jthread thread_;  // last: starts when all the rest is there
 };

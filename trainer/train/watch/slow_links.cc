@@ -14,7 +14,7 @@
 namespace trainer {
 namespace {
 
-constexpr std::size_t kMostTold = 4;
+constexpr std::size_t kMaxLogged = 4;
 constexpr std::size_t kBytes = std::size_t{1} << 20;  // that are sent
 constexpr int kRounds = 5;                            // of which the best counts
 
@@ -130,7 +130,7 @@ std::string DescribeSums(const SumChange& change, std::span<const MeasuredLink> 
                         NameOfRank(link.rank, hosts[static_cast<std::size_t>(link.rank)]),
                         NameOfRank(before, hosts[static_cast<std::size_t>(before)]),
                         RateText(link.now), RateText(link.first));
-    if (++told == kMostTold) break;
+    if (++told == kMaxLogged) break;
   }
   if (slow > told) text += "; " + support::Counted(slow - told, "more link") + " of this kind";
   return text + fmt::format(" (median of the {}: {})", support::Counted(links.size(), "link"),

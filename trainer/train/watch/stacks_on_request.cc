@@ -29,7 +29,7 @@ std::uint64_t StacksOnRequest::Ask() {
   std::uint64_t order = 0;
   {
     const std::lock_guard lock(mutex_);
-    order = asked_ = NextStacksOrder(asked_);
+    order = requested_ = NextStacksOrder(requested_);
   }
   changed_.notify_one();
   return order;
@@ -40,22 +40,22 @@ void StacksOnRequest::Run() {
   const std::chrono::duration<double> pause(options_.seconds_between_looks);
   std::unique_lock lock(mutex_);
   while (!is_ending_) {
-    const std::uint64_t asked = asked_;
-    const bool is_new = asked != written_;
+    const std::uint64_t requested = requested_;
+    const bool is_new = requested != written_;
     lock.unlock();
-    const bool is_done = Look(is_new ? asked : 0);
+    const bool is_done = Look(is_new ? requested : 0);
     lock.lock();
-    if (is_done) written_ = asked;
-    changed_.wait_for(lock, pause, [&] { return is_ending_ || asked_ != asked; });
+    if (is_done) written_ = requested;
+    changed_.wait_for(lock, pause, [&] { return is_ending_ || requested_ != requested; });
   }
 }
 
-// Writes what was `asked` into the file, if it is not 0, and answers what is new.  False if it
+// Writes what was `requested` into the file, if it is not 0, and answers what is new.  False if it
 // could not be written: the other ranks have not heard of it.  A training does not end for this.
-bool StacksOnRequest::Look(std::uint64_t asked) {
+bool StacksOnRequest::Look(std::uint64_t requested) {
   try {
-    const bool is_written = asked == 0 || WriteStacksOrder(options_.request, asked) == 0;
-    const std::uint64_t order = asked != 0 ? asked : ReadStacksOrder(options_.request);
+    const bool is_written = requested == 0 || WriteStacksOrder(options_.request, requested) == 0;
+    const std::uint64_t order = requested != 0 ? requested : ReadStacksOrder(options_.request);
     if (order != 0 && order != answered_) Answer(order);
     return is_written;
   } catch (const std::exception&) {

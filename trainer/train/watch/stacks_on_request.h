@@ -47,17 +47,17 @@ class StacksOnRequest {
 
  private:
   void Run();
-  bool Look(std::uint64_t asked);
+  bool Look(std::uint64_t requested);
   void Answer(std::uint64_t order);
 
   const StacksOnRequestOptions options_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_ending_ = false;
-  std::uint64_t asked_ = 0;     // by Ask
-  std::uint64_t written_ = 0;   // of these, what is in the file
-  std::uint64_t answered_ = 0;  // by Run alone
-  std::jthread thread_;         // last: starts when all the rest is there
+  std::uint64_t requested_ = 0;  // by Ask
+  std::uint64_t written_ = 0;    // of these, what is in the file
+  std::uint64_t answered_ = 0;   // by Run alone
+  std::jthread thread_;          // last: starts when all the rest is there
 };
 
 }  // namespace trainer

@@ -65,7 +65,7 @@ void StragglerWatch::Judge(int rank, double median, std::vector<StragglerChange>
   const auto index = static_cast<std::size_t>(rank);
   Rank& judged = ranks_[index];
   if (judged.sum >= (1 + kSlower) * (1 - kRounding) * median) {
-    if (judged.slow_blocks == 0 && !judged.is_told) judged.begun = blocks_ - 1;
+    if (judged.slow_blocks == 0 && !judged.is_reported) judged.begun = blocks_ - 1;
     ++judged.slow_blocks;
     judged.quick_blocks = 0;
     judged.slow_at = blocks_;
@@ -73,10 +73,10 @@ void StragglerWatch::Judge(int rank, double median, std::vector<StragglerChange>
     judged.slow_blocks = 0;
     ++judged.quick_blocks;
   }
-  const bool begins = !judged.is_told && judged.slow_blocks == kBlocks;
-  const bool ends = judged.is_told && judged.quick_blocks == kBlocks;
+  const bool begins = !judged.is_reported && judged.slow_blocks == kBlocks;
+  const bool ends = judged.is_reported && judged.quick_blocks == kBlocks;
   if (!begins && !ends) return;
-  judged.is_told = begins;
+  judged.is_reported = begins;
   StragglerChange change = {
       .rank = rank, .begins = begins, .steps = (judged.slow_at - judged.begun) * kBlock};
   for (std::size_t place = 0; place < medians_.size(); ++place) {

@@ -52,7 +52,7 @@ class StragglerWatch {
     int quick_blocks = 0;      // the same
     std::int64_t begun = 0;    // blocks that there had been when it began to be slow
     std::int64_t slow_at = 0;  // the last block in which it was slow
-    bool is_told = false;
+    bool is_reported = false;
   };
 
   double MedianOfBlock();

@@ -34,9 +34,9 @@ void Stragglers::After(std::span<const double> own_seconds, const StepTimes& tim
   if (parts_.communicator.size() == 1) return;
   recent_.Add(times);
   const std::vector<StragglerChange> changes = watch_.Add(own_seconds);
-  for (std::size_t i = 0; i < std::min(changes.size(), kMostTold); ++i) Tell(changes[i]);
-  if (changes.size() > kMostTold && parts_.communicator.rank() == 0) {
-    parts_.log->warn("the same of {}", support::Counted(changes.size() - kMostTold, "more rank"));
+  for (std::size_t i = 0; i < std::min(changes.size(), kMaxLogged); ++i) Tell(changes[i]);
+  if (changes.size() > kMaxLogged && parts_.communicator.rank() == 0) {
+    parts_.log->warn("the same of {}", support::Counted(changes.size() - kMaxLogged, "more rank"));
   }
 }
 

@@ -33,7 +33,7 @@ class Stragglers {
   void After(std::span<const double> own_seconds, const StepTimes& times);
 
  private:
-  static constexpr std::size_t kMostTold = 8;  // at a time
+  static constexpr std::size_t kMaxLogged = 8;  // at a time
 
   std::string Own() const;
   void Tell(const StragglerChange& change);

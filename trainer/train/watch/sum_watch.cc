@@ -35,7 +35,7 @@ std::optional<SumChange> SumWatch::EndBlock() {
   ++blocks_;
   if (best_ >= 0) {
     if (ended.waited / kBlock - best_ >= kLonger * ended.steps / kBlock) {
-      if (long_blocks_ == 0 && !is_told_) begun_ = blocks_ - 1;
+      if (long_blocks_ == 0 && !is_logged_) begun_ = blocks_ - 1;
       ++long_blocks_;
       short_blocks_ = 0;
       long_at_ = blocks_;
@@ -48,10 +48,10 @@ std::optional<SumChange> SumWatch::EndBlock() {
 
   const Block window = Window();
   std::optional<SumChange> change;
-  const bool begins = !is_told_ && long_blocks_ == kBlocks;
-  const bool ends = is_told_ && short_blocks_ == kBlocks;
+  const bool begins = !is_logged_ && long_blocks_ == kBlocks;
+  const bool ends = is_logged_ && short_blocks_ == kBlocks;
   if (begins || ends) {
-    is_told_ = begins;
+    is_logged_ = begins;
     change = {.begins = begins,
               .steps = (long_at_ - begun_) * kBlock,
               .seconds = window.waited / kSteps,

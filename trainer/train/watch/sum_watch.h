@@ -57,7 +57,7 @@ class SumWatch {
   std::int64_t short_blocks_ = 0;  // the same
   std::int64_t begun_ = 0;         // blocks that there had been when they began to be long
   std::int64_t long_at_ = 0;       // the last block that was
-  bool is_told_ = false;
+  bool is_logged_ = false;
 };
 
 }  // namespace trainer

@@ -9,21 +9,21 @@
 
 namespace {
 
-std::string heard;
+std::string received;
 
 int Begin(const char* name) {
-  heard += std::string(name) + "\n";
+  received += std::string(name) + "\n";
   return 0;
 }
 
 int End() {
-  heard += ".\n";
+  received += ".\n";
   return 0;
 }
 
 }  // namespace
 
-extern "C" const char* HeardRanges() { return heard.c_str(); }
+extern "C" const char* HeardRanges() { return received.c_str(); }
 
 extern "C" int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table) {
   const auto* callbacks =

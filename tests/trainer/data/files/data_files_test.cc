@@ -29,32 +29,32 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 namespace fs = std::filesystem;
 
-class SayWhatIsThereTest : public ::testing::Test {
+class PrintFindingsTest : public ::testing::Test {
  protected:
   void Make(const std::string& file) {
     const fs::path path = fs::path(dir_.path()) / file;
     fs::create_directories(path.parent_path());
     std::ofstream(path) << "x";
   }
-  std::string Say() const { return SayWhatIsThere(dir_.path()); }
+  std::string Say() const { return PrintFindings(dir_.path()); }
 
   TempDir dir_;
 };
 
-TEST_F(SayWhatIsThereTest, IsNothingOfAnEmptyFolderNorOfNone) {
+TEST_F(PrintFindingsTest, IsNothingOfAnEmptyFolderNorOfNone) {
   EXPECT_EQ(Say(), "");
-  EXPECT_EQ(SayWhatIsThere("/no/such/folder"), "");
+  EXPECT_EQ(PrintFindings("/no/such/folder"), "");
   Make("notes.txt");
   EXPECT_EQ(Say(), "");
 }
 
-TEST_F(SayWhatIsThereTest, IsNothingOfTheOtherSplitWhereItBelongs) {
+TEST_F(PrintFindingsTest, IsNothingOfTheOtherSplitWhereItBelongs) {
   Make("train-00000-of-00002");
   EXPECT_EQ(Say(), "");
-  EXPECT_EQ(SayWhatIsThere(dir_.path() + "/"), "");
+  EXPECT_EQ(PrintFindings(dir_.path() + "/"), "");
 }
 
-TEST_F(SayWhatIsThereTest, NamesDataFilesInAFolderOfTheirOwnAndHowToLinkThem) {
+TEST_F(PrintFindingsTest, NamesDataFilesInAFolderOfTheirOwnAndHowToLinkThem) {
   Make("validation/validation-00000-of-00001");
   EXPECT_THAT(Say(), HasSubstr("validation-00000-of-00001 is in one of its own"));
   EXPECT_THAT(Say(), EndsWith("ln -s " + dir_.path() + "/validation/* " + dir_.path()));
@@ -62,35 +62,35 @@ TEST_F(SayWhatIsThereTest, NamesDataFilesInAFolderOfTheirOwnAndHowToLinkThem) {
   EXPECT_THAT(Say(), HasSubstr("validation-00000-of-00001"));  // the nearest
 }
 
-TEST_F(SayWhatIsThereTest, QuotesWhatAShellWouldTakeApart) {
+TEST_F(PrintFindingsTest, QuotesWhatAShellWouldTakeApart) {
   Make("my data/train/train-00000-of-00001");
   const std::string folder = dir_.path() + "/my data";
-  EXPECT_THAT(SayWhatIsThere(folder), EndsWith("ln -s '" + folder + "/train'/* '" + folder + "'"));
+  EXPECT_THAT(PrintFindings(folder), EndsWith("ln -s '" + folder + "/train'/* '" + folder + "'"));
 }
 
-TEST_F(SayWhatIsThereTest, GivesLinksThatHoldFromARelativeFolder) {
+TEST_F(PrintFindingsTest, GivesLinksThatHoldFromARelativeFolder) {
   Make("data/train/train-00000-of-00001");
   const fs::path before = fs::current_path();
   fs::current_path(dir_.path());
-  const std::string text = SayWhatIsThere("data");
+  const std::string text = PrintFindings("data");
   const fs::path here = fs::current_path();
   fs::current_path(before);
   EXPECT_THAT(text, EndsWith("ln -s " + (here / "data/train").string() + "/* data"));
 }
 
-TEST_F(SayWhatIsThereTest, KnowsTensorFlowDatasets) {
+TEST_F(PrintFindingsTest, KnowsTensorFlowDatasets) {
   Make("5.1.0/imagenet2012-train.tfrecord-00000-of-01024");
   EXPECT_THAT(Say(), HasSubstr("01024 is of TensorFlow Datasets"));
 }
 
-TEST_F(SayWhatIsThereTest, KnowsImagesAndTarsOfThemTwoFoldersDown) {
+TEST_F(PrintFindingsTest, KnowsImagesAndTarsOfThemTwoFoldersDown) {
   Make("train/n01440764/n01440764_10026.JPEG");
   EXPECT_THAT(Say(), EndsWith("n01440764_10026.JPEG, with: ddldata convert"));
   Make("ILSVRC2012_img_train.tar");
   EXPECT_THAT(Say(), EndsWith("ILSVRC2012_img_train.tar, with: ddldata convert"));
 }
 
-TEST_F(SayWhatIsThereTest, LooksNoDeeper) {
+TEST_F(PrintFindingsTest, LooksNoDeeper) {
   Make("a/b/c/d.jpg");
   EXPECT_EQ(Say(), "");
 }

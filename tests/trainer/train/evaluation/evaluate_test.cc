@@ -61,10 +61,10 @@ class Evaluation {
   }
 
   std::optional<EvaluationResult> Run(int stop_after = 0) {
-    int asked = 0;
+    int requested = 0;
     return Evaluate({*backend_, network_, device_batch_, communicator_, *stream_}, source_, [&] {
       if (source_.told) source_.told("count");  // asked at each exchange
-      return ++asked == stop_after;
+      return ++requested == stop_after;
     });
   }
 

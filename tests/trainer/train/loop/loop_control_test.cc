@@ -86,7 +86,7 @@ TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
       EXPECT_TRUE(exists(CheckpointFolder(run(), 3)));
     }
     if (round == 5) {
-      EXPECT_TRUE(status.asked.empty());
+      EXPECT_TRUE(status.requested.empty());
     }
     if (round == 6) control_.Take({ControlOrder::kResume});
   });
@@ -120,7 +120,7 @@ TEST_F(LoopControlTest, EvaluatesOnceWhenItIsAskedToAndEndsBitEqual) {
   EXPECT_EQ(log.find(line, last + 1), std::string::npos);
   // The first of all is the best so far.
   EXPECT_TRUE(exists(CheckpointFolder(run(), 3)));
-  EXPECT_TRUE(control_.status().asked.empty());
+  EXPECT_TRUE(control_.status().requested.empty());
   for (const char* file : {kModelFile, kOptimizerFile}) {
     EXPECT_EQ(TensorsOf(CheckpointFolder(run(), 6) / file),
               TensorsOf(CheckpointFolder(other, 6) / file));

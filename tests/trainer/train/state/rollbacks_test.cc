@@ -258,7 +258,7 @@ TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
   result = run(0);
   EXPECT_EQ(of_return.step, 3);
   EXPECT_EQ(of_return.checkpoint_step, 3);
-  EXPECT_THAT(of_return.asked, testing::ElementsAre(ControlOrder::kStop));
+  EXPECT_THAT(of_return.requested, testing::ElementsAre(ControlOrder::kStop));
   EXPECT_EQ(result.ending, Ending::kStopped);
   EXPECT_EQ(result.step, 4);
   EXPECT_EQ(ManifestAt(folder.path(), 4).state.skipped_images, 16);

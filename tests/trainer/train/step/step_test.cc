@@ -255,7 +255,7 @@ TEST(RankSeconds, EachRankHearsOfAllInEveryStep) {
       own.bad_weights = 1;
       own.rank_seconds = seconds.Say(step * (communicator.rank() + 1));
       EXPECT_EQ(Exchange(own, communicator).bad_weights, 3);
-      EXPECT_THAT(seconds.Heard(), ElementsAre(step, 2 * step, 3 * step));
+      EXPECT_THAT(seconds.Received(), ElementsAre(step, 2 * step, 3 * step));
     }
   });
 }
@@ -269,33 +269,33 @@ std::vector<double> Step(std::vector<RankSeconds>& ranks, double seconds) {
     for (std::size_t i = 0; i < said.back().size(); ++i) sum[i] += said.back()[i];
     EXPECT_EQ(said.back().size(), said.front().size());
   }
-  std::vector<double> heard;
+  std::vector<double> received;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     std::copy_n(sum.begin(), said[i].size(), said[i].begin());
-    const auto all = ranks[i].Heard();
-    if (i == 0) heard.assign(all.begin(), all.end());
+    const auto all = ranks[i].Received();
+    if (i == 0) received.assign(all.begin(), all.end());
   }
-  return heard;
+  return received;
 }
 
 TEST(RankSeconds, ManyRanksTakeTurnsAndTellTheirMeans) {
   constexpr int kRanks = 130;
   std::vector<RankSeconds> ranks;
   for (int rank = 0; rank < kRanks; ++rank) ranks.emplace_back(rank, kRanks);
-  std::vector<double> heard = Step(ranks, 3);
-  EXPECT_EQ(heard[0], 3);
-  EXPECT_EQ(heard[63], 3);
-  EXPECT_EQ(heard[64], 0) << "it has not spoken yet";
-  heard = Step(ranks, 6);
-  EXPECT_EQ(heard[63], 3);
-  EXPECT_EQ(heard[64], 4.5);
-  heard = Step(ranks, 9);
-  EXPECT_EQ(heard[127], 4.5);
-  EXPECT_EQ(heard[128], 6);
-  EXPECT_EQ(heard[129], 6);
-  heard = Step(ranks, 12);
-  EXPECT_EQ(heard[0], 9) << "mean of what came after its first turn";
-  EXPECT_EQ(heard[129], 6);
+  std::vector<double> received = Step(ranks, 3);
+  EXPECT_EQ(received[0], 3);
+  EXPECT_EQ(received[63], 3);
+  EXPECT_EQ(received[64], 0) << "it has not spoken yet";
+  received = Step(ranks, 6);
+  EXPECT_EQ(received[63], 3);
+  EXPECT_EQ(received[64], 4.5);
+  received = Step(ranks, 9);
+  EXPECT_EQ(received[127], 4.5);
+  EXPECT_EQ(received[128], 6);
+  EXPECT_EQ(received[129], 6);
+  received = Step(ranks, 12);
+  EXPECT_EQ(received[0], 9) << "mean of what came after its first turn";
+  EXPECT_EQ(received[129], 6);
 }
 
 DeviceState StateOf(std::optional<int> percent, std::optional<int> mhz,
@@ -336,20 +336,20 @@ TEST(RankWords, RanksTakeTurnsInTheSumOfTheStep) {
       own.rank_words = words.Say(rank + step, StateOf(rank, 1000 + step, {}));
       EXPECT_EQ(own.rank_words.size(), step == 2 ? 6U : 16U);
       EXPECT_EQ(Exchange(own, communicator).bad_weights, kSayingRanks);
-      const auto heard = words.Heard();
-      ASSERT_EQ(heard.size(), 19U);
+      const auto received = words.Received();
+      ASSERT_EQ(received.size(), 19U);
       // In the first three steps the groups speak in their order, then the first again.
-      EXPECT_TRUE(heard[7].is_known);
-      EXPECT_EQ(heard[8].is_known, step >= 1);
-      EXPECT_EQ(heard[18].is_known, step >= 2);
-      ExpectSameState(heard[7].device, StateOf(7, step < 3 ? 1000 : 1003, {}));
-      EXPECT_EQ(heard[7].input_wait_seconds, step < 3 ? 7 : 7 + 2) << "mean of steps 1 to 3";
+      EXPECT_TRUE(received[7].is_known);
+      EXPECT_EQ(received[8].is_known, step >= 1);
+      EXPECT_EQ(received[18].is_known, step >= 2);
+      ExpectSameState(received[7].device, StateOf(7, step < 3 ? 1000 : 1003, {}));
+      EXPECT_EQ(received[7].input_wait_seconds, step < 3 ? 7 : 7 + 2) << "mean of steps 1 to 3";
       if (step >= 1) {
-        EXPECT_EQ(heard[8].input_wait_seconds, 8.5) << "mean of steps 0 and 1";
-        ExpectSameState(heard[8].device, StateOf(8, 1001, {}));
+        EXPECT_EQ(received[8].input_wait_seconds, 8.5) << "mean of steps 0 and 1";
+        ExpectSameState(received[8].device, StateOf(8, 1001, {}));
       }
       if (step >= 2) {
-        EXPECT_EQ(heard[18].input_wait_seconds, 19);
+        EXPECT_EQ(received[18].input_wait_seconds, 19);
       }
     }
   });

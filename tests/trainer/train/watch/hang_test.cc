@@ -48,7 +48,7 @@ class HangJudge : public testing::Test {
         .on_hang =
             [this](const std::string& line) {
               report_.set_value(line);
-              is_told_ = true;
+              is_logged_ = true;
             },
         .write_stacks = [own_stacks](const StacksFileOptions&) { return own_stacks(); },
         .own_stacks_time = own_stacks_time_,
@@ -68,7 +68,7 @@ class HangJudge : public testing::Test {
   std::chrono::milliseconds own_stacks_time_ = 60s;
   std::chrono::milliseconds others_stacks_time_ = 10ms;
   std::atomic<int> waits_ = 0;
-  std::atomic<bool> is_told_ = false;
+  std::atomic<bool> is_logged_ = false;
   std::promise<std::string> report_;
   std::optional<HangWatch> watch_;  // last: its thread uses the others
 };
@@ -82,7 +82,7 @@ TEST_F(HangJudge, LeavesNothingBehindAndReportsNothingWhereTheRunGoesOnBeforeThe
   std::filesystem::remove(file("1"));
   while (std::filesystem::exists(file("0"))) std::this_thread::sleep_for(10ms);
   watch_.reset();
-  EXPECT_FALSE(is_told_);
+  EXPECT_FALSE(is_logged_);
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
@@ -119,12 +119,12 @@ TEST_F(HangJudge, LeavesTheLowestRankTimeForItsStacks) {
 TEST_F(HangJudge, HearsARankThatReadsOneBatchAfterTheOther) {
   RankState reader = {.rank = 1, .activity = Activity::kTraining, .reading = true};
   Start(0.5, OneStack, reader);
-  while (waits_ < 3 && !is_told_) {
+  while (waits_ < 3 && !is_logged_) {
     reader.seconds = reader.seconds < 0.1 ? reader.seconds + 0.001 : 0;
     Say(reader);
     std::this_thread::sleep_for(10ms);
   }
-  EXPECT_FALSE(is_told_);
+  EXPECT_FALSE(is_logged_);
 }
 
 TEST_F(HangJudge, BlamesAReaderThatSaysTheSameForABound) {
@@ -186,9 +186,9 @@ RankState Reading(int rank, double seconds = 61) {
 }
 
 TEST(InputWait, IsNoneWhereARankIsSilentOrAtOtherWork) {
-  const std::vector<RankState> heard = {At(0, true), Reading(1), At(2, true), At(3, true)};
-  EXPECT_TRUE(IsInputWait(heard, 4));
-  EXPECT_FALSE(IsInputWait(heard, 5)) << "rank 4 says nothing";
+  const std::vector<RankState> received = {At(0, true), Reading(1), At(2, true), At(3, true)};
+  EXPECT_TRUE(IsInputWait(received, 4));
+  EXPECT_FALSE(IsInputWait(received, 5)) << "rank 4 says nothing";
   const std::vector<RankState> at_work = {At(0, true), Reading(1), At(2, false), At(3, true)};
   EXPECT_FALSE(IsInputWait(at_work, 4));
   const std::vector<RankState> all_wait = {At(0, true), At(1, true)};
@@ -200,9 +200,9 @@ TEST(InputWait, IsNoneOfAProcessThatWasStoppedMeanwhile) {
   RankState waiter = At(0, true);  // says where it is once
   waiter.unchanged_seconds = 100;
   reader.unchanged_seconds = 59.9;
-  EXPECT_EQ(StillHeard(std::vector{waiter, reader}, 60).size(), 2U);
+  EXPECT_EQ(StillResponding(std::vector{waiter, reader}, 60).size(), 2U);
   reader.unchanged_seconds = 60;
-  EXPECT_EQ(StillHeard(std::vector{waiter, reader}, 60).size(), 1U);
+  EXPECT_EQ(StillResponding(std::vector{waiter, reader}, 60).size(), 1U);
 }
 
 TEST(InputWait, IsSaidInOtherWordsEachTime) {

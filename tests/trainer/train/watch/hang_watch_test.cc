@@ -143,7 +143,7 @@ TEST_F(HangWatchTest, NamesTheRankThatTheOthersNeverMeet) {
 TEST_F(HangWatchTest, HasNoBoundForWhatFollowsTheMeeting) {
   const TemporaryFolder folder;
   std::promise<void> told;
-  std::future<void> is_told = told.get_future();
+  std::future<void> is_reported = told.get_future();
   HangWatch watch({.floor_seconds = 0.05,
                    .model_dir = folder.path(),
                    .run_name = "1",
@@ -154,11 +154,11 @@ TEST_F(HangWatchTest, HasNoBoundForWhatFollowsTheMeeting) {
   watch.BeginWaiting();
   watch.Pause();
   // Ten times the floor is 0.5.
-  EXPECT_EQ(is_told.wait_for(800ms), std::future_status::timeout);
+  EXPECT_EQ(is_reported.wait_for(800ms), std::future_status::timeout);
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
   watch.ExchangeHosts(communicator);
-  EXPECT_EQ(is_told.wait_for(kLong), std::future_status::ready);
+  EXPECT_EQ(is_reported.wait_for(kLong), std::future_status::ready);
 }
 
 // Whether a rank that has met the others `beats` times in `activity`, and not any more, is told

@@ -21,9 +21,9 @@ TEST(ProfilerRanges, AreHeardByAProfilerThatNvtxLoads) {
   EndProfilerRange();
   void* const library = ::dlopen(listener.c_str(), RTLD_NOW | RTLD_NOLOAD);
   ASSERT_NE(library, nullptr) << "NVTX has not loaded " << listener;
-  const auto heard = reinterpret_cast<const char* (*)()>(::dlsym(library, "HeardRanges"));
-  ASSERT_NE(heard, nullptr);
-  EXPECT_STREQ(heard(), "outer\ninner\n.\n.\n");
+  const auto received = reinterpret_cast<const char* (*)()>(::dlsym(library, "HeardRanges"));
+  ASSERT_NE(received, nullptr);
+  EXPECT_STREQ(received(), "outer\ninner\n.\n.\n");
   ::dlclose(library);
 }
 

@@ -13,18 +13,18 @@
 
 namespace launcher {
 
-struct AskedNodes {
+struct NodeQuery {
   PlannedJob planned;
   Launch launch;
   HealthReport report;  // its exit code is above 128 where a signal has stopped ddlrun
 };
 
-// The two steps apart, so that a job is known whose nodes cannot be asked.  From PlanToAsk on
-// `asked` has the plan and the launcher, from AskNodes on the report.  Both throw LaunchError as
-// PlanJob, ChooseLaunch and CheckHealth do.
-void PlanToAsk(const Options& options, const Settings& settings, const Environment& environment,
-               AskedNodes& asked);
-void AskNodes(const Options& options, const Settings& settings, const Environment& environment,
-              AskedNodes& asked);
+// The two steps apart, so that a job is known whose nodes cannot be asked.  From PlanForQuery on
+// `requested` has the plan and the launcher, from QueryNodes on the report.  Both throw LaunchError
+// as PlanJob, ChooseLaunch and CheckHealth do.
+void PlanForQuery(const Options& options, const Settings& settings, const Environment& environment,
+                  NodeQuery& requested);
+void QueryNodes(const Options& options, const Settings& settings, const Environment& environment,
+                NodeQuery& requested);
 
 }  // namespace launcher

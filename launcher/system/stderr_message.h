@@ -24,8 +24,8 @@ inline void Print(const std::string& text) {
 
 // Writes to standard error.  Where nobody reads it and the program was told to stop, it gives up
 // after three seconds.
-inline void Say(const std::string& text, bool is_told_to_stop = false) {
-  WriteMessage(STDERR_FILENO, text, is_told_to_stop, std::chrono::seconds(3));
+inline void Say(const std::string& text, bool is_stop_requested = false) {
+  WriteMessage(STDERR_FILENO, text, is_stop_requested, std::chrono::seconds(3));
 }
 
 }  // namespace launcher

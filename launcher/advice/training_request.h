@@ -12,7 +12,7 @@
 namespace launcher {
 
 // With ddltraind's defaults.
-struct TrainingAsked {
+struct TrainingRequest {
   std::string mode = "train_and_evaluate";
   std::string arch = "resnet50";
   std::int64_t batch = 0;  // of a rank; 0: not given
@@ -32,6 +32,6 @@ struct TrainingAsked {
 
 // `arguments` are those behind ddltraind, by whole names: "--batch_size=256" or "--batch_size 256".
 // Throws LaunchError(EX_USAGE) for a number of these that is none, or not above 0.
-TrainingAsked ReadTrainingAsked(const std::vector<std::string>& arguments);
+TrainingRequest ParseTrainingRequest(const std::vector<std::string>& arguments);
 
 }  // namespace launcher
