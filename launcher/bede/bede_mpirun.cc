@@ -7,8 +7,8 @@
 
 #include "launcher/base/error.h"
 #include "launcher/launch/child_environment.h"
-#include "launcher/plan/plan_files.h"
-#include "launcher/plan/planner.h"
+#include "launcher/placement/plan_files.h"
+#include "launcher/placement/planner.h"
 #include "rankfile/hostfile.h"
 
 namespace launcher {
@@ -42,23 +42,23 @@ int ThreadsOf(const NodeTopology& topology, const std::vector<int>& cores, const
 }
 
 // Leaves it to the planner, which plans one rank per GPU when nothing else was asked for.
-BedePlan PlanByGpu(Allocation allocation, const NodeTopology& topology, const BedePar& par) {
+BedeLayout PlanByGpu(Allocation allocation, const NodeTopology& topology, const BedePar& par) {
   allocation.ranks.reset();
   allocation.cpus_per_rank.reset();
   for (AllocatedNode& node : allocation.nodes) {
     node.slots.reset();
     if (node.gpus == 0) RefuseWithoutGpu(node.host);
   }
-  const Plan plan = MakePlan(allocation, {topology}, PlanOptions());
+  const LaunchPlan plan = MakePlan(allocation, {topology}, PlacementOptions());
 
-  BedePlan result;
+  BedeLayout result;
   result.ranks = static_cast<int>(plan.ranks.size());
   result.threads = std::numeric_limits<int>::max();
-  for (const RankPlan& rank : plan.ranks) {
+  for (const RankPlacement& rank : plan.ranks) {
     if (rank.gpu < 0) RefuseWithoutGpu(plan.nodes[static_cast<std::size_t>(rank.node)].host);
     result.threads = std::min(result.threads, ThreadsOf(topology, rank.cores, par));
   }
-  for (const NodePlan& node : plan.nodes) {
+  for (const NodePlacement& node : plan.nodes) {
     result.hosts.push_back(
         {node.host, static_cast<int>(node.ranks.size()), node.gpus, node.component});
   }
@@ -127,19 +127,20 @@ Variables MakeVariables(const BedeJob& job, Variables variables) {
 
 }  // namespace
 
-std::string HostfileText(const BedePlan& plan) {
+std::string HostfileText(const BedeLayout& plan) {
   std::vector<rankfile::HostfileEntry> entries;
   for (const HostSlots& host : plan.hosts) entries.push_back({host.host, host.slots, std::nullopt});
   return rankfile::FormatHostfile(entries);
 }
 
-BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, const BedePar& par) {
+BedeLayout PlanBede(const Allocation& allocation, const NodeTopology& topology,
+                    const BedePar& par) {
   if (par.ranks == RankShare::kGpu) return PlanByGpu(allocation, topology, par);
 
   std::vector<int> all_cores;
   for (std::size_t i = 0; i < topology.cores.size(); ++i) all_cores.push_back(static_cast<int>(i));
   const std::vector<int> first_core = {0};
-  BedePlan plan;
+  BedeLayout plan;
   int per_node = 1;
   if (par.ranks == RankShare::kNode) {
     plan.threads = ThreadsOf(topology, all_cores, par);

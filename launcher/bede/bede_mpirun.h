@@ -28,7 +28,7 @@
 
 namespace launcher {
 
-struct BedePlan {
+struct BedeLayout {
   int ranks = 0;    // unless the user gives mpirun another number
   int threads = 1;  // OMP_NUM_THREADS
   std::vector<HostSlots> hosts;
@@ -37,16 +37,16 @@ struct BedePlan {
 };
 
 // The text of HOSTFILE.
-std::string HostfileText(const BedePlan& plan);
+std::string HostfileText(const BedeLayout& plan);
 
 // All nodes of `allocation` are taken to be like `topology`.  The tasks that Slurm was asked for do
-// not count.  BedePlan::threads follows from the rank with the fewest cores or hardware threads.
+// not count.  BedeLayout::threads follows from the rank with the fewest cores or hardware threads.
 // Throws LaunchError(EX_CONFIG) for 1ppg where a node has no GPU, or it is not known how many it
 // has.
-BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, const BedePar& par);
+BedeLayout PlanBede(const Allocation& allocation, const NodeTopology& topology, const BedePar& par);
 
 struct BedeJob {
-  BedePlan plan;
+  BedeLayout plan;
   BedePar par;
   std::string mpirun;  // path
   MpiRuntime mpi_runtime = MpiRuntime::kOrte;

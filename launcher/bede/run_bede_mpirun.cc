@@ -82,7 +82,7 @@ std::string Announcement(const BedeJob& job) {
          support::Counted(job.plan.threads, "thread") + " each\n";
 }
 
-std::string FilesText(const BedePlan& plan) {
+std::string FilesText(const BedeLayout& plan) {
   const std::string hostfile = std::string(kHostfileName) + "\n" + HostfileText(plan);
   return plan.rankfile.empty() ? hostfile : hostfile + kRankfileName + "\n" + plan.rankfile;
 }

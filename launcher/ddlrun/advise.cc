@@ -15,17 +15,17 @@
 namespace launcher {
 namespace {
 
-JobShape ShapeOf(const Plan& plan) {
+JobShape ShapeOf(const LaunchPlan& plan) {
   JobShape shape{.nodes = static_cast<int>(plan.nodes.size()),
                  .ranks = static_cast<int>(plan.ranks.size())};
-  for (const NodePlan& node : plan.nodes)
+  for (const NodePlacement& node : plan.nodes)
     shape.gpus_per_node = std::max(shape.gpus_per_node, node.gpus);
   return shape;
 }
 
 }  // namespace
 
-std::string Advice(const Options& options, const SiteConfig& site, const Plan& plan) {
+std::string Advice(const Options& options, const SiteConfig& site, const LaunchPlan& plan) {
   const std::optional<std::vector<std::string>> arguments = TrainerArguments(options.program);
   if (!arguments) {
     throw LaunchError(EX_USAGE, "--advise knows ddltraind alone, not '" + options.program.front() +
@@ -38,7 +38,8 @@ std::string Advice(const Options& options, const SiteConfig& site, const Plan& p
                      .images_per_s = options.advised_speed.value_or(0)});
 }
 
-std::string AdviceForDryRun(const Options& options, const SiteConfig& site, const Plan& plan) {
+std::string AdviceForDryRun(const Options& options, const SiteConfig& site,
+                            const LaunchPlan& plan) {
   if (!TrainerArguments(options.program)) return "";
   try {
     return "\n" + Advice(options, site, plan);

@@ -8,16 +8,16 @@
 
 #include "launcher/cli/options.h"
 #include "launcher/cli/site_config.h"
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 
 namespace launcher {
 
 // The table (launcher/advice/advice.h).  Throws LaunchError(EX_USAGE) for another program than
 // ddltraind, and as AdviceText does.
-std::string Advice(const Options& options, const SiteConfig& site, const Plan& plan);
+std::string Advice(const Options& options, const SiteConfig& site, const LaunchPlan& plan);
 
 // The same behind the plan of --dry-run: "" for another program, and where there is no table a line
 // that says why.
-std::string AdviceForDryRun(const Options& options, const SiteConfig& site, const Plan& plan);
+std::string AdviceForDryRun(const Options& options, const SiteConfig& site, const LaunchPlan& plan);
 
 }  // namespace launcher

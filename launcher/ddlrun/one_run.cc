@@ -17,7 +17,7 @@
 #include "launcher/ddlrun/status_at_start.h"
 #include "launcher/health/health_check.h"
 #include "launcher/pipeline/commands.h"
-#include "launcher/plan/plan_files.h"
+#include "launcher/placement/plan_files.h"
 #include "launcher/restart/node_probe.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/supervise/supervisor.h"
@@ -50,8 +50,8 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
   supervisor.log_directory = invocation.options.log_directory;
   supervisor.event_key = commands.front().event_key;
   std::set<int> components;
-  for (const RankPlan& rank : planned.plan.ranks) {
-    const NodePlan& node = planned.plan.nodes[static_cast<std::size_t>(rank.node)];
+  for (const RankPlacement& rank : planned.plan.ranks) {
+    const NodePlacement& node = planned.plan.nodes[static_cast<std::size_t>(rank.node)];
     supervisor.hosts.push_back(node.host);
     components.insert(node.component);
   }
@@ -76,16 +76,17 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
 }
 
 // A node of the plan that was not silent; "" where all were.
-std::string AnotherNode(const Plan& plan, const std::vector<std::string>& silent) {
-  const auto other = std::find_if(plan.nodes.begin(), plan.nodes.end(), [&](const NodePlan& node) {
-    return std::find(silent.begin(), silent.end(), node.host) == silent.end();
-  });
+std::string AnotherNode(const LaunchPlan& plan, const std::vector<std::string>& silent) {
+  const auto other =
+      std::find_if(plan.nodes.begin(), plan.nodes.end(), [&](const NodePlacement& node) {
+        return std::find(silent.begin(), silent.end(), node.host) == silent.end();
+      });
   return other == plan.nodes.end() ? "" : other->host;
 }
 
 // Looks whether nodes are gone that were silent when the job failed, since the ranks on other nodes
 // notice that long before Slurm does.
-void LookForLostNodes(const Plan& plan, const Launch& launch, const Environment& environment,
+void LookForLostNodes(const LaunchPlan& plan, const Launch& launch, const Environment& environment,
                       JobResult* result) {
   const bool may_be = result->exit_code != EX_OK && result->exit_code != EX_TEMPFAIL &&
                       !result->stop_requested && !result->cancelled && result->lost_nodes.empty();
@@ -103,7 +104,7 @@ void LookForLostNodes(const Plan& plan, const Launch& launch, const Environment&
 // The nodes of the Slurm job that are planned; none outside it.
 std::vector<std::string> PlannedHostsOfJob(const PlannedJob& planned) {
   std::vector<std::string> hosts;
-  for (const NodePlan& node : planned.plan.nodes) hosts.push_back(node.host);
+  for (const NodePlacement& node : planned.plan.nodes) hosts.push_back(node.host);
   if (planned.job_id.empty()) hosts.clear();
   return hosts;
 }

@@ -101,10 +101,10 @@ NodeFacts LookHere(const Environment& environment) {
 }
 
 std::vector<ReportLine> JobLines(const PlannedJob& planned, const Launch& launch) {
-  const Plan& plan = planned.plan;
+  const LaunchPlan& plan = planned.plan;
   std::vector<std::string> hosts;
   int gpus = 0;
-  for (const NodePlan& node : plan.nodes) {
+  for (const NodePlacement& node : plan.nodes) {
     hosts.push_back(node.host);
     gpus += node.gpus;
   }

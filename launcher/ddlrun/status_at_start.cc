@@ -33,7 +33,7 @@ JobStatus StatusAtStart(const Invocation& invocation, const PlannedJob& planned,
     const auto left = SecondsToTimeLimit(invocation.environment, now);
     if (left && *left > 0) status.ends = status.started + *left;
   }
-  for (const RankPlan& rank : planned.plan.ranks) {
+  for (const RankPlacement& rank : planned.plan.ranks) {
     status.ranks.emplace_back().host = planned.plan.nodes[static_cast<std::size_t>(rank.node)].host;
   }
   return status;

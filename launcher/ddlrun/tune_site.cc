@@ -94,7 +94,7 @@ class Tuner {
                         "install it, " +
                             benchmark_);
     }
-    for (const NodePlan& node : requested.planned.plan.nodes) {
+    for (const NodePlacement& node : requested.planned.plan.nodes) {
       hosts_.push_back(node.host);
       most_ranks_ = std::max(most_ranks_, static_cast<int>(node.ranks.size()));
     }

@@ -21,7 +21,7 @@
 #include "launcher/health/judge.h"
 #include "launcher/health/pair_schedule.h"
 #include "launcher/pipeline/commands.h"
-#include "launcher/plan/plan_files.h"
+#include "launcher/placement/plan_files.h"
 #include "launcher/system/os_error.h"
 #include "launcher/system/programs.h"
 
@@ -99,9 +99,9 @@ class ProbeFile {
   std::optional<CleanupProcess> cleanup_process_;
 };
 
-CheckedJob MakeCheckedJob(const Plan& plan) {
+CheckedJob MakeCheckedJob(const LaunchPlan& plan) {
   CheckedJob job;
-  for (const NodePlan& node : plan.nodes) {
+  for (const NodePlacement& node : plan.nodes) {
     std::set<int> gpus;
     for (const int rank : node.ranks) {
       const int gpu = plan.ranks[static_cast<std::size_t>(rank)].gpu;
@@ -144,20 +144,20 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
                       check.program_directory);
 }
 
-int LimitSeconds(const Plan& plan) {
+int LimitSeconds(const LaunchPlan& plan) {
   return kStartLimitSeconds + NodeLimitSeconds(plan.nodes.size());
 }
 
 }  // namespace
 
-Plan OneRankPerNode(const Plan& plan) {
-  Plan checks;
+LaunchPlan OneRankPerNode(const LaunchPlan& plan) {
+  LaunchPlan checks;
   checks.mode = plan.mode;
   checks.racks = plan.racks;
   checks.aisles = plan.aisles;
-  for (const NodePlan& node : plan.nodes) {
+  for (const NodePlacement& node : plan.nodes) {
     const auto index = static_cast<int>(checks.nodes.size());
-    RankPlan rank;
+    RankPlacement rank;
     rank.rank = index;
     rank.node = index;
     checks.ranks.push_back(rank);
@@ -167,7 +167,7 @@ Plan OneRankPerNode(const Plan& plan) {
   return checks;
 }
 
-std::string CheckAnnouncement(const Plan& plan) {
+std::string CheckAnnouncement(const LaunchPlan& plan) {
   const auto nodes = static_cast<int>(plan.nodes.size());
   if (nodes == 1) return "";
   const int rounds = RoundsOf(nodes);

@@ -49,7 +49,7 @@ struct HealthReport {
 
 // A line that says what the check of the nodes of `plan` will do, and how long it may take; "" for
 // a single node.
-std::string CheckAnnouncement(const Plan& plan);
+std::string CheckAnnouncement(const LaunchPlan& plan);
 
 // Starts the check on every node, by the launcher that will start the ranks, and judges what they
 // find. Takes no longer than CheckAnnouncement says.  The file that it makes in the working
@@ -58,6 +58,6 @@ std::string CheckAnnouncement(const Plan& plan);
 HealthReport CheckHealth(const HealthCheck& check);
 
 // One rank on each node of `plan`, bound to nothing.  Pure.
-Plan OneRankPerNode(const Plan& plan);
+LaunchPlan OneRankPerNode(const LaunchPlan& plan);
 
 }  // namespace launcher

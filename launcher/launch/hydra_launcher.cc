@@ -23,9 +23,9 @@ struct Block {
 
 // The hosts of neighbouring ranks.  From the last one on Hydra begins again with the first: where
 // ranks are dealt out to the hosts in turn, the first turn says all, and each host gets one daemon.
-std::vector<Block> BlocksOf(const Plan& plan) {
+std::vector<Block> BlocksOf(const LaunchPlan& plan) {
   std::vector<Block> blocks;
-  for (const RankPlan& rank : plan.ranks) {
+  for (const RankPlacement& rank : plan.ranks) {
     const std::string& host = plan.nodes[static_cast<std::size_t>(rank.node)].host;
     if (blocks.empty() || blocks.back().host != host) blocks.push_back({host, 0});
     ++blocks.back().ranks;
@@ -77,8 +77,8 @@ std::string NamesToCarry(const LaunchRequest& job) {
 // CPUs of their nodes, no PMI, and their share of a step or of one that was lost.
 void SetStep(const LaunchRequest& job, Environment* environment) {
   int gpus = 0;
-  for (const NodePlan& node : job.plan.nodes) gpus += node.gpus;
-  const auto is_like_first = [&](const NodePlan& node) {
+  for (const NodePlacement& node : job.plan.nodes) gpus += node.gpus;
+  const auto is_like_first = [&](const NodePlacement& node) {
     return node.gpus == job.plan.nodes.front().gpus;
   };
   if (gpus > 0 && std::ranges::all_of(job.plan.nodes, is_like_first)) {
@@ -93,7 +93,7 @@ void SetStep(const LaunchRequest& job, Environment* environment) {
 
 }  // namespace
 
-std::string Machinefile(const Plan& plan) {
+std::string Machinefile(const LaunchPlan& plan) {
   std::string text;
   for (const Block& block : BlocksOf(plan)) {
     text += block.host + ":" + std::to_string(block.ranks) + "\n";

@@ -52,7 +52,7 @@ LauncherChoice ChooseSrun(const std::string& pmi, const LauncherTools& means) {
                                         LackOf(wanted, means) + "; " + others);
 }
 
-LauncherChoice ChooseLauncher(const Plan& plan, bool has_remote_ranks, const std::string& pmi,
+LauncherChoice ChooseLauncher(const LaunchPlan& plan, bool has_remote_ranks, const std::string& pmi,
                               const LauncherTools& means) {
   if (means.in_slurm && pmi != "auto") return ChooseSrun(pmi, means);
   const std::string lack = means.in_slurm ? LackOf("pmix", means) : "";

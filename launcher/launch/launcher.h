@@ -15,14 +15,14 @@
 #include "launcher/base/environment.h"
 #include "launcher/launch/mpirun_version.h"
 #include "launcher/launch/plain_path.h"
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 #include "launcher/protocol/launchers.h"
 
 namespace launcher {
 
 // All that the commands depend on.
 struct LaunchRequest {
-  Plan plan;
+  LaunchPlan plan;
   bool has_remote_ranks = false;     // some are not on this machine, and need the environment too
   std::vector<std::string> program;  // and its arguments
   std::string shim;                  // path of ddlrun-rank, the same on all nodes
@@ -80,7 +80,7 @@ std::vector<ChildCommand> MakeSrunCommands(const LaunchRequest& job);
 // The files that srun --distribution=arbitrary and the sequential mapper of ORTE read, by name: a
 // line with the host of each rank.  TASKFILE has all ranks, TASKFILE.N those of component N of a
 // heterogeneous job.
-std::map<std::string, std::string> Taskfiles(const Plan& plan);
+std::map<std::string, std::string> Taskfiles(const LaunchPlan& plan);
 
 // One command of Open MPI's mpirun.  It places the ranks as the plan has them: by --map-by slot or
 // node over the HOSTFILE in the run directory (inside Slurm by its variables, slurm_for_mpirun.h).
@@ -94,7 +94,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const LaunchRequest& job);
 std::vector<ChildCommand> MakeHydraCommands(const LaunchRequest& job);
 
 // The file that Hydra reads: a line with a host and how many ranks it gets, in the order of ranks.
-std::string Machinefile(const Plan& plan);
+std::string Machinefile(const LaunchPlan& plan);
 
 // A command for each rank, of its shim, without MPI.  Throws LaunchError(EX_CONFIG) when a rank is
 // not on this machine.
@@ -134,7 +134,7 @@ LauncherChoice ChooseSrun(const std::string& pmi, const LauncherTools& means);
 // Otherwise it is mpirun; without mpirun, srun without a PMI where ranks are on other machines; and
 // otherwise local.  Throws as ChooseSrun does, and LaunchError(EX_UNAVAILABLE) when a rank is on
 // another machine and nothing reaches it.
-LauncherChoice ChooseLauncher(const Plan& plan, bool has_remote_ranks, const std::string& pmi,
+LauncherChoice ChooseLauncher(const LaunchPlan& plan, bool has_remote_ranks, const std::string& pmi,
                               const LauncherTools& means);
 
 }  // namespace launcher

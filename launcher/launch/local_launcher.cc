@@ -8,7 +8,7 @@ namespace launcher {
 std::vector<ChildCommand> MakeLocalCommands(const LaunchRequest& job) {
   if (job.has_remote_ranks || job.plan.nodes.size() != 1) {
     std::string hosts;
-    for (const NodePlan& node : job.plan.nodes) hosts += " " + node.host;
+    for (const NodePlacement& node : job.plan.nodes) hosts += " " + node.host;
     throw LaunchError(EX_CONFIG,
                       "--launcher=local starts ranks on this machine only, the plan is "
                       "for:" +
@@ -19,7 +19,7 @@ std::vector<ChildCommand> MakeLocalCommands(const LaunchRequest& job) {
   const std::vector<std::string> strings = ToStrings(environment);
 
   std::vector<ChildCommand> commands;
-  for (const RankPlan& rank : job.plan.ranks) {
+  for (const RankPlacement& rank : job.plan.ranks) {
     ChildCommand command;
     command.rank = rank.rank;
     command.argv = {job.shim, "--rank", std::to_string(rank.rank), "--"};

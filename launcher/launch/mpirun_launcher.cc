@@ -54,9 +54,10 @@ std::vector<int> NodesInMpirunOrder(const LaunchRequest& job) {
 
 // The node of each rank where mpirun fills one node after the other (--map-by slot), or deals the
 // ranks out to the nodes in turn (--map-by node).
-std::vector<int> NodesInOrder(const Plan& plan, const std::vector<int>& nodes, bool node_by_node) {
+std::vector<int> NodesInOrder(const LaunchPlan& plan, const std::vector<int>& nodes,
+                              bool node_by_node) {
   std::vector<std::size_t> left;
-  for (const NodePlan& node : plan.nodes) left.push_back(node.ranks.size());
+  for (const NodePlacement& node : plan.nodes) left.push_back(node.ranks.size());
   std::vector<int> order;
   while (order.size() < plan.ranks.size()) {
     for (const int node : nodes) {
@@ -69,9 +70,9 @@ std::vector<int> NodesInOrder(const Plan& plan, const std::vector<int>& nodes, b
   return order;
 }
 
-bool IsOrdered(const Plan& plan, const std::vector<int>& order) {
+bool IsOrdered(const LaunchPlan& plan, const std::vector<int>& order) {
   return std::equal(plan.ranks.begin(), plan.ranks.end(), order.begin(), order.end(),
-                    [](const RankPlan& rank, int node) { return rank.node == node; });
+                    [](const RankPlacement& rank, int node) { return rank.node == node; });
 }
 
 // ORTE refuses --bind-to beside a rankfile.  PRRTE without it would refuse ranks that share a core.
@@ -110,7 +111,7 @@ std::vector<std::string> MappingArguments(const LaunchRequest& job, ChildCommand
 // MPI 5 (5.0.7) does not either where it is.
 std::vector<std::string> DomainArguments(const LaunchRequest& job) {
   std::map<std::string, std::string> hosts;  // by their first labels
-  for (const NodePlan& node : job.plan.nodes) {
+  for (const NodePlacement& node : job.plan.nodes) {
     const auto [other, is_new] = hosts.emplace(rankfile::KeyOfHost(node.host).label, node.host);
     if (is_new) continue;
     if (job.mpi_runtime == MpiRuntime::kOrte) return {"--mca", "orte_keep_fqdn_hostnames", "1"};
@@ -149,7 +150,7 @@ void ForwardPeerFailure(MpiRuntime runtime, Environment* environment) {
 std::vector<HostSlots> SlotsOf(const LaunchRequest& job) {
   std::vector<HostSlots> slots;
   for (const int index : NodesInJobOrder(job)) {
-    const NodePlan& node = job.plan.nodes[static_cast<std::size_t>(index)];
+    const NodePlacement& node = job.plan.nodes[static_cast<std::size_t>(index)];
     slots.push_back({node.host, static_cast<int>(node.ranks.size()), node.gpus, node.component});
   }
   return slots;

@@ -16,21 +16,21 @@ namespace {
 // with 22.05 and 24.11 (doc/decisions/0014, 0015).
 constexpr char kFenceOfPmix[] = "SLURM_PMIX_FENCE";
 
-using NodeIterator = std::vector<NodePlan>::const_iterator;
+using NodeIterator = std::vector<NodePlacement>::const_iterator;
 
-bool IsHeterogeneous(const Plan& plan) {
+bool IsHeterogeneous(const LaunchPlan& plan) {
   return plan.nodes.front().component != plan.nodes.back().component;
 }
 
 // The TASKFILE of a component: the whole one where the job has no other.
-std::string TaskfileName(const Plan& plan, int component) {
+std::string TaskfileName(const LaunchPlan& plan, int component) {
   return IsHeterogeneous(plan) ? std::string(kTaskfileName) + "." + std::to_string(component)
                                : kTaskfileName;
 }
 
 // srun numbers the tasks of a heterogeneous job component by component.
-void RequireOrderOfComponents(const Plan& plan) {
-  const auto component = [&plan](const RankPlan& rank) {
+void RequireOrderOfComponents(const LaunchPlan& plan) {
+  const auto component = [&plan](const RankPlacement& rank) {
     return plan.nodes[static_cast<std::size_t>(rank.node)].component;
   };
   if (std::ranges::is_sorted(plan.ranks, {}, component)) return;
@@ -69,10 +69,10 @@ std::vector<std::string> PlacementArguments(const LaunchRequest& job, NodeIterat
 
 }  // namespace
 
-std::map<std::string, std::string> Taskfiles(const Plan& plan) {
+std::map<std::string, std::string> Taskfiles(const LaunchPlan& plan) {
   std::map<std::string, std::string> files;
-  for (const RankPlan& rank : plan.ranks) {
-    const NodePlan& node = plan.nodes[static_cast<std::size_t>(rank.node)];
+  for (const RankPlacement& rank : plan.ranks) {
+    const NodePlacement& node = plan.nodes[static_cast<std::size_t>(rank.node)];
     files[kTaskfileName] += node.host + "\n";
     if (IsHeterogeneous(plan)) files[TaskfileName(plan, node.component)] += node.host + "\n";
   }
@@ -87,11 +87,11 @@ std::vector<ChildCommand> MakeSrunCommands(const LaunchRequest& job) {
     argv.insert(argv.end(), words.begin(), words.end());
   };
   append({job.srun});
-  const std::vector<NodePlan>& nodes = job.plan.nodes;
+  const std::vector<NodePlacement>& nodes = job.plan.nodes;
   const bool is_heterogeneous = IsHeterogeneous(job.plan);
   RequireOrderOfComponents(job.plan);
   for (NodeIterator first = nodes.begin(); first != nodes.end();) {
-    const NodeIterator last = std::find_if(first, nodes.end(), [&](const NodePlan& node) {
+    const NodeIterator last = std::find_if(first, nodes.end(), [&](const NodePlacement& node) {
       return node.component != first->component;
     });
     if (first != nodes.begin()) append({":"});

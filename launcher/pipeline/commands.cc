@@ -18,7 +18,7 @@
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/master_port.h"
 #include "launcher/pipeline/this_machine.h"
-#include "launcher/plan/plan_files.h"
+#include "launcher/placement/plan_files.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/system/files.h"
 #include "launcher/system/programs.h"
@@ -106,7 +106,7 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
 }
 
 // Adds the variables that DDL programs read, except for those that the user has set with -x.
-void AddDdlSettings(const Options& options, const Plan& plan,
+void AddDdlSettings(const Options& options, const LaunchPlan& plan,
                     std::map<std::string, std::string>& settings) {
   settings.emplace("DDL_HOST_PORT", kDdlHostPort);
   const std::string host_list = options.no_ddl_host_list ? "" : DdlHostList(plan);
@@ -123,8 +123,8 @@ void AddDdlSettings(const Options& options, const Plan& plan,
 
 std::string MasterAddress(const Settings& settings, const PlannedJob& planned,
                           const Environment& environment) {
-  const Plan& plan = planned.plan;
-  const NodePlan& first = plan.nodes[static_cast<std::size_t>(plan.ranks[0].node)];
+  const LaunchPlan& plan = planned.plan;
+  const NodePlacement& first = plan.nodes[static_cast<std::size_t>(plan.ranks[0].node)];
   const std::string& known = planned.first_address.empty() ? first.host : planned.first_address;
   return Chosen(settings, environment, "MASTER_ADDR", plan.nodes.size() == 1 ? "127.0.0.1" : known);
 }
@@ -179,7 +179,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.in_slurm = !planned.job_id.empty();
   if (launch.mpirun_lacks_srun && !planned.has_remote_ranks) {
     // What mpirun does not know for this machine it would ask srun to reach: Slurm's own name.
-    for (NodePlan& node : job.plan.nodes) node.host = HostName();
+    for (NodePlacement& node : job.plan.nodes) node.host = HostName();
   }
   job.is_root = geteuid() == 0;
   job.mpirun_is_alone = (!job.in_slurm || launch.mpirun_lacks_srun) &&

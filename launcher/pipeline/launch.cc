@@ -74,9 +74,10 @@ std::string FindHydra(const std::string& mpirun, const Environment& environment)
 // Why mpirun cannot start the ranks; "" when it can.  Sets launch->mpi_runtime and the launcher of
 // mpirun, which may be Hydra where `may_be_hydra`.  `requested` is the answer of mpirun, or null
 // where it was not asked yet.
-std::string LookAtMpirun(const std::string& name, const Plan& plan, const Environment& environment,
-                         bool may_be_hydra, std::unique_ptr<CommandOutput> requested,
-                         Launch* launch, std::string* launcher) {
+std::string LookAtMpirun(const std::string& name, const LaunchPlan& plan,
+                         const Environment& environment, bool may_be_hydra,
+                         std::unique_ptr<CommandOutput> requested, Launch* launch,
+                         std::string* launcher) {
   if (requested == nullptr) requested = QueryMpirun(launch->mpirun, environment);
   if (requested == nullptr) return name + " is not in PATH";
   const MpirunVersion version = AnswerOfMpirun(requested.get());
@@ -88,7 +89,7 @@ std::string LookAtMpirun(const std::string& name, const Plan& plan, const Enviro
   launch->mpi_runtime = version.runtime.value_or(launch->mpi_runtime);
   if (version.runtime == MpiRuntime::kOrte) {
     std::vector<std::string> hosts = {NameOfKernel()};
-    for (const NodePlan& node : plan.nodes) hosts.push_back(node.host);
+    for (const NodePlacement& node : plan.nodes) hosts.push_back(node.host);
     const std::string host = HostThatOrteRefuses(hosts);
     if (!host.empty())
       return launch->mpirun + " of " + version.name + " takes no host named " + host;

@@ -4,7 +4,7 @@
 
 #include "launcher/allocation/network_order.h"
 #include "launcher/base/messages.h"
-#include "launcher/plan/segments.h"
+#include "launcher/placement/segments.h"
 #include "launcher/slurm/network_topology.h"
 #include "support/number.h"
 
@@ -45,7 +45,7 @@ void OrderNodes(const Settings& settings, const Environment& environment, Networ
 }
 
 void WarnOfOrder(const Settings& settings, const Environment& environment,
-                 const NetworkQuestion* question, Plan* plan) {
+                 const NetworkQuestion* question, LaunchPlan* plan) {
   if (question == nullptr) return;
   if (plan->network_unit.empty()) {
     if (settings.rank_order != "topology") return;

@@ -11,7 +11,7 @@
 #include "launcher/allocation/allocation.h"
 #include "launcher/base/environment.h"
 #include "launcher/cli/settings.h"
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 #include "launcher/slurm/network_question.h"
 
 namespace launcher {
@@ -35,6 +35,6 @@ void OrderNodes(const Settings& settings, const Environment& environment, Networ
 // Adds warnings to `plan`: --rank-order=topology had no effect, since `question` found no topology;
 // a segment is torn.
 void WarnOfOrder(const Settings& settings, const Environment& environment,
-                 const NetworkQuestion* question, Plan* plan);
+                 const NetworkQuestion* question, LaunchPlan* plan);
 
 }  // namespace launcher

@@ -19,10 +19,10 @@
 #include "launcher/pipeline/node_order.h"
 #include "launcher/pipeline/read_allocation.h"
 #include "launcher/pipeline/this_machine.h"
-#include "launcher/plan/node_binding.h"
-#include "launcher/plan/plan_files.h"
-#include "launcher/plan/planner.h"
-#include "launcher/plan/rankfile_plan.h"
+#include "launcher/placement/node_binding.h"
+#include "launcher/placement/plan_files.h"
+#include "launcher/placement/planner.h"
+#include "launcher/placement/rankfile_plan.h"
 #include "launcher/slurm/complete_allocation.h"
 #include "launcher/system/files.h"
 #include "launcher/system/run_directory.h"
@@ -35,8 +35,8 @@
 namespace launcher {
 namespace {
 
-PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
-  PlanOptions plan;
+PlacementOptions MakePlacementOptions(const Options& options, const Settings& settings) {
+  PlacementOptions plan;
   plan.ranks = options.ranks;
   plan.ranks_per_node = options.ranks_per_node;
   plan.cpus_per_rank = options.cpus_per_rank;
@@ -110,7 +110,7 @@ void ReadTopology(const Options& options, const Allocation& allocation,
 
 // Warns where DDL_HOST_LIST is longer than a variable may be.  Programs of IBM's DDL read it; most
 // others do not.
-void WarnOfLongHostList(const Options& options, const Settings& settings, Plan* plan) {
+void WarnOfLongHostList(const Options& options, const Settings& settings, LaunchPlan* plan) {
   if (options.no_ddl_host_list || settings.rank_settings.contains("DDL_HOST_LIST")) return;
   const std::size_t bytes = DdlHostList(*plan).size();
   if (bytes <= kMaxHostListBytes) return;
@@ -123,13 +123,13 @@ void WarnOfLongHostList(const Options& options, const Settings& settings, Plan* 
 }
 
 // Warns where the user's MASTER_ADDR is no place for these ranks to meet.
-void WarnOfOtherMaster(const Settings& settings, const Environment& environment, Plan* plan) {
+void WarnOfOtherMaster(const Settings& settings, const Environment& environment, LaunchPlan* plan) {
   const std::string address =
       ValueOr(settings.rank_settings, "MASTER_ADDR", ValueOr(environment, "MASTER_ADDR", ""));
   if (address.empty() || plan->ranks.empty()) return;
   std::vector<std::string> hosts = {
       plan->nodes[static_cast<std::size_t>(plan->ranks[0].node)].host};
-  for (const NodePlan& node : plan->nodes) {
+  for (const NodePlacement& node : plan->nodes) {
     if (node.host != hosts.front()) hosts.push_back(node.host);
   }
   const std::string problem = MasterAddressProblem(address, hosts);
@@ -201,7 +201,7 @@ std::size_t MinNodes(const Options& options, const Settings& settings, const All
 }
 
 // The warning that there are fewer ranks than without `lost_nodes`.
-std::string FewerNodes(const Plan& plan, const std::vector<std::string>& lost_nodes,
+std::string FewerNodes(const LaunchPlan& plan, const std::vector<std::string>& lost_nodes,
                        std::size_t nodes_of_job) {
   constexpr std::size_t kMostNames = 8;
   std::string names;
@@ -250,7 +250,7 @@ void ChooseNodes(const Options& options, const Settings& settings,
 // Finds out whether the nodes have other host names.  On a node whose host name is that of Slurm
 // the others are taken to be named so as well, and nothing is looked up.
 void LookForHostNames(const Environment& environment, PlannedJob* planned) {
-  const Plan& plan = planned->plan;
+  const LaunchPlan& plan = planned->plan;
   const std::string own = ValueOr(environment, "SLURMD_NODENAME", "");
   const bool are_host_names = !own.empty() && rankfile::SameHost(own, HostName());
   if (planned->job_id.empty() || are_host_names) return;
@@ -285,7 +285,8 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     planned.in_step = allocation.in_step;
     LookWhatACpuIs(options, environment, planned.topologies, &allocation);
     HonourVisibleGpus(environment, planned.topologies, &allocation);
-    planned.plan = MakePlan(allocation, planned.topologies, MakePlanOptions(options, settings));
+    planned.plan =
+        MakePlan(allocation, planned.topologies, MakePlacementOptions(options, settings));
     WarnOfOrder(settings, environment, network.get(), &planned.plan);
     if (lacks_nodes) {
       planned.plan.warnings.push_back(FewerNodes(planned.plan, lost_nodes, nodes_of_job));
@@ -298,7 +299,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
   }
   WarnOfLongHostList(options, settings, &planned.plan);
   WarnOfOtherMaster(settings, environment, &planned.plan);
-  for (const NodePlan& node : planned.plan.nodes) {
+  for (const NodePlacement& node : planned.plan.nodes) {
     if (!IsThisMachine(node.host, environment)) planned.has_remote_ranks = true;
   }
   LookForHostNames(environment, &planned);

@@ -12,13 +12,13 @@
 #include "launcher/base/environment.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {
 
 struct PlannedJob {
-  Plan plan;
+  LaunchPlan plan;
   // One topology, to which all nodes are taken to be alike; their shims find out where one is not.
   // None where this machine is no node of the job (in the shell of salloc).
   std::vector<NodeTopology> topologies;

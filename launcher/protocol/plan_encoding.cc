@@ -49,10 +49,10 @@ std::vector<int> DecodeCpus(const std::string& runs) {
 
 // Two nodes with the same words here are of one kind: they differ only in their names and in the
 // numbers of their ranks.
-std::string KindTokens(const Plan& plan, const NodePlan& node) {
+std::string KindTokens(const LaunchPlan& plan, const NodePlacement& node) {
   std::string words = std::to_string(node.gpus) + ":" + std::to_string(node.ranks.size());
   for (const int r : node.ranks) {
-    const RankPlan& rank = plan.ranks[static_cast<std::size_t>(r)];
+    const RankPlacement& rank = plan.ranks[static_cast<std::size_t>(r)];
     words += " " + std::to_string(rank.gpu) + ":" + std::to_string(rank.numa_os_index) + ":" +
              std::to_string(rank.cores.size()) + ":" + EncodeCpus(rank.cpus);
   }
@@ -83,7 +83,7 @@ HostRange BeginRange(const std::string& host, const std::string& next) {
   return {host.substr(0, start), host.substr(start, end - start), host.substr(end)};
 }
 
-std::vector<std::string> HostRangeTokens(const std::vector<NodePlan>& nodes,
+std::vector<std::string> HostRangeTokens(const std::vector<NodePlacement>& nodes,
                                          const std::vector<int>& kinds) {
   std::vector<std::string> words;
   for (std::size_t first = 0; first < nodes.size();) {
@@ -107,7 +107,7 @@ struct RankSpan {
   int node = 0, nodes = 1, ranks = 1;
 };
 
-std::vector<RankSpan> RankSpans(const std::vector<RankPlan>& ranks) {
+std::vector<RankSpan> RankSpans(const std::vector<RankPlacement>& ranks) {
   std::vector<RankSpan> runs;
   for (std::size_t first = 0; first < ranks.size();) {
     std::size_t end = first;
@@ -126,7 +126,7 @@ std::vector<RankSpan> RankSpans(const std::vector<RankPlan>& ranks) {
 
 struct NodeKind {
   int gpus = 0;
-  std::vector<RankPlan> ranks;
+  std::vector<RankPlacement> ranks;
 };
 
 NodeKind DecodeKind(TokenReader& words) {
@@ -136,7 +136,7 @@ NodeKind DecodeKind(TokenReader& words) {
   const int ranks = DecodeNumber(head[1]);
   for (int local = 0; local < ranks; ++local) {
     const std::vector<std::string> fields = words.Fields(4);
-    RankPlan rank;
+    RankPlacement rank;
     rank.local_rank = local;
     rank.gpu = DecodeNumber(fields[0]);
     rank.numa_os_index = DecodeNumber(fields[1]);
@@ -153,8 +153,8 @@ NodeKind DecodeKind(TokenReader& words) {
 
 // Adds the nodes of one run to `plan`, which is to have `nodes` nodes in all, and the index of
 // their kind to `kind_of`.
-void DecodeHostRange(TokenReader& words, int nodes, const std::vector<NodeKind>& kinds, Plan* plan,
-                     std::vector<int>* kind_of) {
+void DecodeHostRange(TokenReader& words, int nodes, const std::vector<NodeKind>& kinds,
+                     LaunchPlan* plan, std::vector<int>* kind_of) {
   const std::vector<std::string> fields = words.Fields(5);
   const int count = DecodeNumber(fields[0]);
   const int kind = DecodeNumber(fields[1]);
@@ -168,7 +168,7 @@ void DecodeHostRange(TokenReader& words, int nodes, const std::vector<NodeKind>&
     throw std::out_of_range("hosts");
   }
   for (int i = 0; i < count; ++i) {
-    NodePlan& node = plan->nodes.emplace_back();
+    NodePlacement& node = plan->nodes.emplace_back();
     node.host = run.Name(i);
     node.gpus = kinds[static_cast<std::size_t>(kind)].gpus;
     kind_of->push_back(kind);
@@ -177,11 +177,11 @@ void DecodeHostRange(TokenReader& words, int nodes, const std::vector<NodeKind>&
 
 }  // namespace
 
-std::string EncodePlan(const Plan& plan) {
+std::string EncodePlan(const LaunchPlan& plan) {
   std::map<std::string, int> kinds;
   std::vector<int> kind_of;  // of each node
   std::string kind_words;
-  for (const NodePlan& node : plan.nodes) {
+  for (const NodePlacement& node : plan.nodes) {
     const auto [kind, is_new] =
         kinds.emplace(KindTokens(plan, node), static_cast<int>(kinds.size()));
     if (is_new) kind_words += " " + kind->first;
@@ -200,8 +200,8 @@ std::string EncodePlan(const Plan& plan) {
   return text.str();
 }
 
-Plan DecodePlan(TokenReader& words) {
-  Plan plan;
+LaunchPlan DecodePlan(TokenReader& words) {
+  LaunchPlan plan;
   const int cpus_per_rank = words.Number();
   if (cpus_per_rank > 0) plan.cpus_per_rank = cpus_per_rank;
   const int nodes = words.Number();
@@ -218,11 +218,11 @@ Plan DecodePlan(TokenReader& words) {
 
   std::size_t cpus = 0;
   const auto add_rank = [&](int node_index) {
-    NodePlan& node = plan.nodes[static_cast<std::size_t>(node_index)];
+    NodePlacement& node = plan.nodes[static_cast<std::size_t>(node_index)];
     const int kind_index = kind_of[static_cast<std::size_t>(node_index)];
     const NodeKind& kind = kinds[static_cast<std::size_t>(kind_index)];
     if (node.ranks.size() == kind.ranks.size()) throw std::out_of_range("ranks of a node");
-    RankPlan& rank = plan.ranks.emplace_back(kind.ranks[node.ranks.size()]);
+    RankPlacement& rank = plan.ranks.emplace_back(kind.ranks[node.ranks.size()]);
     rank.rank = static_cast<int>(plan.ranks.size()) - 1;
     rank.node = node_index;
     node.ranks.push_back(rank.rank);

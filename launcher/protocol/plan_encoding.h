@@ -19,7 +19,7 @@
 
 #include <string>
 
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 #include "launcher/protocol/tokens.h"
 
 namespace launcher {
@@ -28,11 +28,11 @@ namespace launcher {
 inline constexpr int kMaxPlannedRanks = 1 << 20;
 
 // REQUIRES: FindPlanError(plan) is "", or names cores or GPUs only.
-std::string EncodePlan(const Plan& plan);
+std::string EncodePlan(const LaunchPlan& plan);
 
 // The inverse, which reads `words` to their end.  The plan has what a rank needs: it has no
 // warnings, and of `cores` only the length is right.  Throws std::out_of_range for words that
 // EncodePlan did not write.
-Plan DecodePlan(TokenReader& words);
+LaunchPlan DecodePlan(TokenReader& words);
 
 }  // namespace launcher

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "launcher/base/environment.h"
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 #include "launcher/protocol/launchers.h"
 #include "launcher/protocol/local_rank_job.h"
 
@@ -24,7 +24,7 @@ inline constexpr std::size_t kMaxRankJobChunkBytes = 131000;
 inline constexpr std::size_t kMaxRankJobBytes = kMaxRankJobChunks * kMaxRankJobChunkBytes;
 
 struct RankJob {
-  Plan plan;
+  LaunchPlan plan;
   bool bind = true;       // the shim binds its rank; false: it leaves the CPUs as they are
   bool check = true;      // the shim counts the node's GPUs; false: it starts the rank anyway
   std::string launcher;   // its name in launchers.h

@@ -26,7 +26,7 @@
 #include "launcher/base/environment.h"
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
-#include "launcher/plan/node_binding.h"
+#include "launcher/placement/node_binding.h"
 #include "launcher/protocol/rank_event.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/rank/gpu_check.h"
@@ -63,8 +63,9 @@ Arguments ReadArguments(int argc, char** argv) {
 
 // All ranks of a node find the same fault.  The first one says it at once; the others wait, so that
 // the launcher can end them before they say it again.
-void CheckGpusOfNode(const Plan& plan, const RankPlan& own, const Environment& environment) {
-  const NodePlan& node = plan.nodes[static_cast<std::size_t>(own.node)];
+void CheckGpusOfNode(const LaunchPlan& plan, const RankPlacement& own,
+                     const Environment& environment) {
+  const NodePlacement& node = plan.nodes[static_cast<std::size_t>(own.node)];
   if (node.gpus == 0) return;
   try {
     CheckGpus(node.gpus, node.host, environment, CountGpuDevices());
@@ -85,15 +86,16 @@ RankJob ReadRankJob(const Environment& environment) {
 }
 
 // Plans the cores of all ranks of node `node`, which is this one.
-void PlanThisNode(int node, Plan* plan) {
-  std::vector<RankPlan*> ranks;
-  for (RankPlan& rank : plan->ranks) {
+void PlanThisNode(int node, LaunchPlan* plan) {
+  std::vector<RankPlacement*> ranks;
+  for (RankPlacement& rank : plan->ranks) {
     if (rank.node == node) ranks.push_back(&rank);
   }
-  std::sort(ranks.begin(), ranks.end(),
-            [](const RankPlan* a, const RankPlan* b) { return a->local_rank < b->local_rank; });
+  std::sort(ranks.begin(), ranks.end(), [](const RankPlacement* a, const RankPlacement* b) {
+    return a->local_rank < b->local_rank;
+  });
   const NodeTopology topology = ReadLiveTopology();
-  for (RankPlan* rank : ranks) {
+  for (RankPlacement* rank : ranks) {
     rank->cores.clear();
     rank->cpus.clear();
     rank->numa_os_index = -1;
@@ -136,7 +138,7 @@ void Run(int argc, char** argv) {
   std::array<char, HOST_NAME_MAX + 1> kernel_name = {};
   gethostname(kernel_name.data(), kernel_name.size() - 1);
   const std::string host_name = kernel_name.data();
-  const RankPlan& own = FindOwnPlacement(job, identity, environment, host_name);
+  const RankPlacement& own = FindOwnPlacement(job, identity, environment, host_name);
   try {
     const bool is_direct = job.traits().is_direct;
     if (job.check && !is_direct) CheckGpusOfNode(job.plan, own, environment);

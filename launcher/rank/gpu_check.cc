@@ -40,11 +40,11 @@ void CheckGpus(int planned, const std::string& host, const Environment& environm
   }
 }
 
-bool TakeGrantedGpus(const std::string& granted, int node, Plan* plan) {
+bool TakeGrantedGpus(const std::string& granted, int node, LaunchPlan* plan) {
   std::vector<int> gpus;  // that the plan uses, in the order of the local ranks
-  std::vector<std::pair<RankPlan*, std::size_t>> ranks;
+  std::vector<std::pair<RankPlacement*, std::size_t>> ranks;
   for (const int number : plan->nodes[static_cast<std::size_t>(node)].ranks) {
-    RankPlan& rank = plan->ranks[static_cast<std::size_t>(number)];
+    RankPlacement& rank = plan->ranks[static_cast<std::size_t>(number)];
     if (rank.gpu < 0) return false;
     const auto known = std::find(gpus.begin(), gpus.end(), rank.gpu);
     ranks.emplace_back(&rank, known - gpus.begin());

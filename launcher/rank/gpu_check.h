@@ -8,7 +8,7 @@
 #include <string>
 
 #include "launcher/base/environment.h"
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 
 namespace launcher {
 
@@ -22,6 +22,6 @@ void CheckGpus(int planned, const std::string& host, const Environment& environm
 // in place of those that the plan assumes: the first GPU of the plan becomes the first of the list,
 // and so on, so that ranks that share a GPU still do.  True when any has changed.  A list with
 // anything but numbers, or with fewer GPUs than the ranks use, changes nothing.  Pure.
-bool TakeGrantedGpus(const std::string& granted, int node, Plan* plan);
+bool TakeGrantedGpus(const std::string& granted, int node, LaunchPlan* plan);
 
 }  // namespace launcher

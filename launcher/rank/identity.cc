@@ -75,8 +75,8 @@ bool IsOfSlurmJob(const std::string& host, const Environment& environment) {
 
 }  // namespace
 
-std::string HostOfRank(const RankJob& job, const RankPlan& rank, const Environment& environment,
-                       const std::string& kernel_name) {
+std::string HostOfRank(const RankJob& job, const RankPlacement& rank,
+                       const Environment& environment, const std::string& kernel_name) {
   const std::string& planned = job.plan.nodes[static_cast<std::size_t>(rank.node)].host;
   const auto slurm = environment.find("SLURMD_NODENAME");
   const bool has_slurm = slurm != environment.end() && !slurm->second.empty();
@@ -84,7 +84,7 @@ std::string HostOfRank(const RankJob& job, const RankPlan& rank, const Environme
     return slurm->second;
   }
   if (job.traits().makes_step || rankfile::SameHost(kernel_name, planned)) return planned;
-  for (const NodePlan& node : job.plan.nodes) {
+  for (const NodePlacement& node : job.plan.nodes) {
     if (rankfile::SameHost(kernel_name, node.host)) return node.host;
   }
   return planned;
@@ -118,8 +118,9 @@ Identity ReadIdentity(const Environment& environment, const LauncherTraits& laun
                                    launcher.program + ", or by that of another MPI");
 }
 
-const RankPlan& FindOwnPlacement(const RankJob& job, const Identity& identity,
-                                 const Environment& environment, const std::string& kernel_name) {
+const RankPlacement& FindOwnPlacement(const RankJob& job, const Identity& identity,
+                                      const Environment& environment,
+                                      const std::string& kernel_name) {
   const std::size_t world = job.plan.ranks.size();
   RequireSame("a world of", identity.world_size, world, identity.rank, job.traits());
   const auto rank = static_cast<std::size_t>(identity.rank);
@@ -127,8 +128,8 @@ const RankPlan& FindOwnPlacement(const RankJob& job, const Identity& identity,
     throw LaunchError(EX_CONFIG, identity.source + " is " + std::to_string(identity.rank) +
                                      ", the plan has ranks 0 to " + std::to_string(world - 1));
   }
-  const RankPlan& own = job.plan.ranks[rank];
-  const NodePlan& node = job.plan.nodes[static_cast<std::size_t>(own.node)];
+  const RankPlacement& own = job.plan.ranks[rank];
+  const NodePlacement& node = job.plan.nodes[static_cast<std::size_t>(own.node)];
   RequireSame("local rank", identity.local_rank, static_cast<std::size_t>(own.local_rank),
               identity.rank, job.traits());
   RequireSame("a local world of", identity.local_world_size, node.ranks.size(), identity.rank,

@@ -33,12 +33,13 @@ Identity ReadIdentity(const Environment& environment, const LauncherTraits& laun
 // of Slurm, by SLURMD_NODENAME, which slurmd sets for each of its tasks; elsewhere the host of the
 // plan that has the name of this machine (`kernel_name`, as gethostname has it).  Where neither
 // tells, as with addresses and names of other networks, it is the host of the plan.
-std::string HostOfRank(const RankJob& job, const RankPlan& rank, const Environment& environment,
-                       const std::string& kernel_name);
+std::string HostOfRank(const RankJob& job, const RankPlacement& rank,
+                       const Environment& environment, const std::string& kernel_name);
 
 // The entry of the plan for `identity`.  Throws LaunchError(EX_CONFIG), with both values, when the
 // plan has no such rank, or says another world size, local rank, local world size or host.
-const RankPlan& FindOwnPlacement(const RankJob& job, const Identity& identity,
-                                 const Environment& environment, const std::string& kernel_name);
+const RankPlacement& FindOwnPlacement(const RankJob& job, const Identity& identity,
+                                      const Environment& environment,
+                                      const std::string& kernel_name);
 
 }  // namespace launcher

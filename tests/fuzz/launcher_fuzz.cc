@@ -15,8 +15,8 @@
 #include "launcher/health/facts_lines.h"
 #include "launcher/health/judge.h"
 #include "launcher/launch/mpirun_version.h"
-#include "launcher/plan/plan_check.h"
-#include "launcher/plan/planner.h"
+#include "launcher/placement/plan_check.h"
+#include "launcher/placement/planner.h"
 #include "launcher/protocol/job_status.h"
 #include "launcher/protocol/local_rank_job.h"
 #include "launcher/protocol/rank_job.h"
@@ -71,8 +71,8 @@ constexpr int kRank = 1;
 
 // What the shim reads of its rank is what the whole job says of it, where both can read the text.
 [[maybe_unused]] void RequireSame(const launcher::LocalRankJob& own, const launcher::RankJob& job) {
-  const launcher::RankPlan& rank = job.plan.ranks.at(kRank);
-  const launcher::NodePlan& node = job.plan.nodes.at(static_cast<std::size_t>(rank.node));
+  const launcher::RankPlacement& rank = job.plan.ranks.at(kRank);
+  const launcher::NodePlacement& node = job.plan.nodes.at(static_cast<std::size_t>(rank.node));
   Require(own.world_size == static_cast<int>(job.plan.ranks.size()) && own.node == rank.node &&
           own.local_rank == rank.local_rank &&
           own.local_world_size == static_cast<int>(node.ranks.size()) && own.gpus == node.gpus &&

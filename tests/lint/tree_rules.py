@@ -36,37 +36,37 @@ ARROWS = {
     "launcher/cli": ["scaling/machine.h", "launcher/base", "launcher/system", "launcher/protocol/launchers.h", "launcher/protocol/rank_variables.h"],
     "launcher/allocation": ["rankfile", "launcher/base/error.h"],
     "launcher/topology": ["launcher/base/error.h"],
-    "launcher/plan": ["rankfile", "launcher/base/error.h", "launcher/base/messages.h", "launcher/allocation",
+    "launcher/placement": ["rankfile", "launcher/base/error.h", "launcher/base/messages.h", "launcher/allocation",
                       "launcher/topology"],
     "launcher/protocol": ["rankfile", "launcher/base", "launcher/topology/fingerprint.h", "launcher/topology/gpus_of_node.h",
-                          "launcher/plan/plan.h"],
-    "launcher/rank": ["rankfile", "launcher/base", "launcher/topology", "launcher/plan", "launcher/protocol"],
+                          "launcher/placement/plan.h"],
+    "launcher/rank": ["rankfile", "launcher/base", "launcher/topology", "launcher/placement", "launcher/protocol"],
     "launcher/shim": ["launcher/topology/fingerprint.h", "launcher/topology/gpus_of_node.h", "launcher/protocol/local_rank_job.h",
                       "launcher/protocol/colons.h", "launcher/protocol/launchers.h", "launcher/protocol/peer_failed.h", "launcher/protocol/rank_event.h", "launcher/protocol/rank_variables.h"],
     "launcher/slurm": ["rankfile", "launcher/base", "launcher/system", "launcher/allocation", "launcher/protocol/rank_exit.h"],
-    "launcher/launch": ["rankfile", "launcher/base", "launcher/system", "launcher/plan/plan.h", "launcher/protocol",
+    "launcher/launch": ["rankfile", "launcher/base", "launcher/system", "launcher/placement/plan.h", "launcher/protocol",
                        "launcher/slurm"],
     "launcher/pipeline": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation",
-                          "launcher/topology", "launcher/plan", "launcher/protocol", "launcher/slurm", "launcher/launch"],
+                          "launcher/topology", "launcher/placement", "launcher/protocol", "launcher/slurm", "launcher/launch"],
     "launcher/supervise": ["rankfile", "launcher/base", "launcher/system", "launcher/allocation/host_index.h",
                            "launcher/protocol", "launcher/shim/leftovers.h", "launcher/shim/rank_log.h", "launcher/shim/stopped_rank_monitor.h",
                            "launcher/slurm/srun_lines.h",
                            "launcher/launch/mpirun_lines.h", "launcher/launch/launcher.h"],
     "launcher/restart": ["launcher/base", "launcher/system", "launcher/cli", "launcher/allocation/host_index.h",
                          "launcher/slurm", "launcher/launch/child_environment.h", "launcher/supervise"],
-    "launcher/health": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/plan", "launcher/protocol",
+    "launcher/health": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/placement", "launcher/protocol",
                         "launcher/launch/launcher.h", "launcher/pipeline", "launcher/supervise"],
     "launcher/health/node": ["launcher/protocol/launchers.h", "launcher/base", "launcher/system", "launcher/allocation/visible_gpus.h",
                              "launcher/topology/driver_gpus.h", "launcher/health/facts_lines.h", "launcher/health/node_facts.h",
                              "launcher/health/pair_schedule.h"],
     "launcher/bede": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation",
-                      "launcher/topology", "launcher/plan", "launcher/slurm", "launcher/launch", "launcher/pipeline",
+                      "launcher/topology", "launcher/placement", "launcher/slurm", "launcher/launch", "launcher/pipeline",
                       "launcher/supervise"],
     "launcher/advice": ["scaling", "launcher/base/error.h"],
     "launcher/report": ["launcher/base", "launcher/system", "launcher/cli", "launcher/slurm", "launcher/launch",
                         "launcher/health/node_facts.h", "launcher/health/verdict.h"],
     "launcher/tune": ["launcher/base", "launcher/cli", "launcher/health/node_facts.h"],
-    "launcher/ddlrun": ["launcher/advice", "launcher/report", "launcher/tune", "launcher/base", "launcher/system", "launcher/cli", "launcher/plan",
+    "launcher/ddlrun": ["launcher/advice", "launcher/report", "launcher/tune", "launcher/base", "launcher/system", "launcher/cli", "launcher/placement",
                         "launcher/protocol/job_status.h", "launcher/shim/run_program.h",
                         "launcher/slurm", "launcher/pipeline", "launcher/supervise", "launcher/restart", "launcher/health"],
     "launcher": [],  # main.cc
@@ -153,7 +153,7 @@ FOREIGN = [
 # What only a program's main may do (launcher/base/environment is the one snapshot of the environment).
 MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
 MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^launcher/shim/(environment_text\.h|own_environment\.cc)$|^trainer/(program/launch_environment|outputs/report_error)\.cc$|^tests/|^bench/")
-PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)|^scaling/|^launcher/advice/|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
+PURE = re.compile(r"^launcher/placement/|^rankfile/(?!main)|^scaling/|^launcher/advice/|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
 IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")
 # oneDNN's version is looked at in one place.

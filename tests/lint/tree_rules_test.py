@@ -20,9 +20,9 @@ FILES = [
         ("trainer/core/shape.cc", "trainer/backend/ops.h"),
         ("trainer/model/resnet.cc", "trainer/train/loop/trainer.h"),
         ("trainer/data/images/jpeg.cc", "trainer/comm/communicator.h"),
-        ("trainer/main.cc", "launcher/plan/plan.h"),
+        ("trainer/main.cc", "launcher/placement/plan.h"),
         ("trainer/model/resnet.cc", "trainer/backend/cpu/cpu_backend.h"),
-        ("launcher/plan/planner.cc", "launcher/base/environment.h"),
+        ("launcher/placement/planner.cc", "launcher/base/environment.h"),
         ("launcher/slurm/scontrol.cc", "launcher/launch/launcher.h"),
         ("launcher/shim/main.cc", "launcher/protocol/rank_job.h"),
         ("launcher/base/messages.cc", "launcher/main.h"),
@@ -40,7 +40,7 @@ FILES = [
     # What only main does.
     *[(path, line, int(path != "trainer/main.cc")) for path in ("trainer/data/images/jpeg.cc", "trainer/main.cc")
       for line in ('auto x = getenv("HOME");', "std::exit(1);", "std::cout << 1;", "exit(2);")],
-    ("launcher/plan/planner.cc", "std::ifstream file(path);", 1),
+    ("launcher/placement/planner.cc", "std::ifstream file(path);", 1),
     ("trainer/core/shape.cc", "\n" * 599, 1), ("trainer/core/shape.cc", "\n" * 598, 0),
     ("trainer/train/loop/trainer.cc", "#ifdef DDLRUN_HAS_CPU", 1), ("trainer/backend/registry.cc", "#ifdef DDLRUN_HAS_CPU", 0),
 ]
@@ -51,7 +51,7 @@ INCLUDES = [
     ("trainer/backend/registry.cc", "trainer/backend/cpu/cpu_backend.h", True),
     ("trainer/core/shape.cc", "support/spelling.h", True),
     ("support/spelling.cc", "rankfile/hostlist.h", False),
-    ("launcher/plan/planner.cc", "launcher/topology/node_topology.h", True),
+    ("launcher/placement/planner.cc", "launcher/topology/node_topology.h", True),
     ("launcher/main.cc", "launcher/ddlrun/run_ddlrun.h", True),
 ]
 # Lines that read a number in part or throw what a file system does, but for those of tests; and such as do not.

@@ -34,14 +34,14 @@ std::unique_ptr<Fabric> OpenFabric(int nodes, ExchangeFacts& facts) {
 }
 
 // The nodes that this node talks to.
-std::vector<int> PartnersOf(const ExchangePlan& plan) {
+std::vector<int> PartnersOf(const ExchangeOptions& plan) {
   std::vector<int> partners = PartnersByRound(plan.node, plan.nodes);
   std::erase(partners, -1);
   return partners;
 }
 
 // The addresses by node; "" for all nodes but the partners.
-std::vector<std::string> ReadAddresses(const ExchangePlan& plan, const Rendezvous& others) {
+std::vector<std::string> ReadAddresses(const ExchangeOptions& plan, const Rendezvous& others) {
   std::vector<std::string> addresses(static_cast<std::size_t>(plan.nodes));
   for (const int partner : PartnersOf(plan)) {
     addresses[static_cast<std::size_t>(partner)] = others.Get(partner, kAddressKey);
@@ -49,7 +49,7 @@ std::vector<std::string> ReadAddresses(const ExchangePlan& plan, const Rendezvou
   return addresses;
 }
 
-void RequireSamePlace(const ExchangePlan& plan, const Rendezvous& others) {
+void RequireSamePlace(const ExchangeOptions& plan, const Rendezvous& others) {
   if (others.rank() == plan.node && others.size() == plan.nodes) return;
   throw LaunchError(EX_CONFIG, "PMIx says " + std::to_string(others.rank()) + " of " +
                                    std::to_string(others.size()) + ", the plan says " +
@@ -57,7 +57,7 @@ void RequireSamePlace(const ExchangePlan& plan, const Rendezvous& others) {
 }
 
 // False when the others did not come in time.
-bool Exchange(const ExchangePlan& plan, const Rendezvous& others, Fabric* fabric,
+bool Exchange(const ExchangeOptions& plan, const Rendezvous& others, Fabric* fabric,
               ExchangeFacts& facts) {
   others.Publish(kAddressKey, fabric == nullptr ? "" : fabric->address());
   const auto meeting = plan.deadline - LongestTest(plan.nodes, plan.link_limit) - kReserve;
@@ -82,7 +82,7 @@ bool Exchange(const ExchangePlan& plan, const Rendezvous& others, Fabric* fabric
 
 }  // namespace
 
-void ExchangeWithNodes(const ExchangePlan& plan, ExchangeFacts& facts,
+void ExchangeWithNodes(const ExchangeOptions& plan, ExchangeFacts& facts,
                        const std::function<void()>& on_result) {
   try {
     const Rendezvous others;

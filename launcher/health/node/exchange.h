@@ -12,7 +12,7 @@
 
 namespace launcher {
 
-struct ExchangePlan {
+struct ExchangeOptions {
   int node = 0;
   int nodes = 1;
   std::chrono::steady_clock::time_point deadline;  // for all of it
@@ -21,7 +21,7 @@ struct ExchangePlan {
 
 // Joins the other nodes, fills in `facts`, and calls `on_result` as soon as they are final.  Then
 // it answers the other nodes until all are done.  Does not throw: what goes wrong is facts.problem.
-void ExchangeWithNodes(const ExchangePlan& plan, ExchangeFacts& facts,
+void ExchangeWithNodes(const ExchangeOptions& plan, ExchangeFacts& facts,
                        const std::function<void()>& on_result);
 
 }  // namespace launcher

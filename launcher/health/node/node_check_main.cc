@@ -198,7 +198,7 @@ void Run(const std::vector<std::string>& words) {
     if (has_daemon) reporter.Repeat();
     return;
   }
-  ExchangePlan plan;
+  ExchangeOptions plan;
   plan.node = facts.node;
   plan.nodes = NumberOr(environment, "DDLRUN_NODE_COUNT", 1);
   plan.deadline = deadline;

@@ -6,7 +6,7 @@
 #include "launcher/bede/bede_options.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "support/quoting.h"
-#include "tests/launcher/plan/plan_fixtures.h"
+#include "tests/launcher/placement/plan_fixtures.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
@@ -24,19 +24,19 @@ Allocation OfSlurm(const std::string& fixture) {
   return ReadSlurmAllocation(ReadBatchEnvironment(fixture)).value();
 }
 
-BedePlan PlanOf(const std::string& fixture, const std::string& par) {
+BedeLayout PlanOf(const std::string& fixture, const std::string& par) {
   return PlanBede(OfSlurm(fixture), ReadTopologyFixture("ac922_16c_4v100.xml"), ParseBedePar(par));
 }
 
 // "ranks x threads" on one AC922 (2 x 16 cores of 4 hardware threads, 4 GPUs).
 std::string OnAc922(const std::string& par) {
-  const BedePlan plan = PlanBede(AllocationOfThisMachine("n1"),
-                                 ReadTopologyFixture("ac922_16c_4v100.xml"), ParseBedePar(par));
+  const BedeLayout plan = PlanBede(AllocationOfThisMachine("n1"),
+                                   ReadTopologyFixture("ac922_16c_4v100.xml"), ParseBedePar(par));
   EXPECT_EQ(HostfileText(plan), "n1 slots=" + std::to_string(plan.ranks) + "\n");
   return std::to_string(plan.ranks) + "x" + std::to_string(plan.threads);
 }
 
-TEST(BedePlan, SharesOutAnAc922) {
+TEST(BedeLayout, SharesOutAnAc922) {
   EXPECT_EQ(OnAc922("1ppn:1tpc"), "1x32");
   EXPECT_EQ(OnAc922("1ppn:1tpt"), "1x128");
   EXPECT_EQ(OnAc922("1ppn:none"), "1x1");
@@ -51,52 +51,52 @@ TEST(BedePlan, SharesOutAnAc922) {
   EXPECT_EQ(OnAc922("1ppt:none"), "128x1");
 }
 
-TEST(BedePlan, OneThreadPerCoreMakesCoresOfHardwareThreads) {
+TEST(BedeLayout, OneThreadPerCoreMakesCoresOfHardwareThreads) {
   // As on aarch64.
   const NodeTopology node = MakeNode({8}, 1, {});
   for (const std::string par : {"1ppc", "1ppt"}) {
-    const BedePlan plan = PlanBede(AllocationOfThisMachine("n1"), node, ParseBedePar(par));
+    const BedeLayout plan = PlanBede(AllocationOfThisMachine("n1"), node, ParseBedePar(par));
     EXPECT_EQ(plan.ranks, 8);
     EXPECT_EQ(plan.threads, 1);
   }
 }
 
-TEST(BedePlan, TakesAllNodesOfTheJobAsThisOne) {
-  const BedePlan plan = PlanOf("N2-gres-gpu-4.txt", "1ppc");
+TEST(BedeLayout, TakesAllNodesOfTheJobAsThisOne) {
+  const BedeLayout plan = PlanOf("N2-gres-gpu-4.txt", "1ppc");
   EXPECT_EQ(HostfileText(plan), "n1 slots=32\nn2 slots=32\n");
   EXPECT_EQ(plan.ranks, 64);
   EXPECT_EQ(plan.rankfile, "");
 }
 
-TEST(BedePlan, PutsRanksNearTheirGpus) {
-  const BedePlan plan = PlanOf("N2-gres-gpu-4.txt", "1ppg");
+TEST(BedeLayout, PutsRanksNearTheirGpus) {
+  const BedeLayout plan = PlanOf("N2-gres-gpu-4.txt", "1ppg");
   EXPECT_EQ(HostfileText(plan), "n1 slots=4\nn2 slots=4\n");
   EXPECT_THAT(plan.rankfile, HasSubstr("rank 0=n1     slot=0:0-7\n"));
   EXPECT_THAT(plan.rankfile, HasSubstr("rank 7=n2     slot=1:8-15\n"));
 }
 
-TEST(BedePlan, CountsGpusWhereNodesHaveUnequalNumbers) {
-  const BedePlan plan = PlanOf("N2-gpus-6-uneven.txt", "1ppg:1tpc");
+TEST(BedeLayout, CountsGpusWhereNodesHaveUnequalNumbers) {
+  const BedeLayout plan = PlanOf("N2-gpus-6-uneven.txt", "1ppg:1tpc");
   EXPECT_EQ(plan.ranks, 6);
   // 4 GPUs on one node, where a rank has 8 cores; 2 on the other, where it has more.
   EXPECT_EQ(plan.threads, 8);
 }
 
-TEST(BedePlan, KnowsTheGpusOfEveryNodeForTheDaemons) {
+TEST(BedeLayout, KnowsTheGpusOfEveryNodeForTheDaemons) {
   for (const std::string par : {"1ppn", "1ppg"}) {
-    const BedePlan even = PlanOf("N2-exclusive-gres-gpu-4-time-mem0.txt", par);
+    const BedeLayout even = PlanOf("N2-exclusive-gres-gpu-4-time-mem0.txt", par);
     EXPECT_EQ(even.hosts[1].gpus, 4) << par;
     EXPECT_EQ(PlanOf("N2-gpus-6-uneven.txt", par).hosts[1].gpus, 2) << par;
   }
 }
 
-TEST(BedePlan, DoesNotTakeSlurmsTasksForRanks) {
+TEST(BedeLayout, DoesNotTakeSlurmsTasksForRanks) {
   EXPECT_EQ(PlanOf("N4-gres-gpu-4-ntasks-per-node-4.txt", "1ppn").ranks, 4);
   EXPECT_EQ(PlanOf("N1-gpus-per-node-2-ntasks-2-cpus-per-task-2.txt", "1ppc").ranks, 32);
   EXPECT_EQ(PlanOf("N4-gres-gpu-4-ntasks-per-node-4.txt", "1ppg").ranks, 16);
 }
 
-TEST(BedePlan, RefusesOneRankPerGpuWithoutGpus) {
+TEST(BedeLayout, RefusesOneRankPerGpuWithoutGpus) {
   Allocation allocation = AllocationOfThisMachine("n1");
   EXPECT_THAT(
       tests::Refusal<LaunchError>(

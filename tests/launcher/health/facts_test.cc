@@ -285,9 +285,9 @@ TEST(BadNodes, AreTheHostsOfAllVerdictsWithAllReasons) {
 }
 
 TEST(OneRankPerNode, KeepsNodesAndTheirGpusAndBindsNothing) {
-  Plan plan;
+  LaunchPlan plan;
   for (const char* host : {"n3", "n1"}) {
-    NodePlan& node = plan.nodes.emplace_back();
+    NodePlacement& node = plan.nodes.emplace_back();
     node.host = host;
     node.gpus = 4;
     node.allocated_node = 2;
@@ -295,7 +295,7 @@ TEST(OneRankPerNode, KeepsNodesAndTheirGpusAndBindsNothing) {
   plan.nodes[0].ranks = {0, 1};
   plan.nodes[1].ranks = {2};
   plan.ranks = {{0, 0, 0, 0, 0, {0}, {0}}, {1, 0, 1, 1, 0, {1}, {1}}, {2, 1, 0, 0, 0, {0}, {0}}};
-  const Plan checks = OneRankPerNode(plan);
+  const LaunchPlan checks = OneRankPerNode(plan);
   ASSERT_EQ(checks.nodes.size(), 2U);
   EXPECT_EQ(checks.nodes[1].host, "n1");
   EXPECT_EQ(checks.nodes[1].gpus, 4);
@@ -318,7 +318,7 @@ TEST(CheckAnnouncement, SaysHowManyPartnersANodeHasAndHowLongItMayTake) {
 }
 
 TEST(OneRankPerNode, KeepsNodesAndTheirGpus) {
-  const Plan checks = OneRankPerNode(EvenPlan(3, 8));
+  const LaunchPlan checks = OneRankPerNode(EvenPlan(3, 8));
   ASSERT_EQ(checks.nodes.size(), 3U);
   ASSERT_EQ(checks.ranks.size(), 3U);
   EXPECT_EQ(checks.nodes[2].host, "n3");

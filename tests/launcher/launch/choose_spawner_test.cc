@@ -25,7 +25,7 @@ LauncherTools InSlurm(bool has_mpirun, std::vector<std::string> mpi_types) {
 
 LauncherChoice Choose(std::size_t ranks, bool has_remote_ranks, const LauncherTools& means,
                       const std::string& pmi = "auto") {
-  Plan plan;
+  LaunchPlan plan;
   plan.ranks.resize(ranks);
   return ChooseLauncher(plan, has_remote_ranks, pmi, means);
 }

@@ -15,18 +15,18 @@ namespace launcher {
 inline LaunchRequest JobOf(const std::vector<int>& nodes_of_ranks) {
   LaunchRequest job;
   for (const int node : nodes_of_ranks) {
-    RankPlan rank;
+    RankPlacement rank;
     rank.rank = static_cast<int>(job.plan.ranks.size());
     rank.node = node;
     while (job.plan.nodes.size() <= static_cast<std::size_t>(node)) {
       job.plan.nodes.emplace_back().host = "n" + std::to_string(job.plan.nodes.size() + 1);
     }
-    NodePlan& own = job.plan.nodes[static_cast<std::size_t>(node)];
+    NodePlacement& own = job.plan.nodes[static_cast<std::size_t>(node)];
     rank.local_rank = static_cast<int>(own.ranks.size());
     own.ranks.push_back(rank.rank);
     job.plan.ranks.push_back(rank);
   }
-  for (const NodePlan& node : job.plan.nodes) job.hosts_of_job.push_back(node.host);
+  for (const NodePlacement& node : job.plan.nodes) job.hosts_of_job.push_back(node.host);
   job.program = {"python", "train.py", "--name=a b"};
   job.shim = "/opt/libexec/ddlrun/ddlrun-rank";
   job.run_directory = "/tmp/ddlrun.abc";

@@ -184,7 +184,7 @@ TEST(MpirunLauncher, PrrteHasParametersOfItsOwn) {
   EXPECT_THAT(MpirunLine(job), testing::HasSubstr("mpirun --prtemca ras ^slurm --prtemca plm "
                                                   "^slurm --hostfile "));
   job.in_slurm = true;
-  for (NodePlan& node : job.plan.nodes) node.gpus = 1;
+  for (NodePlacement& node : job.plan.nodes) node.gpus = 1;
   job.environment["SLURMD_NODENAME"] = "n1";
   EXPECT_THAT(MpirunLine(job),
               testing::StartsWith(

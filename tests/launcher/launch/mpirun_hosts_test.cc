@@ -14,9 +14,9 @@ namespace {
 LaunchRequest JobOnTwoHosts(const std::string& first, const std::string& second) {
   LaunchRequest job;
   for (const std::string& host : {first, second}) {
-    RankPlan rank;
+    RankPlacement rank;
     rank.rank = rank.node = static_cast<int>(job.plan.ranks.size());
-    NodePlan& node = job.plan.nodes.emplace_back();
+    NodePlacement& node = job.plan.nodes.emplace_back();
     node.host = host;
     node.ranks.push_back(rank.rank);
     job.plan.ranks.push_back(rank);
@@ -51,7 +51,7 @@ TEST(MpirunHosts, ThatDifferInTheirDomainAloneAreSaidToDiffer) {
 TEST(MpirunHosts, ThatAreCalledOtherwiseGetADaemonOnThisNodeAsWell) {
   using ::testing::HasSubstr;
   LaunchRequest job = JobOnTwoHosts("n1", "n2");
-  for (NodePlan& node : job.plan.nodes) node.gpus = 2;
+  for (NodePlacement& node : job.plan.nodes) node.gpus = 2;
   job.in_slurm = true;
   job.hosts_of_job = {"n1", "n2", "n3"};
   job.environment = {{"SLURMD_NODENAME", "n1"},

@@ -24,7 +24,7 @@ std::string SrunLine(LaunchRequest job) {
 
 TEST(SrunLauncher, TheTaskfileSaysWhereEachRankRuns) {
   LaunchRequest job = JobOf({0, 0, 1, 1});
-  for (NodePlan& node : job.plan.nodes) node.gpus = 4;
+  for (NodePlacement& node : job.plan.nodes) node.gpus = 4;
   // Slurm 24.11: "--nodes is incompatible with --distribution=arbitrary".
   EXPECT_EQ(SrunLine(job),
             "/usr/bin/srun --mpi=pmix --ntasks=4 --distribution=arbitrary "
@@ -42,7 +42,7 @@ TEST(SrunLauncher, UnevenGpusAreATotal) {
 
 TEST(SrunLauncher, TaskfileHasALinePerRank) {
   using Files = std::map<std::string, std::string>;
-  Plan plan = JobOf({0, 1, 0, 2}).plan;
+  LaunchPlan plan = JobOf({0, 1, 0, 2}).plan;
   EXPECT_EQ(Taskfiles(plan), (Files{{"TASKFILE", "n1\nn2\nn1\nn3\n"}}));
   plan.nodes[2].component = 1;
   EXPECT_EQ(Taskfiles(plan), (Files{{"TASKFILE", "n1\nn2\nn1\nn3\n"},
@@ -67,7 +67,7 @@ TEST(SrunLauncher, EachComponentOfAHeterogeneousJobHasItsPart) {
   job.environment["SLURM_JOB_NUM_NODES"] = "1";
   EXPECT_THAT(MakeSrunCommands(job)[0].environment,
               testing::Not(Contains("SLURM_JOB_NUM_NODES=1")));
-  for (NodePlan& node : job.plan.nodes) node.component = 0;
+  for (NodePlacement& node : job.plan.nodes) node.component = 0;
   EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_JOB_NUM_NODES=1"));
 }
 

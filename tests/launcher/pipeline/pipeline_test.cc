@@ -11,7 +11,7 @@
 #include "launcher/pipeline/planned_job.h"
 #include "launcher/pipeline/read_allocation.h"
 #include "launcher/pipeline/this_machine.h"
-#include "launcher/plan/planner.h"
+#include "launcher/placement/planner.h"
 #include "launcher/slurm/pmi_types.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/slurm/slurm_version.h"
@@ -68,12 +68,12 @@ class NodeOrder : public testing::Test {
     const auto question = QueryNetwork(settings_, allocation, environment_);
     requested_ = question != nullptr;
     OrderNodes(settings_, environment_, question.get(), &allocation);
-    Plan plan = MakePlan(allocation, {}, {});
+    LaunchPlan plan = MakePlan(allocation, {}, {});
     plan.warnings.clear();
     WarnOfOrder(settings_, environment_, question.get(), &plan);
     warnings_ = plan.warnings;
     std::vector<std::string> hosts;
-    for (const NodePlan& node : plan.nodes) hosts.push_back(node.host);
+    for (const NodePlacement& node : plan.nodes) hosts.push_back(node.host);
     return hosts;
   }
 
@@ -192,9 +192,9 @@ PlannedJob PlanWithout(const std::vector<std::string>& lost_nodes,
   return PlanJob(options, settings, FourNodes(), lost_nodes);
 }
 
-std::vector<std::string> HostsOf(const Plan& plan) {
+std::vector<std::string> HostsOf(const LaunchPlan& plan) {
   std::vector<std::string> hosts;
-  for (const NodePlan& node : plan.nodes) hosts.push_back(node.host);
+  for (const NodePlacement& node : plan.nodes) hosts.push_back(node.host);
   return hosts;
 }
 

@@ -31,7 +31,7 @@ RankJob Example() {
   for (int i = 0; i < 5; ++i) {  // 0 1 | 2 3 4
     if (i == 0 || i == 2) job.plan.nodes.emplace_back().host = "gpu-" + std::to_string(i);
     job.plan.nodes.back().gpus = i;
-    RankPlan rank;
+    RankPlacement rank;
     rank.rank = i;
     rank.node = static_cast<int>(job.plan.nodes.size()) - 1;
     rank.local_rank = i < 2 ? i : i - 2;
@@ -87,15 +87,15 @@ TEST(LocalRankJob, OfTheFirstRankIsFoundToo) {
 }
 
 // Every rank of `plan` reads of itself what the plan has; `step`: every so many.
-void ExpectOwnJobs(const Plan& plan, std::size_t step = 1) {
+void ExpectOwnJobs(const LaunchPlan& plan, std::size_t step = 1) {
   RankJob job = Example();
   job.plan = plan;
   const std::string text = EncodeRankJob(job);
   const auto own = std::make_unique<LocalRankJob>();
   for (std::size_t r = 0; r < plan.ranks.size(); r += step) {
     ASSERT_TRUE(ReadLocalRankJob(text.c_str(), static_cast<int>(r), "", own.get())) << r;
-    const RankPlan& rank = plan.ranks[r];
-    const NodePlan& node = plan.nodes[static_cast<std::size_t>(rank.node)];
+    const RankPlacement& rank = plan.ranks[r];
+    const NodePlacement& node = plan.nodes[static_cast<std::size_t>(rank.node)];
     ASSERT_EQ(own->rank, rank.rank);
     ASSERT_EQ(own->world_size, static_cast<int>(plan.ranks.size()));
     ASSERT_EQ(own->node, rank.node);
@@ -125,7 +125,7 @@ TEST(LocalRankJob, IsFoundByEveryRankOfUnevenNodesInAnyOrder) {
       order.insert(order.end(), random() % 4 == 0 ? 1 + random() % 8 : 4, node);
     }
     if (round % 2 == 1) std::shuffle(order.begin(), order.end(), random);
-    Plan plan = PlanOf(order);
+    LaunchPlan plan = PlanOf(order);
     plan.nodes[random() % plan.nodes.size()].host = std::string(255, 'h');
     ExpectOwnJobs(plan);
   }

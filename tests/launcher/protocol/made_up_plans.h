@@ -7,21 +7,21 @@
 #include <string>
 #include <vector>
 
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 
 namespace launcher {
 
 // A rank on each node of `nodes` (indices), in this order; local rank i has GPU i and two cores of
 // two hardware threads.  Nodes are called n1, n2, ... and were granted as many GPUs as they have
 // ranks.
-inline Plan PlanOf(const std::vector<int>& nodes) {
-  Plan plan;
+inline LaunchPlan PlanOf(const std::vector<int>& nodes) {
+  LaunchPlan plan;
   for (const int node : nodes) {
     while (static_cast<int>(plan.nodes.size()) <= node) {
       plan.nodes.emplace_back().host = "n" + std::to_string(plan.nodes.size() + 1);
     }
-    NodePlan& on_node = plan.nodes[static_cast<std::size_t>(node)];
-    RankPlan rank;
+    NodePlacement& on_node = plan.nodes[static_cast<std::size_t>(node)];
+    RankPlacement rank;
     rank.rank = static_cast<int>(plan.ranks.size());
     rank.node = node;
     rank.local_rank = static_cast<int>(on_node.ranks.size());
@@ -37,7 +37,7 @@ inline Plan PlanOf(const std::vector<int>& nodes) {
 }
 
 // `ranks_per_node` ranks on each of `nodes` nodes, node by node or in turn.
-inline Plan EvenPlan(int nodes, int ranks_per_node, bool is_cyclic = false) {
+inline LaunchPlan EvenPlan(int nodes, int ranks_per_node, bool is_cyclic = false) {
   std::vector<int> order;
   for (int rank = 0; rank < nodes * ranks_per_node; ++rank) {
     order.push_back(is_cyclic ? rank % nodes : rank / ranks_per_node);

@@ -11,12 +11,12 @@
 namespace launcher {
 namespace {
 
-Plan Decode(const std::string& text) {
+LaunchPlan Decode(const std::string& text) {
   TokenReader words(text);
   return DecodePlan(words);
 }
 
-void ExpectSame(const Plan& plan, const Plan& expected) {
+void ExpectSame(const LaunchPlan& plan, const LaunchPlan& expected) {
   EXPECT_EQ(plan.cpus_per_rank, expected.cpus_per_rank);
   ASSERT_EQ(plan.nodes.size(), expected.nodes.size());
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
@@ -37,7 +37,7 @@ void ExpectSame(const Plan& plan, const Plan& expected) {
 }
 
 // The text that is expected, and the plan again out of it.
-void ExpectWords(const Plan& plan, const std::string& text) {
+void ExpectWords(const LaunchPlan& plan, const std::string& text) {
   EXPECT_EQ(EncodePlan(plan), text);
   ExpectSame(Decode(text), plan);
 }
@@ -63,7 +63,7 @@ TEST(PlanWords, OfAnyOrderAreAListOfRuns) {
 }
 
 TEST(PlanWords, OfAPlanWithoutCoresOrGpus) {
-  Plan plan = PlanOf({0});
+  LaunchPlan plan = PlanOf({0});
   plan.cpus_per_rank = 5;
   plan.nodes[0].host = "gpu-7 \xc3\xa4:";
   plan.nodes[0].gpus = 0;
@@ -89,7 +89,7 @@ TEST(PlanWords, FindTheNumberThatHostsDifferIn) {
       {{"a", "b"}, " 1:0:a:-:- 1:0:b:-:- "},
   };
   for (const auto& [hosts, words] : vectors) {
-    Plan plan = EvenPlan(static_cast<int>(hosts.size()), 1);
+    LaunchPlan plan = EvenPlan(static_cast<int>(hosts.size()), 1);
     for (std::size_t i = 0; i < hosts.size(); ++i) plan.nodes[i].host = hosts[i];
     const std::string text = EncodePlan(plan);
     EXPECT_NE(text.find(words), std::string::npos) << text << ", not" << words;
@@ -108,8 +108,8 @@ TEST(PlanWords, DecodeToThePlanWhateverItsOrder) {
       order.insert(order.end(), random() % 4 == 0 ? 1 + random() % 8 : 4, node);
     }
     if (round % 2 == 1) std::shuffle(order.begin(), order.end(), random);
-    Plan plan = PlanOf(order);
-    for (NodePlan& node : plan.nodes) {
+    LaunchPlan plan = PlanOf(order);
+    for (NodePlacement& node : plan.nodes) {
       if (random() % 8 == 0) node.host = "login" + std::to_string(random() % 1000);
     }
     ExpectSame(Decode(EncodePlan(plan)), plan);

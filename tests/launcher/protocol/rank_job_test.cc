@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-RankJob Example(const Plan& plan) {
+RankJob Example(const LaunchPlan& plan) {
   RankJob job;
   job.launcher = "mpirun";
   job.event_key = "0123456789abcdef";
@@ -29,10 +29,10 @@ RankJob Example(const Plan& plan) {
 }
 
 // No two nodes and no two ranks in a row have anything to do with each other.
-Plan PlanWithoutOrder(int nodes, int ranks_per_node) {
+LaunchPlan PlanWithoutOrder(int nodes, int ranks_per_node) {
   std::vector<int> order;
   for (int rank = 0; rank < nodes * ranks_per_node; ++rank) order.push_back(rank * 7 % nodes);
-  Plan plan = PlanOf(order);
+  LaunchPlan plan = PlanOf(order);
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
     plan.nodes[i].host = "g" + std::to_string(i * 7919 % 10007) + "-ib0";
   }
@@ -83,14 +83,14 @@ TEST(RankJob, OfFourThousandEqualNodesIsOneShortVariable) {
 }
 
 TEST(RankJob, OfFourThousandNodesWithoutAnyOrderFitsIntoAFewVariables) {
-  const Plan plan = PlanWithoutOrder(4096, 8);
+  const LaunchPlan plan = PlanWithoutOrder(4096, 8);
   const std::string text = EncodeRankJob(Example(plan));
   const std::map<std::string, std::string> variables = RankJobVariables(text);
   EXPECT_EQ(variables.size(), 3U);
   for (const auto& [name, value] : variables) {
     EXPECT_LT(name.size() + 1 + value.size() + 1, 131072U);  // MAX_ARG_STRLEN
   }
-  const Plan again = DecodeRankJob(RankJobText(variables)).plan;
+  const LaunchPlan again = DecodeRankJob(RankJobText(variables)).plan;
   ASSERT_EQ(again.ranks.size(), 32768U);
   EXPECT_EQ(again.ranks[32767].node, plan.ranks[32767].node);
   EXPECT_EQ(again.ranks[32767].local_rank, 7);

@@ -49,11 +49,11 @@ TEST(GpuCheck, SlicesShareADevice) {
 }
 
 // gpus[i] is that of local rank i on the second node; the first has one rank with GPU 0.
-Plan PlanOf(const std::vector<int>& gpus) {
-  Plan plan;
+LaunchPlan PlanOf(const std::vector<int>& gpus) {
+  LaunchPlan plan;
   plan.nodes.resize(2);
   for (std::size_t i = 0; i <= gpus.size(); ++i) {
-    RankPlan rank;
+    RankPlacement rank;
     rank.rank = static_cast<int>(i);
     rank.node = i == 0 ? 0 : 1;
     rank.gpu = i == 0 ? 0 : gpus[i - 1];
@@ -65,7 +65,7 @@ Plan PlanOf(const std::vector<int>& gpus) {
 
 // The GPUs of the second node after Slurm's word; those before it, if that changed nothing.
 std::vector<int> Taken(const std::vector<int>& planned, const std::string& granted) {
-  Plan plan = PlanOf(planned);
+  LaunchPlan plan = PlanOf(planned);
   const bool has_changed = TakeGrantedGpus(granted, 1, &plan);
   std::vector<int> gpus;
   for (const int rank : plan.nodes[1].ranks) {
@@ -102,7 +102,7 @@ RankJob TwoByTwo() {
   job.plan.nodes[0].host = "n1";
   job.plan.nodes[1].host = "n2";
   for (int r = 0; r < 4; ++r) {
-    RankPlan rank;
+    RankPlacement rank;
     rank.rank = r;
     rank.node = r / 2;
     rank.local_rank = r % 2;

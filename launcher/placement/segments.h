@@ -7,13 +7,13 @@
 
 #include <string>
 
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 
 namespace launcher {
 
 // The first `nodes_per_segment` nodes of `plan` in the order of ranks are its first segment, the
 // next as many the second one.  Says which is the first whose nodes are on several blocks, with
 // its ranks, nodes and blocks; "" where there is none, or blocks are not known.
-std::string TornSegment(const Plan& plan, int nodes_per_segment);
+std::string TornSegment(const LaunchPlan& plan, int nodes_per_segment);
 
 }  // namespace launcher

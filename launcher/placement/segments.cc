@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/plan/segments.h"
+#include "launcher/placement/segments.h"
 
 #include <algorithm>
 #include <utility>
@@ -22,13 +22,13 @@ std::string BlocksText(const std::vector<std::pair<std::string, std::string>>& h
 
 }  // namespace
 
-std::string TornSegment(const Plan& plan, int nodes_per_segment) {
+std::string TornSegment(const LaunchPlan& plan, int nodes_per_segment) {
   const std::size_t size = static_cast<std::size_t>(std::max(nodes_per_segment, 1));
   for (std::size_t first = 0; first < plan.nodes.size(); first += size) {
     const std::size_t end = std::min(first + size, plan.nodes.size());
     std::vector<std::pair<std::string, std::string>> hosts_of_block;
     for (std::size_t i = first; i < end; ++i) {
-      const NodePlan& node = plan.nodes[i];
+      const NodePlacement& node = plan.nodes[i];
       if (node.network.empty()) continue;
       const auto block =
           std::find_if(hosts_of_block.begin(), hosts_of_block.end(),

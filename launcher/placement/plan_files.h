@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {
@@ -20,13 +20,13 @@ namespace launcher {
 // gets core 0, and mpirun is to take no more from the file than hosts (--bind-to none).  Throws
 // LaunchError(EX_CONFIG) when the cores of a rank are so scattered that they do not fit the 63
 // characters that Open MPI reads.
-std::string RankfileText(const Plan& plan, const std::vector<NodeTopology>& topologies);
+std::string RankfileText(const LaunchPlan& plan, const std::vector<NodeTopology>& topologies);
 
 // A hostfile of Open MPI with a line per node, "host slots=4".
-std::string HostfileText(const Plan& plan);
+std::string HostfileText(const LaunchPlan& plan);
 
 // DDL_HOST_LIST: global ranks by host, "g28n14:0,2,4;g28n15:1,3,5".
-std::string DdlHostList(const Plan& plan);
+std::string DdlHostList(const LaunchPlan& plan);
 
 // The longest value of DDL_HOST_LIST.  Linux passes no variable that has more than 131072 bytes
 // with its name, '=' and the byte at its end (MAX_ARG_STRLEN).
@@ -35,15 +35,15 @@ inline constexpr std::size_t kMaxHostListBytes = 131072 - sizeof("DDL_HOST_LIST=
 // DDL_OPTIONS, "-mode p:4x2x1x1 " with a blank at the end: GPUs per node x nodes per rack x racks
 // per aisle x aisles.  Nodes with unequal numbers of ranks cannot be written in this way.  They
 // become one ring, "-mode r:6x1x1x1 ", as DDL itself assumes when it is told nothing.
-std::string DdlOptions(const Plan& plan);
+std::string DdlOptions(const LaunchPlan& plan);
 
 // What --dry-run=text prints: a table with a line per rank, DDL_HOST_LIST where it is not longer
 // than kMaxHostListBytes, DDL_OPTIONS, and the warnings.
-std::string PlanAsText(const Plan& plan);
+std::string PlanAsText(const LaunchPlan& plan);
 
 // What --dry-run=json prints: one object with format ("ddlrun-plan-1"), ranks, nodes, mode, racks,
 // aisles, ddl_host_list, ddl_options and warnings.  The cores and CPUs of a rank are lists such as
 // "0-7".  It is indented by two blanks and ends with a newline.
-std::string PlanAsJson(const Plan& plan);
+std::string PlanAsJson(const LaunchPlan& plan);
 
 }  // namespace launcher

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "launcher/allocation/allocation.h"
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {
@@ -19,7 +19,7 @@ namespace launcher {
 // to the nodes in turn, as by IBM's ddlrun.
 enum class RankOrder { kByNode, kCyclic };
 
-struct PlanOptions {
+struct PlacementOptions {
   std::optional<int> ranks;           // -n; empty: as many as the allocation says, or has slots
   std::optional<int> ranks_per_node;  // takes the place of the slots of the allocation
   std::optional<int> gpus_per_node;   // --accelerators; 0: ranks get no GPU
@@ -48,14 +48,14 @@ struct PlanOptions {
 //           GPUs.  Without GPUs the cores of the node are split evenly, where possible so that the
 //           share of each rank is inside one NUMA node.  With cpus_per_rank, each rank gets as many
 //           whole cores as that takes.  On a node with too few cores for its ranks they are not
-//           bound, and Plan::warnings says so.
+//           bound, and LaunchPlan::warnings says so.
 //
 // Throws LaunchError.  EX_CONFIG: the ranks do not fit the slots, the GPUs, or the cores that
 // options.cpus_per_rank takes; nobody says how many GPUs a node has; and in a Slurm job, unless the
 // options say how many ranks or GPUs are wanted, its tasks would leave GPUs idle, or the job has
 // asked for neither tasks nor GPUs though its nodes have GPUs.  EX_USAGE: an option is out of
 // range, or two of them contradict each other.
-Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& topologies,
-              const PlanOptions& options);
+LaunchPlan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& topologies,
+                    const PlacementOptions& options);
 
 }  // namespace launcher

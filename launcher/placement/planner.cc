@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/planner.h"
+#include "launcher/placement/planner.h"
 
 #include <algorithm>
 #include <map>
@@ -8,8 +8,8 @@
 #include "launcher/allocation/network_order.h"
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
-#include "launcher/plan/node_binding.h"
-#include "launcher/plan/rank_counts.h"
+#include "launcher/placement/node_binding.h"
+#include "launcher/placement/rank_counts.h"
 #include "rankfile/hostlist.h"
 #include "support/counted.h"
 #include "support/size.h"
@@ -55,7 +55,7 @@ void RequirePositive(std::optional<int> value, const std::string& what, int leas
   }
 }
 
-void CheckOptions(const PlanOptions& options) {
+void CheckOptions(const PlacementOptions& options) {
   RequirePositive(options.ranks, "number of ranks (-n)");
   RequirePositive(options.ranks_per_node, "ranks per node");
   RequirePositive(options.gpus_per_node, "--accelerators", 0);
@@ -74,10 +74,10 @@ void CheckOptions(const PlanOptions& options) {
 }
 
 // Gives ranks to the nodes of `plan` in turn, `counts` each, in the order asked for.
-void NumberRanks(const std::vector<int>& counts, RankOrder order, Plan* plan) {
+void NumberRanks(const std::vector<int>& counts, RankOrder order, LaunchPlan* plan) {
   const auto add = [&](int node) {
     std::vector<int>& on_node = plan->nodes[node].ranks;
-    RankPlan rank;
+    RankPlacement rank;
     rank.rank = static_cast<int>(plan->ranks.size());
     rank.node = node;
     rank.local_rank = Size(on_node);
@@ -98,7 +98,7 @@ void NumberRanks(const std::vector<int>& counts, RankOrder order, Plan* plan) {
   }
 }
 
-void CheckRacks(const PlanOptions& options, Plan* plan) {
+void CheckRacks(const PlacementOptions& options, LaunchPlan* plan) {
   const int node_count = static_cast<int>(plan->nodes.size());
   const long long racks = static_cast<long long>(options.racks) * options.aisles;
   const long long nodes_per_rack =
@@ -118,7 +118,7 @@ void CheckRacks(const PlanOptions& options, Plan* plan) {
 
 // What the user should know about the GPUs of a node that runs `ranks` ranks.
 void WarnAboutGpus(const NodeResources& node, int ranks, const AllocatedNode& allocated,
-                   const PlanOptions& options, Warnings* warnings) {
+                   const PlacementOptions& options, Warnings* warnings) {
   const int ours = Size(node.gpus);
   const int seen = node.topology != nullptr ? static_cast<int>(node.topology->gpus.size()) : ours;
   const bool are_seen =
@@ -142,10 +142,10 @@ void WarnAboutGpus(const NodeResources& node, int ranks, const AllocatedNode& al
 
 // Fills in gpu, cores, cpus and memory of the ranks of one node.
 void BindNode(const NodeResources& resources, const std::vector<int>& ranks,
-              const PlanOptions& options, Plan* plan, Warnings* warnings) {
-  std::vector<RankPlan*> own;
+              const PlacementOptions& options, LaunchPlan* plan, Warnings* warnings) {
+  std::vector<RankPlacement*> own;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    RankPlan& rank = plan->ranks[ranks[i]];
+    RankPlacement& rank = plan->ranks[ranks[i]];
     rank.gpu = resources.gpus.empty() ? -1 : resources.gpus[i % resources.gpus.size()];
     own.push_back(&rank);
   }
@@ -162,20 +162,20 @@ void BindNode(const NodeResources& resources, const std::vector<int>& ranks,
 
 }  // namespace
 
-Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& topologies,
-              const PlanOptions& options) {
+LaunchPlan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& topologies,
+                    const PlacementOptions& options) {
   CheckOptions(options);
   const std::vector<NodeResources> nodes = FindResources(allocation, topologies, options);
   const std::vector<int> counts = CountRanks(allocation, nodes, options);
 
-  Plan plan;
+  LaunchPlan plan;
   plan.network_unit = allocation.network_unit;
   plan.cpus_per_rank = options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
   plan.cpus_are_cores = allocation.cpus_are_cores && !options.cpus_per_rank;
   std::vector<int> used_counts;
   for (int i = 0; i < Size(counts); ++i) {
     if (counts[i] == 0) continue;
-    NodePlan node;
+    NodePlacement node;
     node.host = nodes[i].host;
     node.network = NetworkText(allocation.nodes[i]);
     node.allocated_node = i;
@@ -188,7 +188,7 @@ Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& top
   CheckRacks(options, &plan);
 
   Warnings warnings;
-  for (const NodePlan& used : plan.nodes) {
+  for (const NodePlacement& used : plan.nodes) {
     const NodeResources& node = nodes[used.allocated_node];
     WarnAboutGpus(node, Size(used.ranks), allocation.nodes[used.allocated_node], options,
                   &warnings);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {
@@ -20,7 +20,7 @@ namespace launcher {
 // `cpus_are_cores`, cores; without it each rank gets an even share.  Returns "", or why the ranks
 // are left unbound: the node has too few cores.
 std::string BindRanks(const NodeTopology& node, std::optional<int> cpus_per_rank,
-                      bool cpus_are_cores, const std::vector<RankPlan*>& ranks);
+                      bool cpus_are_cores, const std::vector<RankPlacement*>& ranks);
 
 // How many whole cores of `topology` these `cpus_per_rank` hardware threads or cores are.
 int CoresFor(int cpus_per_rank, bool cpus_are_cores, const NodeTopology& topology);

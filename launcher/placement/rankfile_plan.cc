@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/plan/rankfile_plan.h"
+#include "launcher/placement/rankfile_plan.h"
 
 #include <stdexcept>
 
@@ -11,22 +11,22 @@
 
 namespace launcher {
 
-Plan PlanFromRankfile(const std::string& text, const std::string& name) {
+LaunchPlan PlanFromRankfile(const std::string& text, const std::string& name) {
   try {
     const rankfile::Placement placement = rankfile::ParseRankfile(text, name);
     if (placement.ranks.empty()) {
       throw LaunchError(EX_DATAERR, name + ": no rank in it; write 'rank 0=host slot=0:0-9'");
     }
-    Plan plan;
+    LaunchPlan plan;
     plan.ranks.resize(placement.ranks.size());
     for (const rankfile::HostRanks& host : rankfile::RanksByHost(placement)) {
       for (std::size_t local = 0; local < host.ranks.size(); ++local) {
-        RankPlan& rank = plan.ranks[static_cast<std::size_t>(host.ranks[local])];
+        RankPlacement& rank = plan.ranks[static_cast<std::size_t>(host.ranks[local])];
         rank.rank = host.ranks[local];
         rank.node = static_cast<int>(plan.nodes.size());
         rank.local_rank = static_cast<int>(local);
       }
-      NodePlan node;
+      NodePlacement node;
       node.host = host.host;
       node.ranks = host.ranks;
       plan.nodes.push_back(node);

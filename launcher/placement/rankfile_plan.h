@@ -8,13 +8,13 @@
 #include <string>
 
 #include "launcher/allocation/allocation.h"
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 
 namespace launcher {
 
 // `text` is that of the file `name`.  Throws LaunchError(EX_DATAERR) with line and column where it
 // is no rankfile, and for one without a rank.
-Plan PlanFromRankfile(const std::string& text, const std::string& name);
+LaunchPlan PlanFromRankfile(const std::string& text, const std::string& name);
 
 // The text of the same file with hosts named as `job` names them, since srun, which mpirun starts
 // inside Slurm, knows no other names; "" where the file has these names already.  Throws as above,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/plan_files.h"
+#include "launcher/placement/plan_files.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -19,15 +19,16 @@ namespace {
 using support::Counted;
 
 // The plan without cores.
-rankfile::Placement ToPlacement(const Plan& plan) {
+rankfile::Placement ToPlacement(const LaunchPlan& plan) {
   rankfile::Placement placement;
-  for (const RankPlan& rank : plan.ranks) {
+  for (const RankPlacement& rank : plan.ranks) {
     placement.ranks.push_back({plan.nodes[rank.node].host, {}});
   }
   return placement;
 }
 
-const NodeTopology& TopologyOf(const NodePlan& node, const std::vector<NodeTopology>& topologies) {
+const NodeTopology& TopologyOf(const NodePlacement& node,
+                               const std::vector<NodeTopology>& topologies) {
   return topologies[topologies.size() == 1 ? 0 : node.allocated_node];
 }
 
@@ -62,9 +63,9 @@ std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
 
 }  // namespace
 
-std::string RankfileText(const Plan& plan, const std::vector<NodeTopology>& topologies) {
+std::string RankfileText(const LaunchPlan& plan, const std::vector<NodeTopology>& topologies) {
   rankfile::Placement placement = ToPlacement(plan);
-  for (const RankPlan& rank : plan.ranks) {
+  for (const RankPlacement& rank : plan.ranks) {
     if (topologies.empty()) {
       placement.ranks[rank.rank].cores = {rankfile::CoreRange{}};
       continue;
@@ -85,22 +86,24 @@ std::string RankfileText(const Plan& plan, const std::vector<NodeTopology>& topo
   }
 }
 
-std::string HostfileText(const Plan& plan) {
+std::string HostfileText(const LaunchPlan& plan) {
   std::vector<rankfile::HostfileEntry> entries;
-  for (const NodePlan& node : plan.nodes) {
+  for (const NodePlacement& node : plan.nodes) {
     entries.push_back({node.host, static_cast<int>(node.ranks.size()), std::nullopt});
   }
   return rankfile::FormatHostfile(entries);
 }
 
-std::string DdlHostList(const Plan& plan) { return rankfile::FormatDdlHostList(ToPlacement(plan)); }
+std::string DdlHostList(const LaunchPlan& plan) {
+  return rankfile::FormatDdlHostList(ToPlacement(plan));
+}
 
-std::string DdlOptions(const Plan& plan) {
+std::string DdlOptions(const LaunchPlan& plan) {
   rankfile::DdlOptions options;
   const std::size_t per_node = plan.nodes.front().ranks.size();
-  const bool even = std::all_of(plan.nodes.begin(), plan.nodes.end(), [&](const NodePlan& node) {
-    return node.ranks.size() == per_node;
-  });
+  const bool even =
+      std::all_of(plan.nodes.begin(), plan.nodes.end(),
+                  [&](const NodePlacement& node) { return node.ranks.size() == per_node; });
   if (even) {
     options.mode = plan.mode.front();
     options.gpus_per_node = static_cast<int>(per_node);
@@ -114,10 +117,10 @@ std::string DdlOptions(const Plan& plan) {
   return rankfile::FormatDdlOptions(options);
 }
 
-std::string PlanAsText(const Plan& plan) {
+std::string PlanAsText(const LaunchPlan& plan) {
   std::vector<std::vector<std::string>> rows = {
       {"rank", "host", "local", "gpu", "memory", "cores", "cpus"}};
-  for (const RankPlan& rank : plan.ranks) {
+  for (const RankPlacement& rank : plan.ranks) {
     rows.push_back({std::to_string(rank.rank), plan.nodes[rank.node].host,
                     std::to_string(rank.local_rank), NumberOrDash(rank.gpu),
                     rank.numa_os_index < 0 ? "-" : "node " + std::to_string(rank.numa_os_index),
@@ -126,7 +129,7 @@ std::string PlanAsText(const Plan& plan) {
   if (!plan.network_unit.empty()) {
     constexpr int kBehindHost = 2;
     rows.front().insert(rows.front().begin() + kBehindHost, plan.network_unit);
-    for (const RankPlan& rank : plan.ranks) {
+    for (const RankPlacement& rank : plan.ranks) {
       std::vector<std::string>& row = rows[rank.rank + 1];
       const std::string& network = plan.nodes[rank.node].network;
       row.insert(row.begin() + kBehindHost, network.empty() ? "-" : network);
@@ -142,10 +145,10 @@ std::string PlanAsText(const Plan& plan) {
   return text;
 }
 
-std::string PlanAsJson(const Plan& plan) {
+std::string PlanAsJson(const LaunchPlan& plan) {
   using Json = nlohmann::ordered_json;
   Json ranks = Json::array();
-  for (const RankPlan& rank : plan.ranks) {
+  for (const RankPlacement& rank : plan.ranks) {
     Json entry;
     entry["rank"] = rank.rank;
     entry["host"] = plan.nodes[rank.node].host;
@@ -158,7 +161,7 @@ std::string PlanAsJson(const Plan& plan) {
     ranks.push_back(std::move(entry));
   }
   Json nodes = Json::array();
-  for (const NodePlan& node : plan.nodes) {
+  for (const NodePlacement& node : plan.nodes) {
     nodes.push_back({{"host", node.host}, {"ranks", node.ranks}});
     if (!node.network.empty()) nodes.back()[plan.network_unit] = node.network;
   }

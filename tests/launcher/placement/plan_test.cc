@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/base/error.h"
-#include "launcher/plan/gpu_affinity.h"
-#include "launcher/plan/plan_files.h"
-#include "launcher/plan/planner.h"
-#include "launcher/plan/rankfile_plan.h"
-#include "launcher/plan/segments.h"
+#include "launcher/placement/gpu_affinity.h"
+#include "launcher/placement/plan_files.h"
+#include "launcher/placement/planner.h"
+#include "launcher/placement/rankfile_plan.h"
+#include "launcher/placement/segments.h"
 #include "launcher/slurm/slurm_allocation.h"
-#include "tests/launcher/plan/plan_fixtures.h"
+#include "tests/launcher/placement/plan_fixtures.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/support/folders.h"
 #include "tests/support/refusal.h"
@@ -102,7 +102,7 @@ Allocation ReadJob(const std::string& file) {
 
 TEST(PlanFiles, MatchGoldenFilesOnTwoAc922) {
   const std::vector<NodeTopology> topologies = {ReadTopologyFixture("ac922_16c_4v100.xml")};
-  const Plan plan = MakePlan(ReadJob("N2-gres-gpu-4.txt"), topologies, {});
+  const LaunchPlan plan = MakePlan(ReadJob("N2-gres-gpu-4.txt"), topologies, {});
   ExpectGolden("ac922-2x4.txt", PlanAsText(plan));
   ExpectGolden("ac922-2x4.json", PlanAsJson(plan));
   ExpectGolden("ac922-2x4.rankfile", RankfileText(plan, topologies));
@@ -126,25 +126,25 @@ TEST(PlanFiles, MatchGoldenFilesOfAc922ForAnyNumberOfNodes) {
 
 TEST(PlanFiles, MatchGoldenFilesOnUnevenNodes) {
   const std::vector<NodeTopology> topologies = {ReadTopologyFixture("ac922_22c_4v100.xml")};
-  const Plan plan = MakePlan(ReadJob("N2-gpus-6-uneven.txt"), topologies, {});
+  const LaunchPlan plan = MakePlan(ReadJob("N2-gpus-6-uneven.txt"), topologies, {});
   ExpectGolden("ac922-uneven-4-2.txt", PlanAsText(plan));
   ExpectGolden("ac922-uneven-4-2.rankfile", RankfileText(plan, topologies));
 }
 
 TEST(PlanFiles, MatchGoldenFilesOfAHeterogeneousJobOnX86) {
   const std::vector<NodeTopology> topologies = {ReadTopologyFixture("dgx1v.xml")};
-  PlanOptions options;
+  PlacementOptions options;
   options.ranks = 4;  // its tasks are fewer than its GPUs
-  const Plan plan = MakePlan(ReadJob("hetjob-1x4gpu-2x2gpu.txt"), topologies, options);
+  const LaunchPlan plan = MakePlan(ReadJob("hetjob-1x4gpu-2x2gpu.txt"), topologies, options);
   ExpectGolden("dgx1v-hetjob.txt", PlanAsText(plan));
 }
 
 // A plan without cores: ranks on hosts g28n14, g28n15 as Summit's ddlrun printed them.
-Plan SummitPlan() {
+LaunchPlan SummitPlan() {
   Allocation allocation = MakeAllocation(2, 6, -1);
   allocation.nodes[0].host = "g28n14";
   allocation.nodes[1].host = "g28n15";
-  PlanOptions options;
+  PlacementOptions options;
   options.order = RankOrder::kCyclic;
   return MakePlan(allocation, {}, options);
 }
@@ -155,7 +155,7 @@ TEST(PlanFiles, WriteDdlStringsAsIbmsDdlrunDid) {
 }
 
 TEST(PlanFiles, WriteRacksAndModeIntoDdlOptions) {
-  PlanOptions options;
+  PlacementOptions options;
   options.racks = 4;
   options.aisles = 2;
   options.nodes_per_rack = 18;
@@ -174,10 +174,10 @@ TEST(PlanFiles, WriteAHostfileWithTheRanksOfEachHost) {
 }
 
 TEST(PlanFiles, GiveRanksThatAreNotBoundAllCoresOfTheirNode) {
-  PlanOptions options;
+  PlacementOptions options;
   options.bind = false;
   const std::vector<NodeTopology> topologies = {MakeNode({2, 2}, 1, {0, 1})};
-  const Plan plan = MakePlan(MakeAllocation(1, 2, -1), topologies, options);
+  const LaunchPlan plan = MakePlan(MakeAllocation(1, 2, -1), topologies, options);
   const std::string text = RankfileText(plan, topologies);
   EXPECT_THAT(text, HasSubstr("rank 0=n1"));
   EXPECT_THAT(text, HasSubstr("0:0-1"));
@@ -197,7 +197,7 @@ TEST(PlanFiles, ShowTheSwitchOfEachNodeWhereItIsKnown) {
   allocation.network_unit = "switch";
   allocation.nodes[0].network_path = {"pod1", "s3"};
   allocation.nodes[2].network_path = {"pod2", "s4"};
-  const Plan plan = MakePlan(allocation, {}, {});
+  const LaunchPlan plan = MakePlan(allocation, {}, {});
   EXPECT_THAT(PlanAsText(plan), HasSubstr("rank  host  switch   local  gpu  memory  cores  cpus\n"
                                           "0     n1    pod1.s3  0      0    -       -      -\n"
                                           "1     n2    -        0      0    -       -      -\n"
@@ -208,7 +208,7 @@ TEST(PlanFiles, ShowTheSwitchOfEachNodeWhereItIsKnown) {
 }
 
 TEST(PlanFiles, EndTheTextWithWarnings) {
-  Plan plan = SummitPlan();
+  LaunchPlan plan = SummitPlan();
   plan.warnings = {"n1: look out"};
   EXPECT_THAT(PlanAsText(plan), testing::EndsWith("\nn1: look out\n"));
   EXPECT_EQ(nlohmann::json::parse(PlanAsJson(plan))["warnings"][0], "n1: look out");
@@ -223,7 +223,7 @@ TEST(PlanFiles, WriteJsonWithNullForWhatARankDoesNotHave) {
 }
 
 TEST(RankfilePlan, PutsEachRankOnItsHostInRankOrder) {
-  const Plan plan =
+  const LaunchPlan plan =
       PlanFromRankfile("rank 0=n1 slot=0:0-3\nrank 1=n2 slot=0:0-3\nrank 2=n1 slot=1:0-3\n", "rf");
   ASSERT_EQ(plan.ranks.size(), 3U);
   EXPECT_EQ(plan.ranks[2].node, 0);
@@ -268,10 +268,10 @@ TEST(RankfilePlan, RefusesAHostOutsideTheJob) {
 }
 
 // Two ranks on each of n1, n2, ..., which are in these blocks.
-Plan PlanOf(const std::vector<std::string>& blocks) {
-  Plan plan;
+LaunchPlan PlanOf(const std::vector<std::string>& blocks) {
+  LaunchPlan plan;
   for (const std::string& block : blocks) {
-    NodePlan& node = plan.nodes.emplace_back();
+    NodePlacement& node = plan.nodes.emplace_back();
     node.host = "n" + std::to_string(plan.nodes.size());
     node.network = block;
     const int first = 2 * static_cast<int>(plan.nodes.size()) - 2;

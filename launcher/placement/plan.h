@@ -12,9 +12,9 @@
 
 namespace launcher {
 
-struct RankPlan {
+struct RankPlacement {
   int rank = 0;
-  int node = 0;            // index into Plan::nodes
+  int node = 0;            // index into LaunchPlan::nodes
   int local_rank = 0;      // position among the ranks of the node
   int gpu = -1;            // index in PCI order; -1: none, or which is not known
   int numa_os_index = -1;  // where memory is bound; -1: not bound
@@ -23,7 +23,7 @@ struct RankPlan {
   std::vector<int> cpus;   // OS numbers of their hardware threads
 };
 
-struct NodePlan {
+struct NodePlacement {
   std::string host;
   std::string network;     // its switches or blocks, "pod1.s3"; "" not known
   int allocated_node = 0;  // index into Allocation::nodes
@@ -41,10 +41,10 @@ struct NodePlan {
 //   - no core of a node belongs to two ranks
 //   - no GPU of a node belongs to two ranks, unless the user has asked for more ranks than GPUs, or
 //     the ranks have slices of it
-struct Plan {
-  std::vector<RankPlan> ranks;
-  std::vector<NodePlan> nodes;
-  std::string network_unit;  // what NodePlan::network names: "switch", "block"; "" not known
+struct LaunchPlan {
+  std::vector<RankPlacement> ranks;
+  std::vector<NodePlacement> nodes;
+  std::string network_unit;  // what NodePlacement::network names: "switch", "block"; "" not known
   std::string mode = "p";    // DDL mode letter
   int racks = 1;
   int aisles = 1;

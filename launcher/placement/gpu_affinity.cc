@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/gpu_affinity.h"
+#include "launcher/placement/gpu_affinity.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -6,11 +6,11 @@
 
 #include <string>
 
-#include "launcher/plan/plan.h"
+#include "launcher/placement/plan.h"
 
 namespace launcher {
 
 // The first broken invariant in words, or "".  `gpus_shared`: two ranks may have one GPU.
-std::string FindPlanError(const Plan& plan, bool gpus_shared);
+std::string FindPlanError(const LaunchPlan& plan, bool gpus_shared);
 
 }  // namespace launcher

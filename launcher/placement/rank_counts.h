@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "launcher/allocation/allocation.h"
-#include "launcher/plan/planner.h"
+#include "launcher/placement/planner.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {
@@ -28,10 +28,10 @@ struct NodeResources {
 // One entry per node of `allocation`, in its order.  See MakePlan.
 std::vector<NodeResources> FindResources(const Allocation& allocation,
                                          const std::vector<NodeTopology>& topologies,
-                                         const PlanOptions& options);
+                                         const PlacementOptions& options);
 
 // Ranks of each node of `nodes`; 0 for a node that is left out.  Throws as MakePlan does.
 std::vector<int> CountRanks(const Allocation& allocation, const std::vector<NodeResources>& nodes,
-                            const PlanOptions& options);
+                            const PlacementOptions& options);
 
 }  // namespace launcher

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/rank_counts.h"
+#include "launcher/placement/rank_counts.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
-#include "launcher/plan/node_binding.h"
+#include "launcher/placement/node_binding.h"
 #include "rankfile/placement.h"
 #include "support/counted.h"
 #include "support/size.h"
@@ -34,7 +34,7 @@ std::vector<int> ChooseGpus(int count, const std::vector<int>& named, int seen) 
 
 NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
                                 const NodeTopology* topology, bool like_first,
-                                const PlanOptions& options) {
+                                const PlacementOptions& options) {
   const AllocatedNode& allocated = allocation.nodes[index];
   const AllocatedNode& first = allocation.nodes.front();
   NodeResources node;
@@ -105,7 +105,7 @@ std::vector<int> Fill(int total, const std::vector<int>& limits) {
 }
 
 // The sbatch line for `total` ranks, where the nodes have room for `limit_sum`.
-std::string HowToGetRoom(const Allocation& allocation, const std::vector<NodeResources>& nodes,
+std::string MemoryAdvice(const Allocation& allocation, const std::vector<NodeResources>& nodes,
                          int total, long long limit_sum) {
   if (allocation.job_id.empty() || limit_sum == 0) return "";
   const auto node_count = static_cast<long long>(nodes.size());
@@ -160,7 +160,7 @@ void RefuseForgottenGpus(const Allocation& allocation, const NodeResources& node
 
 std::vector<NodeResources> FindResources(const Allocation& allocation,
                                          const std::vector<NodeTopology>& topologies,
-                                         const PlanOptions& options) {
+                                         const PlacementOptions& options) {
   const bool like_first = topologies.size() == 1;
   if (topologies.size() > 1 && topologies.size() != allocation.nodes.size()) {
     throw LaunchError(EX_SOFTWARE,
@@ -182,7 +182,7 @@ std::vector<NodeResources> FindResources(const Allocation& allocation,
 }
 
 std::vector<int> CountRanks(const Allocation& allocation, const std::vector<NodeResources>& nodes,
-                            const PlanOptions& options) {
+                            const PlacementOptions& options) {
   std::optional<int> total = options.ranks;
   if (!total && !options.ranks_per_node) total = allocation.ranks;
   const std::optional<int> cpus_per_rank =
@@ -207,7 +207,7 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
           Counted(*total, "rank") + " asked for, but there is room for " +
               std::to_string(limit_sum) + " on " + Counted(static_cast<int>(nodes.size()), "node") +
               " (" + allocation.origin_text + "; a rank takes a slot, else a GPU, else a core): " +
-              HowToGetRoom(allocation, nodes, *total, limit_sum) + "ask for less with -n " +
+              MemoryAdvice(allocation, nodes, *total, limit_sum) + "ask for less with -n " +
               std::to_string(limit_sum) + ", or add --oversubscribe");
     }
     counts = Fill(*total, counts);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/node_binding.h"
+#include "launcher/placement/node_binding.h"
 
 #include <algorithm>
 
-#include "launcher/plan/gpu_affinity.h"
+#include "launcher/placement/gpu_affinity.h"
 #include "support/counted.h"
 
 namespace launcher {
@@ -24,9 +24,9 @@ int CoresFor(int cpus_per_rank, bool cpus_are_cores, const NodeTopology& topolog
 }
 
 std::string BindRanks(const NodeTopology& node, std::optional<int> cpus_per_rank,
-                      bool cpus_are_cores, const std::vector<RankPlan*>& ranks) {
+                      bool cpus_are_cores, const std::vector<RankPlacement*>& ranks) {
   std::vector<int> gpus;
-  for (const RankPlan* rank : ranks) gpus.push_back(rank->gpu);
+  for (const RankPlacement* rank : ranks) gpus.push_back(rank->gpu);
   const int cores_per_rank = cpus_per_rank ? CoresFor(*cpus_per_rank, cpus_are_cores, node) : 0;
   const std::vector<std::vector<int>> cores = SplitCores(node, gpus, cores_per_rank);
   if (cores.front().empty()) {
@@ -36,7 +36,7 @@ std::string BindRanks(const NodeTopology& node, std::optional<int> cpus_per_rank
            std::to_string(node.cores.size()) + " may be used";
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    RankPlan& rank = *ranks[i];
+    RankPlacement& rank = *ranks[i];
     rank.cores = cores[i];
     rank.cpus.clear();
     const int numa = node.cores[rank.cores.front()].numa;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/plan_check.h"
+#include "launcher/placement/plan_check.h"
 
 #include <gtest/gtest.h>
 
-#include "launcher/plan/planner.h"
-#include "tests/launcher/plan/plan_fixtures.h"
+#include "launcher/placement/planner.h"
+#include "tests/launcher/placement/plan_fixtures.h"
 
 namespace launcher {
 namespace {
 
-Plan GoodPlan() { return MakePlan(MakeAllocation(2, 2, -1), {MakeNode({2, 2}, 2, {0, 1})}, {}); }
+LaunchPlan GoodPlan() {
+  return MakePlan(MakeAllocation(2, 2, -1), {MakeNode({2, 2}, 2, {0, 1})}, {});
+}
 
 TEST(PlanCheck, FindsEveryBrokenInvariant) {
   EXPECT_EQ(FindPlanError(GoodPlan(), false), "");
-  Plan plan = GoodPlan();
+  LaunchPlan plan = GoodPlan();
   plan.ranks[1].gpu = 0;
   EXPECT_EQ(FindPlanError(plan, false), "node n1: GPU 0 is shared");
   EXPECT_EQ(FindPlanError(plan, true), "");

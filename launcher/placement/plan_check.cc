@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/plan/plan_check.h"
+#include "launcher/placement/plan_check.h"
 
 #include <set>
 
 namespace launcher {
 namespace {
 
-std::string FindNodeError(const Plan& plan, int node_index, bool gpus_shared) {
-  const NodePlan& node = plan.nodes[node_index];
+std::string FindNodeError(const LaunchPlan& plan, int node_index, bool gpus_shared) {
+  const NodePlacement& node = plan.nodes[node_index];
   const std::string where = "node " + node.host + ": ";
   if (node.ranks.empty()) return where + "has no rank";
   std::set<int> cores;
@@ -20,7 +20,7 @@ std::string FindNodeError(const Plan& plan, int node_index, bool gpus_shared) {
     if (r <= last_rank) return rank_text + " is out of order";
     last_rank = r;
     if (r >= static_cast<int>(plan.ranks.size())) return rank_text + " does not exist";
-    const RankPlan& rank = plan.ranks[r];
+    const RankPlacement& rank = plan.ranks[r];
     if (rank.node != node_index) return rank_text + " says it is on another node";
     if (rank.local_rank != local_rank++) return rank_text + " has the wrong local rank";
     if (rank.cores.empty() != rank.cpus.empty()) return rank_text + " has cores without CPUs";
@@ -39,7 +39,7 @@ std::string FindNodeError(const Plan& plan, int node_index, bool gpus_shared) {
 
 }  // namespace
 
-std::string FindPlanError(const Plan& plan, bool gpus_shared) {
+std::string FindPlanError(const LaunchPlan& plan, bool gpus_shared) {
   std::size_t ranks_on_nodes = 0;
   std::set<std::string> hosts;
   for (int i = 0; i < static_cast<int>(plan.nodes.size()); ++i) {

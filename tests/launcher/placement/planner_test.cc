@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/plan/planner.h"
+#include "launcher/placement/planner.h"
 
 #include <numeric>
 
 #include "launcher/base/error.h"
-#include "launcher/plan/plan_check.h"
-#include "launcher/plan/plan_files.h"
+#include "launcher/placement/plan_check.h"
+#include "launcher/placement/plan_files.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "rankfile/ddl.h"
-#include "tests/launcher/plan/plan_fixtures.h"
+#include "tests/launcher/placement/plan_fixtures.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
@@ -25,29 +25,31 @@ using ::testing::IsEmpty;
 NodeTopology Laptop() { return MakeNode({2}, 1, {}); }
 
 // The ranks on each node of the plan.
-std::vector<int> Counts(const Plan& plan) {
+std::vector<int> Counts(const LaunchPlan& plan) {
   std::vector<int> counts;
-  for (const NodePlan& node : plan.nodes) counts.push_back(static_cast<int>(node.ranks.size()));
+  for (const NodePlacement& node : plan.nodes)
+    counts.push_back(static_cast<int>(node.ranks.size()));
   return counts;
 }
 
-Plan MakeCheckedPlan(const Allocation& allocation, const std::vector<NodeTopology>& topologies,
-                     const PlanOptions& options = {}) {
-  Plan plan = MakePlan(allocation, topologies, options);
+LaunchPlan MakeCheckedPlan(const Allocation& allocation,
+                           const std::vector<NodeTopology>& topologies,
+                           const PlacementOptions& options = {}) {
+  LaunchPlan plan = MakePlan(allocation, topologies, options);
   EXPECT_EQ(FindPlanError(plan, options.oversubscribe), "");
   return plan;
 }
 
 std::string Refusal(int exit_code, const Allocation& allocation,
-                    const std::vector<NodeTopology>& topologies, const PlanOptions& options) {
+                    const std::vector<NodeTopology>& topologies, const PlacementOptions& options) {
   return tests::Refusal<LaunchError>(exit_code, [&] { MakePlan(allocation, topologies, options); });
 }
 
 TEST(Planner, StartsOneRankPerGrantedGpu) {
-  const Plan plan = MakeCheckedPlan(MakeAllocation(4, 4, kUnlogged), {Ac922()});
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(4, 4, kUnlogged), {Ac922()});
   EXPECT_THAT(Counts(plan), ElementsAre(4, 4, 4, 4));
   EXPECT_THAT(plan.warnings, IsEmpty());
-  const RankPlan& last = plan.ranks[15];
+  const RankPlacement& last = plan.ranks[15];
   EXPECT_EQ(last.node, 3);
   EXPECT_EQ(last.local_rank, 3);
   EXPECT_EQ(last.gpu, 3);
@@ -67,7 +69,7 @@ TEST(Planner, TakesOtherNodesToBeLikeTheFirst) {
   Allocation allocation = MakeAllocation(3, kUnlogged, kUnlogged);
   allocation.nodes[0].gpus = 2;  // SLURM_GPUS_ON_NODE of the batch host
   allocation.nodes[0].gpu_indices = {2, 3};
-  const Plan plan = MakeCheckedPlan(allocation, {Ac922()});
+  const LaunchPlan plan = MakeCheckedPlan(allocation, {Ac922()});
   EXPECT_THAT(Counts(plan), ElementsAre(2, 2, 2));
   EXPECT_EQ(plan.ranks[0].gpu, 2);
   EXPECT_EQ(plan.ranks[0].numa_os_index, 8);
@@ -81,7 +83,7 @@ TEST(Planner, ExpectsNothingOfAnotherComponent) {
               HasSubstr("n2: nobody says how many GPUs"));
   allocation.nodes[0].slots = 4;
   allocation.nodes[1].slots = 2;
-  const Plan plan = MakeCheckedPlan(allocation, {Ac922()});
+  const LaunchPlan plan = MakeCheckedPlan(allocation, {Ac922()});
   EXPECT_EQ(plan.ranks[5].gpu, 1);
   EXPECT_THAT(plan.warnings, IsEmpty());
 }
@@ -99,7 +101,7 @@ TEST(Planner, StartsOneRankWhereThereIsNoGpu) {
 
 TEST(Planner, StartsAsManyRanksAsSlots) {
   EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, 3, 3), {Ac922()})), ElementsAre(3, 3));
-  PlanOptions two;
+  PlacementOptions two;
   two.ranks_per_node = 2;
   EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, 4, 3), {Ac922()}, two)), ElementsAre(2, 2));
 }
@@ -115,11 +117,11 @@ TEST(Planner, RefusesTasksThatLeaveGpusIdle) {
 TEST(Planner, LeavesGpusIdleWhereToldSo) {
   Allocation allocation = MakeAllocation(2, 4, 1);
   allocation.ranks = 2;
-  PlanOptions ranks;
+  PlacementOptions ranks;
   ranks.ranks = 2;
-  PlanOptions accelerators;
+  PlacementOptions accelerators;
   accelerators.gpus_per_node = 1;
-  for (const PlanOptions& options : {ranks, accelerators}) {
+  for (const PlacementOptions& options : {ranks, accelerators}) {
     EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Ac922()}, options)), ElementsAre(1, 1));
   }
   allocation.origin = Allocation::Origin::kHostList;  // -H n1:1,n2:1
@@ -137,19 +139,19 @@ TEST(Planner, RefusesAJobThatForgotItsGpus) {
 }
 
 TEST(Planner, SaysWhenTasksRunBesideGpusThatWereNotAskedFor) {
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 0, 3), {Ac922()});
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(1, 0, 3), {Ac922()});
   EXPECT_THAT(Counts(plan), ElementsAre(3));
   EXPECT_EQ(plan.ranks[0].gpu, -1);
   EXPECT_THAT(plan.warnings,
               ElementsAre(AllOf(HasSubstr("n1: has 4 GPUs"), HasSubstr("#SBATCH --gres=gpu:4"))));
-  PlanOptions no_gpus;
+  PlacementOptions no_gpus;
   no_gpus.gpus_per_node = 0;
   EXPECT_THAT(MakeCheckedPlan(MakeAllocation(1, 0, kUnlogged), {Ac922()}, no_gpus).warnings,
               IsEmpty());
 }
 
 TEST(Planner, PlansGpusThatHwlocCannotSee) {
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 2, kUnlogged), {Laptop()});
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(1, 2, kUnlogged), {Laptop()});
   EXPECT_EQ(plan.ranks[1].gpu, 1);
   EXPECT_THAT(plan.ranks[1].cores, ElementsAre(1));
   EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("hwloc sees 0")));
@@ -175,24 +177,24 @@ TEST(Planner, TakesTheGpusThatAreNamedOnlyIfTheyAreThere) {
 }
 
 TEST(Planner, GivesNoGpuWhereNobodySaysThatThereIsOne) {
-  const Plan plan = MakeCheckedPlan(MakeAllocation(2, kUnlogged, 2), {});
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(2, kUnlogged, 2), {});
   EXPECT_THAT(Counts(plan), ElementsAre(2, 2));
   EXPECT_EQ(plan.ranks[0].gpu, -1);
 }
 
 TEST(Planner, FillsNodesInOrderWhenTheTotalIsGiven) {
-  PlanOptions five;
+  PlacementOptions five;
   five.ranks = 5;
   EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(3, 4, kUnlogged), {Ac922()}, five)),
               ElementsAre(4, 1));
-  PlanOptions two;
+  PlacementOptions two;
   two.ranks = 2;
   EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, two)),
               ElementsAre(2));
 }
 
 TEST(Planner, RefusesMoreRanksThanThereIsRoomFor) {
-  PlanOptions options;
+  PlacementOptions options;
   options.ranks = 9;
   EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, 4, kUnlogged), {Ac922()}, options),
               AllOf(HasSubstr("9 ranks asked for"), HasSubstr("room for 8 on 2 nodes"),
@@ -220,15 +222,15 @@ TEST(Planner, RefusesMoreRanksThanGpus) {
   EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 2, 4), {Ac922()}, {}),
               AllOf(HasSubstr("n1: 4 ranks for 2 GPUs"), HasSubstr("--gres=gpu:4"),
                     HasSubstr("--ntasks-per-node=2"), HasSubstr("--accelerators 0")));
-  PlanOptions no_gpus;
+  PlacementOptions no_gpus;
   no_gpus.gpus_per_node = 0;
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 2, 4), {Ac922()}, no_gpus);
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(1, 2, 4), {Ac922()}, no_gpus);
   EXPECT_EQ(plan.ranks[3].gpu, -1);
   EXPECT_THAT(plan.warnings, IsEmpty());
 }
 
 TEST(Planner, RefusesMoreGpusThanGranted) {
-  PlanOptions options;
+  PlacementOptions options;
   options.gpus_per_node = 4;
   EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 2, kUnlogged), {Ac922()}, options),
               AllOf(HasSubstr("n1: 4 GPUs per node asked for"), HasSubstr("granted 2"),
@@ -236,10 +238,11 @@ TEST(Planner, RefusesMoreGpusThanGranted) {
 }
 
 TEST(Planner, OversubscribesALaptopUnbound) {
-  PlanOptions options;
+  PlacementOptions options;
   options.ranks = 4;
   options.oversubscribe = true;
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, options);
+  const LaunchPlan plan =
+      MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, options);
   EXPECT_THAT(Counts(plan), ElementsAre(4));
   EXPECT_THAT(plan.ranks[3].cores, IsEmpty());
   EXPECT_EQ(plan.ranks[3].numa_os_index, -1);
@@ -248,9 +251,9 @@ TEST(Planner, OversubscribesALaptopUnbound) {
 }
 
 TEST(Planner, SharesGpusInTurnWhenOversubscribed) {
-  PlanOptions options;
+  PlacementOptions options;
   options.oversubscribe = true;
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 2, 4), {Ac922()}, options);
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(1, 2, 4), {Ac922()}, options);
   EXPECT_EQ(plan.ranks[0].gpu, 0);
   EXPECT_EQ(plan.ranks[1].gpu, 1);
   EXPECT_EQ(plan.ranks[2].gpu, 0);
@@ -258,7 +261,7 @@ TEST(Planner, SharesGpusInTurnWhenOversubscribed) {
 }
 
 TEST(Planner, DealsOutWhatIsTooManyEvenly) {
-  PlanOptions options;
+  PlacementOptions options;
   options.ranks = 7;
   options.oversubscribe = true;
   EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnlogged, 2), {Laptop()}, options)),
@@ -269,9 +272,9 @@ TEST(Planner, DealsOutWhatIsTooManyEvenly) {
 }
 
 TEST(Planner, GivesWholeCoresForCpusPerRank) {
-  PlanOptions options;
+  PlacementOptions options;
   options.cpus_per_rank = 6;  // of SMT4: two cores
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 4, kUnlogged), {Ac922()}, options);
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(1, 4, kUnlogged), {Ac922()}, options);
   EXPECT_THAT(plan.ranks[3].cores, ElementsAre(18, 19));
   EXPECT_EQ(plan.ranks[3].cpus.size(), 8u);
 
@@ -285,32 +288,32 @@ TEST(Planner, GivesWholeCoresForCpusPerRank) {
 }
 
 TEST(Planner, RefusesMoreCpusPerRankThanThereAre) {
-  PlanOptions options;
+  PlacementOptions options;
   options.cpus_per_rank = 40;
   EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 4, kUnlogged), {Ac922()}, options),
               HasSubstr("n1: 4 ranks need 10 cores each, but only 32 may be used"));
   // As Slurm has it, ranks still start.
   Allocation allocation = MakeAllocation(1, 4, kUnlogged);
   allocation.cpus_per_rank = 40;
-  const Plan plan = MakeCheckedPlan(allocation, {Ac922()});
+  const LaunchPlan plan = MakeCheckedPlan(allocation, {Ac922()});
   EXPECT_THAT(plan.ranks[0].cores, IsEmpty());
   EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("not bound")));
 }
 
 TEST(Planner, BindsNothingWhenToldSo) {
-  PlanOptions options;
+  PlacementOptions options;
   options.bind = false;
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 4, kUnlogged), {Ac922()}, options);
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(1, 4, kUnlogged), {Ac922()}, options);
   EXPECT_THAT(plan.ranks[0].cores, IsEmpty());
   EXPECT_EQ(plan.ranks[2].gpu, 2);
   EXPECT_THAT(plan.warnings, IsEmpty());
 }
 
 TEST(Planner, RanksRoundRobinOverHostsWhenCyclic) {
-  PlanOptions options;
+  PlacementOptions options;
   options.order = RankOrder::kCyclic;
-  const Plan plan = MakeCheckedPlan(MakeAllocation(2, 6, kUnlogged),
-                                    {MakeNode({6, 6}, 1, {0, 0, 0, 1, 1, 1})}, options);
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(2, 6, kUnlogged),
+                                          {MakeNode({6, 6}, 1, {0, 0, 0, 1, 1, 1})}, options);
   EXPECT_THAT(plan.nodes[0].ranks, ElementsAre(0, 2, 4, 6, 8, 10));
   EXPECT_THAT(plan.nodes[1].ranks, ElementsAre(1, 3, 5, 7, 9, 11));
   EXPECT_EQ(plan.ranks[7].gpu, 3);
@@ -325,16 +328,16 @@ TEST(Planner, NeedsSomebodyToSayHowManyGpusWhenNodesAreNotKnown) {
   EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, kUnlogged, kUnlogged), {}, {}),
               AllOf(HasSubstr("n1: nobody says how many GPUs"), HasSubstr("--gpus-per-node=N"),
                     HasSubstr("--accelerators N")));
-  PlanOptions options;
+  PlacementOptions options;
   options.gpus_per_node = 2;
-  const Plan plan = MakeCheckedPlan(MakeAllocation(2, kUnlogged, kUnlogged), {}, options);
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(2, kUnlogged, kUnlogged), {}, options);
   EXPECT_THAT(Counts(plan), ElementsAre(2, 2));
   EXPECT_THAT(plan.ranks[3].cores, IsEmpty());
   EXPECT_THAT(plan.warnings, IsEmpty());
 }
 
 TEST(Planner, ChecksTheProductOfRacks) {
-  PlanOptions options;
+  PlacementOptions options;
   options.racks = 2;
   options.aisles = 2;
   EXPECT_EQ(MakeCheckedPlan(MakeAllocation(8, 4, kUnlogged), {Ac922()}, options).racks, 2);
@@ -347,7 +350,7 @@ TEST(Planner, ChecksTheProductOfRacks) {
 }
 
 TEST(Planner, TakesAsManyGpusPerNodeAsThereMayBe) {
-  PlanOptions options;
+  PlacementOptions options;
   options.gpus_per_node = 4096;
   EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {}, options)),
               ElementsAre(4096));
@@ -355,7 +358,7 @@ TEST(Planner, TakesAsManyGpusPerNodeAsThereMayBe) {
 
 TEST(Planner, RefusesOptionsOutOfRange) {
   const Allocation allocation = MakeAllocation(1, 4, kUnlogged);
-  PlanOptions options;
+  PlacementOptions options;
   options.ranks = 0;
   EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("(-n) 0"));
   options = {};
@@ -380,7 +383,7 @@ TEST(Planner, RefusesOptionsOutOfRange) {
 
 // GPUs that are not simply all of a node, or its first.
 
-std::string Refusal(const Allocation& allocation, const PlanOptions& options) {
+std::string Refusal(const Allocation& allocation, const PlacementOptions& options) {
   return tests::Refusal<LaunchError>(EX_CONFIG, [&] { MakePlan(allocation, {Ac922()}, options); });
 }
 
@@ -389,13 +392,13 @@ TEST(PlannerGpus, StartsARankForEachGpuThatIsVisible) {
   allocation.origin = Allocation::Origin::kThisMachine;
   allocation.nodes[0].gpus_visible = 2;
   allocation.nodes[0].gpu_indices = {3, 1};
-  const Plan plan = MakePlan(allocation, {Ac922()}, {});
+  const LaunchPlan plan = MakePlan(allocation, {Ac922()}, {});
   ASSERT_EQ(plan.ranks.size(), 2U);
   EXPECT_EQ(plan.ranks[0].gpu, 3);
   EXPECT_EQ(plan.ranks[0].numa_os_index, 8);
   EXPECT_EQ(plan.ranks[1].gpu, 1);
   EXPECT_EQ(plan.nodes[0].gpus, 0) << "nobody granted them";
-  PlanOptions options;
+  PlacementOptions options;
   options.gpus_per_node = 1;
   EXPECT_EQ(MakePlan(allocation, {Ac922()}, options).ranks[0].gpu, 3);
   options.gpus_per_node = 3;
@@ -412,7 +415,7 @@ TEST(PlannerGpus, StartsARankForEachGpuThatIsVisible) {
 TEST(PlannerGpus, GivesRanksSlicesOfOneGpu) {
   Allocation allocation = MakeAllocation(1, 3, kUnlogged);
   allocation.nodes[0].gpu_indices = {0, 0, -1};
-  const Plan plan = MakePlan(allocation, {MakeNode({4}, 1, {0})}, {});
+  const LaunchPlan plan = MakePlan(allocation, {MakeNode({4}, 1, {0})}, {});
   ASSERT_EQ(plan.ranks.size(), 3U);
   EXPECT_EQ(plan.ranks[1].gpu, 0);
   EXPECT_EQ(plan.ranks[2].gpu, -1);
@@ -450,14 +453,14 @@ std::vector<Allocation> AllAllocations() {
   return allocations;
 }
 
-std::vector<PlanOptions> AllOptions() {
-  std::vector<PlanOptions> all;
+std::vector<PlacementOptions> AllOptions() {
+  std::vector<PlacementOptions> all;
   for (const std::optional<int> ranks : {std::optional<int>(), std::optional<int>(1),
                                          std::optional<int>(5), std::optional<int>(17)}) {
     for (const std::optional<int> cpus : {std::optional<int>(), std::optional<int>(3)}) {
       for (const bool oversubscribe : {false, true}) {
         for (const RankOrder order : {RankOrder::kByNode, RankOrder::kCyclic}) {
-          PlanOptions options;
+          PlacementOptions options;
           options.ranks = ranks;
           options.cpus_per_rank = cpus;
           options.oversubscribe = oversubscribe;
@@ -472,11 +475,12 @@ std::vector<PlanOptions> AllOptions() {
 
 // All ranks of a node are bound, or none, and a bound rank whose NUMA node is named has all cores
 // there; without cpus_per_rank, shares within a group of equal GPUs' nodes differ by one at most.
-void ExpectSoundBinding(const Plan& plan, const NodeTopology& node, const PlanOptions& options) {
-  for (const NodePlan& node_plan : plan.nodes) {
+void ExpectSoundBinding(const LaunchPlan& plan, const NodeTopology& node,
+                        const PlacementOptions& options) {
+  for (const NodePlacement& node_plan : plan.nodes) {
     std::size_t bound = 0;
     for (const int r : node_plan.ranks) {
-      const RankPlan& rank = plan.ranks[r];
+      const RankPlacement& rank = plan.ranks[r];
       bound += rank.cores.empty() ? 0 : 1;
       std::set<int> numa;
       for (const int core : rank.cores)
@@ -497,7 +501,8 @@ void ExpectSoundBinding(const Plan& plan, const NodeTopology& node, const PlanOp
   }
 }
 
-void ExpectSoundPlan(const Plan& plan, const NodeTopology& node, const PlanOptions& options) {
+void ExpectSoundPlan(const LaunchPlan& plan, const NodeTopology& node,
+                     const PlacementOptions& options) {
   EXPECT_EQ(FindPlanError(plan, options.oversubscribe), "");
   ASSERT_FALSE(plan.ranks.empty());
   if (options.ranks) {
@@ -513,10 +518,10 @@ TEST(PlannerProperties, HoldForEveryCombination) {
   int plans = 0;
   int refusals = 0;
   const std::vector<Allocation> allocations = AllAllocations();
-  const std::vector<PlanOptions> all_options = AllOptions();
+  const std::vector<PlacementOptions> all_options = AllOptions();
   for (const NodeTopology& node : AllTopologies()) {
     for (const Allocation& allocation : allocations) {
-      for (const PlanOptions& options : all_options) {
+      for (const PlacementOptions& options : all_options) {
         try {
           ExpectSoundPlan(MakePlan(allocation, {node}, options), node, options);
           ++plans;
