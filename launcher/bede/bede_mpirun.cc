@@ -7,7 +7,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/launch/child_environment.h"
-#include "launcher/placement/plan_files.h"
+#include "launcher/placement/launch_plan_files.h"
 #include "launcher/placement/planner.h"
 #include "rankfile/hostfile.h"
 

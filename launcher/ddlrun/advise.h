@@ -8,7 +8,7 @@
 
 #include "launcher/cli/options.h"
 #include "launcher/cli/site_config.h"
-#include "launcher/placement/plan.h"
+#include "launcher/placement/launch_plan.h"
 
 namespace launcher {
 

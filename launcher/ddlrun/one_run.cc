@@ -17,7 +17,7 @@
 #include "launcher/ddlrun/status_at_start.h"
 #include "launcher/health/health_check.h"
 #include "launcher/pipeline/commands.h"
-#include "launcher/placement/plan_files.h"
+#include "launcher/placement/launch_plan_files.h"
 #include "launcher/restart/node_probe.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/supervise/supervisor.h"

@@ -30,7 +30,7 @@
 #include "launcher/pipeline/commands.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
-#include "launcher/placement/plan_files.h"
+#include "launcher/placement/launch_plan_files.h"
 #include "launcher/restart/restarts.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/system/command_output.h"

@@ -21,7 +21,7 @@
 #include "launcher/health/judge.h"
 #include "launcher/health/pair_schedule.h"
 #include "launcher/pipeline/commands.h"
-#include "launcher/placement/plan_files.h"
+#include "launcher/placement/launch_plan_files.h"
 #include "launcher/system/os_error.h"
 #include "launcher/system/programs.h"
 

@@ -15,7 +15,7 @@
 #include "launcher/base/environment.h"
 #include "launcher/launch/mpirun_version.h"
 #include "launcher/launch/plain_path.h"
-#include "launcher/placement/plan.h"
+#include "launcher/placement/launch_plan.h"
 #include "launcher/protocol/launchers.h"
 
 namespace launcher {

@@ -18,7 +18,7 @@
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/master_port.h"
 #include "launcher/pipeline/this_machine.h"
-#include "launcher/placement/plan_files.h"
+#include "launcher/placement/launch_plan_files.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/system/files.h"
 #include "launcher/system/programs.h"

@@ -11,7 +11,7 @@
 #include "launcher/allocation/allocation.h"
 #include "launcher/base/environment.h"
 #include "launcher/cli/settings.h"
-#include "launcher/placement/plan.h"
+#include "launcher/placement/launch_plan.h"
 #include "launcher/slurm/network_question.h"
 
 namespace launcher {

@@ -12,7 +12,7 @@
 #include "launcher/base/environment.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
-#include "launcher/placement/plan.h"
+#include "launcher/placement/launch_plan.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "launcher/placement/plan.h"
+#include "launcher/placement/launch_plan.h"
 
 namespace launcher {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "launcher/allocation/allocation.h"
-#include "launcher/placement/plan.h"
+#include "launcher/placement/launch_plan.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {

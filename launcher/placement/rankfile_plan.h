@@ -8,7 +8,7 @@
 #include <string>
 
 #include "launcher/allocation/allocation.h"
-#include "launcher/placement/plan.h"
+#include "launcher/placement/launch_plan.h"
 
 namespace launcher {
 

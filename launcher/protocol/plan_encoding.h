@@ -19,7 +19,7 @@
 
 #include <string>
 
-#include "launcher/placement/plan.h"
+#include "launcher/placement/launch_plan.h"
 #include "launcher/protocol/tokens.h"
 
 namespace launcher {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "launcher/base/environment.h"
-#include "launcher/placement/plan.h"
+#include "launcher/placement/launch_plan.h"
 #include "launcher/protocol/launchers.h"
 #include "launcher/protocol/local_rank_job.h"
 

@@ -20,7 +20,7 @@ FILES = [
         ("trainer/core/shape.cc", "trainer/backend/ops.h"),
         ("trainer/model/resnet.cc", "trainer/train/loop/trainer.h"),
         ("trainer/data/images/jpeg.cc", "trainer/comm/communicator.h"),
-        ("trainer/main.cc", "launcher/placement/plan.h"),
+        ("trainer/main.cc", "launcher/placement/launch_plan.h"),
         ("trainer/model/resnet.cc", "trainer/backend/cpu/cpu_backend.h"),
         ("launcher/placement/planner.cc", "launcher/base/environment.h"),
         ("launcher/slurm/scontrol.cc", "launcher/launch/launcher.h"),

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "launcher/base/error.h"
+#include "launcher/placement/launch_plan_files.h"
 #include "launcher/placement/plan_check.h"
-#include "launcher/placement/plan_files.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "rankfile/ddl.h"
 #include "tests/launcher/placement/plan_fixtures.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/placement/plan.h"
+#include "launcher/placement/launch_plan.h"
 
 namespace launcher {
 

@@ -5,7 +5,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/placement/gpu_affinity.h"
-#include "launcher/placement/plan_files.h"
+#include "launcher/placement/launch_plan_files.h"
 #include "launcher/placement/planner.h"
 #include "launcher/placement/rankfile_plan.h"
 #include "launcher/placement/segments.h"

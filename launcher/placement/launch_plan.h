@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The plan says which rank runs where, on which GPU, bound to which cores: the whole decision, as a
-// value.  --dry-run prints it, plan_files.h makes files of it and spawn/ commands, and the shim of
-// each rank makes sure on the node that it holds there.
+// value.  --dry-run prints it, launch_plan_files.h makes files of it and spawn/ commands, and the
+// shim of each rank makes sure on the node that it holds there.
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/placement/plan_files.h"
+#include "launcher/placement/launch_plan_files.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/placement/plan.h"
+#include "launcher/placement/launch_plan.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {
