@@ -41,7 +41,7 @@ std::string AddText(Options& options, const std::string& value) {
 
 // "" or "text", or "json".
 template <auto member, typename Form>
-std::string SetForm(Options& options, const std::string& value) {
+std::string SetFormat(Options& options, const std::string& value) {
   std::string form;
   const std::string expected = OneOf(form, value.empty() ? "text" : value, {"text", "json"});
   options.*member = form == "json" ? Form::kJson : Form::kText;

@@ -330,7 +330,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .argument = "[text|json]",
        .default_value = "text",
        .help = "print which rank would run where, and the command; start nothing",
-       .set = SetForm<&Options::dry_run, DryRun>},
+       .set = SetFormat<&Options::dry_run, DryRun>},
       {.section = kInstead,
        .names = {"advise"},
        .argument = "[N]",
@@ -363,7 +363,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .help = "print what a ticket to the site's support should tell: versions, the nodes of the "
                "job or this machine, limits, settings and where they come from, what is odd; no "
                "secrets; start no rank",
-       .set = SetForm<&Options::site_report, ReportForm>},
+       .set = SetFormat<&Options::site_report, OutputFormat>},
       {.section = kInstead,
        .names = {"tune"},
        .argument = "[FILE]",

@@ -16,7 +16,7 @@
 namespace launcher {
 
 enum class DryRun { kNo, kText, kJson };
-enum class ReportForm { kNone, kText, kJson };
+enum class OutputFormat { kNone, kText, kJson };
 
 // An empty string or an empty optional means that the option was not given; the site file or a
 // default decides then.
@@ -72,7 +72,7 @@ struct Options {
   std::string topology;                 // hwloc XML that stands for every node
   bool show_config = false;
   bool check_only = false;
-  ReportForm site_report = ReportForm::kNone;
+  OutputFormat site_report = OutputFormat::kNone;
   std::optional<std::string> tune;  // path of the site file to write
   bool verbose = false;
   bool version = false;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "launcher/base/messages.h"
-#include "launcher/ddlrun/run_texts.h"
+#include "launcher/ddlrun/run_messages.h"
 #include "launcher/ddlrun/status_at_start.h"
 #include "launcher/health/health_check.h"
 #include "launcher/pipeline/commands.h"
@@ -140,7 +140,7 @@ std::optional<RunResult> LookAtNodes(const Invocation& invocation, const Planned
     return RunResult{EX_CONFIG, true};
   }
   Say(CheckAnnouncement(planned.plan));
-  const HealthReport report =
+  const HealthCheckResult report =
       CheckHealth({invocation.options, invocation.settings, planned, launch, invocation.environment,
                    invocation.program_directory, directory, signals, cleanup_process});
   std::vector<std::string> bad_hosts;

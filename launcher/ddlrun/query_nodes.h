@@ -16,7 +16,7 @@ namespace launcher {
 struct NodeQuery {
   PlannedJob planned;
   Launch launch;
-  HealthReport report;  // its exit code is above 128 where a signal has stopped ddlrun
+  HealthCheckResult report;  // its exit code is above 128 where a signal has stopped ddlrun
 };
 
 // The two steps apart, so that a job is known whose nodes cannot be asked.  From PlanForQuery on

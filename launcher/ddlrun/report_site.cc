@@ -16,8 +16,8 @@
 #include "launcher/cli/site_config.h"
 #include "launcher/ddlrun/query_nodes.h"
 #include "launcher/ddlrun/utc_now.h"
-#include "launcher/health/facts_lines.h"
-#include "launcher/health/judge.h"
+#include "launcher/health/check_rules.h"
+#include "launcher/health/node_info_messages.h"
 #include "launcher/pipeline/this_machine.h"
 #include "launcher/report/node_lines.h"
 #include "launcher/report/settings_lines.h"
@@ -40,10 +40,10 @@ constexpr uid_t kNobody = 65534;
 
 // What the nodes were found to be.
 struct Findings {
-  std::vector<NodeFacts> facts;
+  std::vector<NodeInfo> info;
   std::vector<Verdict> verdicts;
-  std::vector<ReportLine> job;
-  std::vector<ReportLine> odd;
+  std::vector<SiteReportField> job;
+  std::vector<SiteReportField> odd;
   int exit_code = EX_OK;
 };
 
@@ -86,7 +86,7 @@ Redaction MakeRedaction(const Environment& environment) {
 }
 
 // The facts of this machine, without a launcher and without other nodes.
-NodeFacts LookHere(const Environment& environment) {
+NodeInfo LookHere(const Environment& environment) {
   Environment own = environment;
   own["DDLRUN_HOST"] = HostName();
   own["DDLRUN_NODE_RANK"] = "0";
@@ -94,13 +94,13 @@ NodeFacts LookHere(const Environment& environment) {
   const std::string program = RequireHelper("ddlrun-node-check", ProgramDirectory());
   CommandOutput check({program, "--details", "yes"}, own);
   check.Wait(kPatienceWithThisMachine);
-  FactsReader reader(1);
+  NodeInfoReader reader(1);
   std::istringstream lines(check.text());
   for (std::string line; std::getline(lines, line);) reader.Add(line);
   return reader.Facts().front();
 }
 
-std::vector<ReportLine> JobLines(const PlannedJob& planned, const Launch& launch) {
+std::vector<SiteReportField> JobLines(const PlannedJob& planned, const Launch& launch) {
   const LaunchPlan& plan = planned.plan;
   std::vector<std::string> hosts;
   int gpus = 0;
@@ -115,7 +115,7 @@ std::vector<ReportLine> JobLines(const PlannedJob& planned, const Launch& launch
       launch.choice.name +
       (launch.choice.mpi_type.empty() ? "" : ", --mpi=" + launch.choice.mpi_type) +
       (launch.choice.reason.empty() ? "" : ": " + launch.choice.reason);
-  std::vector<ReportLine> lines = {
+  std::vector<SiteReportField> lines = {
       {"job", planned.job_id.empty() ? "none of Slurm" : "Slurm's " + planned.job_id},
       {"nodes", count(hosts.size(), "node") + ": " + HostsText(hosts)},
       {"GPUs", std::to_string(gpus)},
@@ -143,7 +143,7 @@ void LookAtSite(const Options& options, const Settings& settings, const Environm
     const bool is_of_slurm = line.starts_with("srun: ") || line.starts_with("slurmstepd: ");
     if (is_of_slurm) found.odd.push_back({"the launcher said", line});
   }
-  found.facts = std::move(requested.report.facts);
+  found.info = std::move(requested.report.info);
   found.verdicts = std::move(requested.report.verdicts);
 }
 
@@ -151,29 +151,29 @@ void LookAtSite(const Options& options, const Settings& settings, const Environm
 // where no node has answered.
 void QueryThisMachine(const Environment& environment, Findings& found) {
   const bool is_known =
-      std::any_of(found.facts.begin(), found.facts.end(), [&](const NodeFacts& node) {
+      std::any_of(found.info.begin(), found.info.end(), [&](const NodeInfo& node) {
         return !node.host.empty() && IsThisMachine(node.host, environment);
       });
   if (is_known) return;
   try {
-    NodeFacts here = LookHere(environment);
+    NodeInfo here = LookHere(environment);
     if (here.host.empty()) {
       found.odd.push_back({"this machine", "ddlrun-node-check does not answer on it"});
       return;
     }
     if (found.verdicts.empty()) {
-      found.verdicts = JudgeNodes({{{here.host, 0}}, "", ""}, {here});
+      found.verdicts = CheckNodes({{{here.host, 0}}, "", ""}, {here});
     } else {
       found.odd.push_back({"this machine", here.host + " is told below, and no node of the job"});
     }
-    found.facts.push_back(std::move(here));
+    found.info.push_back(std::move(here));
   } catch (const LaunchError& error) {
     found.odd.push_back({"this machine", error.what()});
   }
 }
 
-std::vector<ReportLine> BuildLines() {
-  std::vector<ReportLine> lines = {
+std::vector<SiteReportField> BuildLines() {
+  std::vector<SiteReportField> lines = {
       {"ddlrun", support::ProgramVersion() + ", " + ProgramDirectory()}};
   std::istringstream told(support::BuildText());
   for (std::string line; std::getline(told, line);) {
@@ -205,17 +205,18 @@ int ReportSite(const Options& options, const Environment& environment) {
   if (found.exit_code != EX_OK) return found.exit_code;
   QueryThisMachine(environment, found);
 
-  const std::vector<ReportLine> nodes = NodeLines(found.facts);
-  for (const std::vector<ReportLine>& more : {OddVerdicts(found.verdicts), Differences(nodes)}) {
+  const std::vector<SiteReportField> nodes = NodeLines(found.info);
+  for (const std::vector<SiteReportField>& more :
+       {OddVerdicts(found.verdicts), Differences(nodes)}) {
     found.odd.insert(found.odd.end(), more.begin(), more.end());
   }
   if (found.odd.empty()) found.odd.push_back({"nothing", "all checks passed, all nodes agree"});
-  std::vector<ReportLine> settings_lines = {
+  std::vector<SiteReportField> settings_lines = {
       {"site file", site.path.empty() ? "none that can be used" : site.path}};
-  const std::vector<ReportLine> more_settings = SettingsLines(settings);
+  const std::vector<SiteReportField> more_settings = SettingsLines(settings);
   settings_lines.insert(settings_lines.end(), more_settings.begin(), more_settings.end());
-  std::vector<ReportLine> software = BuildLines();
-  const std::vector<ReportLine> others = SoftwareLines(settings.mpirun, environment);
+  std::vector<SiteReportField> software = BuildLines();
+  const std::vector<SiteReportField> others = SoftwareLines(settings.mpirun, environment);
   software.insert(software.end(), others.begin(), others.end());
 
   SiteReport report = {UtcNow(),
@@ -226,9 +227,9 @@ int ReportSite(const Options& options, const Environment& environment) {
                         {"Checks", VerdictLines(found.verdicts)},
                         {"Settings, and where each comes from", settings_lines},
                         {"Environment", VariableLines(environment)}}};
-  std::erase_if(report.parts, [](const ReportPart& part) { return part.lines.empty(); });
+  std::erase_if(report.parts, [](const SiteReportSection& part) { return part.lines.empty(); });
   report = Redacted(std::move(report), MakeRedaction(environment));
-  Print(options.site_report == ReportForm::kJson ? ReportAsJson(report) : ReportAsText(report));
+  Print(options.site_report == OutputFormat::kJson ? ReportAsJson(report) : ReportAsText(report));
   return EX_OK;
 }
 

@@ -142,7 +142,7 @@ int RunDdlrun(const std::vector<std::string>& arguments) {
   // this machine.  What ddlrun starts does not get this variable, since it gets `environment`.
   if (options.topology.empty()) setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
   if (options.tune) return TuneSite(arguments, options, environment);
-  if (options.site_report != ReportForm::kNone) return ReportSite(options, environment);
+  if (options.site_report != OutputFormat::kNone) return ReportSite(options, environment);
   const SiteConfig site = LoadSite(options.site, environment);
   const Settings settings = MergeSettings(options, site, environment);
   if (options.show_config) {

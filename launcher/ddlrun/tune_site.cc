@@ -67,7 +67,7 @@ void RefuseWithTune(const Options& options) {
   if (options.advise) other = "--advise";
   if (options.show_config) other = "--show-config";
   if (options.check_only) other = "--check-only";
-  if (options.site_report != ReportForm::kNone) other = "--site-report";
+  if (options.site_report != OutputFormat::kNone) other = "--site-report";
   if (!other.empty()) throw LaunchError(EX_USAGE, "--tune does not go with " + other);
 }
 
@@ -103,8 +103,8 @@ class Tuner {
   TunedSite Tune() {
     TunedSite tuned;
     const bool by_nccl = LookAtFirstRun();
-    const Rails rails = RailsOf(requested_.report.facts);
-    const bool by_open_mpi = requested_.report.facts.front().mpi.starts_with("Open MPI");
+    const Rails rails = RailsOf(requested_.report.info);
+    const bool by_open_mpi = requested_.report.info.front().mpi.starts_with("Open MPI");
     Change chosen;
     for (const Knob& knob : MakeKnobs(rails, {by_nccl, by_open_mpi, most_ranks_}, settings_)) {
       Say("ddlrun: trying " + knob.title + "\n");
@@ -316,7 +316,7 @@ int TuneSite(const std::vector<std::string>& arguments, const Options& options,
     Say(requested.report.refusal, true);
     return requested.report.exit_code;
   }
-  for (const NodeFacts& node : requested.report.facts) {
+  for (const NodeInfo& node : requested.report.info) {
     if (!node.host.empty()) continue;
     throw LaunchError(EX_CONFIG, "not all nodes answer: ddlrun --check-only says which");
   }

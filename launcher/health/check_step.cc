@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "launcher/base/exit_codes.h"
-#include "launcher/health/facts_lines.h"
+#include "launcher/health/node_info_messages.h"
 #include "launcher/protocol/rank_exit.h"
 #include "launcher/supervise/tail.h"
 #include "launcher/system/child_process.h"
@@ -51,7 +51,7 @@ class StepRunner {
       Stop("the launcher did not end within " + std::to_string(step_.limit.count()) + " s");
     }
     ReadOutputs();
-    result_.facts = reader_.Facts();
+    result_.info = reader_.Facts();
     result_.lines.assign(tail_.lines().begin(), tail_.lines().end());
     return result_;
   }
@@ -140,7 +140,7 @@ class StepRunner {
   const CheckStep& step_;
   SignalRelay& signals_;
   CleanupProcess& cleanup_process_;
-  FactsReader reader_;
+  NodeInfoReader reader_;
   Tail tail_;
   std::vector<pid_t> children_;
   std::vector<LineReader> outputs_;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/health/node_facts.h"
+#include "launcher/health/node_info.h"
 #include "launcher/launch/launcher.h"
 #include "launcher/supervise/cleanup_process.h"
 #include "launcher/system/signal_relay.h"
@@ -26,7 +26,7 @@ struct CheckStep {
 };
 
 struct CheckStepResult {
-  std::vector<NodeFacts> facts;    // of each node; `host` is "" when it did not report
+  std::vector<NodeInfo> info;      // of each node; `host` is "" when it did not report
   std::string end;                 // how the launcher ended: "the launcher ended with exit code 1"
   std::vector<std::string> lines;  // the last lines that were printed and are not facts
   std::optional<int> interrupted;  // the signal that asked ddlrun to stop

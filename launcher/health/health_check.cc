@@ -17,8 +17,8 @@
 #include <set>
 
 #include "launcher/base/messages.h"
+#include "launcher/health/check_rules.h"
 #include "launcher/health/check_step.h"
-#include "launcher/health/judge.h"
 #include "launcher/health/pair_schedule.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/placement/launch_plan_files.h"
@@ -181,7 +181,7 @@ std::string CheckAnnouncement(const LaunchPlan& plan) {
          std::to_string(LimitSeconds(plan)) + " s in any case\n";
 }
 
-HealthReport CheckHealth(const HealthCheck& check) {
+HealthCheckResult CheckHealth(const HealthCheck& check) {
   PlannedJob planned = check.planned;
   planned.plan = OneRankPerNode(planned.plan);
   planned.rankfile_text.clear();
@@ -195,7 +195,7 @@ HealthReport CheckHealth(const HealthCheck& check) {
   step.limit = std::chrono::seconds(LimitSeconds(planned.plan));
   const CheckStepResult result = RunCheckStep(step, check.signals, check.cleanup_process);
 
-  HealthReport report;
+  HealthCheckResult report;
   report.commands = CommandsText(step.commands);
   if (result.interrupted) {
     report.refusal =
@@ -206,9 +206,9 @@ HealthReport CheckHealth(const HealthCheck& check) {
   CheckedJob job = MakeCheckedJob(check.planned.plan);
   job.directory_error = probe.error();
   job.launcher_end = result.end;
-  report.facts = result.facts;
+  report.info = result.info;
   report.lines = result.lines;
-  report.verdicts = JudgeNodes(job, result.facts);
+  report.verdicts = CheckNodes(job, result.info);
   const std::vector<Verdict>& verdicts = report.verdicts;
   report.table = VerdictTable(verdicts);
   if (verdicts.front().status == Status::kFail) {

@@ -11,7 +11,7 @@
 #include "launcher/base/environment.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
-#include "launcher/health/node_facts.h"
+#include "launcher/health/node_info.h"
 #include "launcher/health/verdict.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
@@ -35,8 +35,8 @@ struct HealthCheck {
   bool details = false;  // the facts have them, too
 };
 
-struct HealthReport {
-  std::vector<NodeFacts> facts;  // of each node of the plan; `host` is "" for one without answer
+struct HealthCheckResult {
+  std::vector<NodeInfo> info;  // of each node of the plan; `host` is "" for one without answer
   std::vector<Verdict> verdicts;
   std::vector<std::string> lines;  // the last ones that the launcher printed and that are no facts
   std::string commands;            // what was started: "+ ..."
@@ -55,7 +55,7 @@ std::string CheckAnnouncement(const LaunchPlan& plan);
 // find. Takes no longer than CheckAnnouncement says.  The file that it makes in the working
 // directory is gone afterwards, even if ddlrun is killed.  Throws LaunchError as MakeCommands and
 // RunCheckStep do.
-HealthReport CheckHealth(const HealthCheck& check);
+HealthCheckResult CheckHealth(const HealthCheck& check);
 
 // One rank on each node of `plan`, bound to nothing.  Pure.
 LaunchPlan OneRankPerNode(const LaunchPlan& plan);

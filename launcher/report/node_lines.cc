@@ -14,7 +14,7 @@ constexpr char kCpusOfJob[] = "CPUs of this job";
 // One kind of fact, with the hosts that have each text, in the order of the nodes.
 struct Kind {
   std::string name;
-  std::vector<ReportLine> groups;
+  std::vector<SiteReportField> groups;
 };
 
 void AddFact(const std::string& name, const std::string& text, const std::string& host,
@@ -23,8 +23,9 @@ void AddFact(const std::string& name, const std::string& text, const std::string
   auto kind = std::find_if(kinds.begin(), kinds.end(),
                            [&](const Kind& candidate) { return candidate.name == name; });
   if (kind == kinds.end()) kind = kinds.insert(kinds.end(), Kind{name, {}});
-  auto group = std::find_if(kind->groups.begin(), kind->groups.end(),
-                            [&](const ReportLine& candidate) { return candidate.text == text; });
+  auto group =
+      std::find_if(kind->groups.begin(), kind->groups.end(),
+                   [&](const SiteReportField& candidate) { return candidate.text == text; });
   if (group == kind->groups.end()) group = kind->groups.insert(kind->groups.end(), {name, text});
   group->hosts.push_back(host);
 }
@@ -33,7 +34,7 @@ std::string GibibytesText(long long bytes) {
   return bytes <= 0 ? "" : std::to_string((bytes + (1LL << 29)) >> 30) + " GiB";
 }
 
-std::string GpuText(const GpuFacts& gpu) {
+std::string GpuText(const GpuInfo& gpu) {
   std::string text = gpu.model.empty() ? "model not known" : gpu.model;
   if (gpu.nvlinks >= 0) text += ", " + std::to_string(gpu.nvlinks) + " NVLinks";
   if (gpu.pcie_lanes > 0) {
@@ -44,35 +45,35 @@ std::string GpuText(const GpuFacts& gpu) {
 }
 
 // "4 x Tesla V100-SXM2-16GB, 6 NVLinks, 16 of 16 PCIe lanes"; several kinds with "; " between them.
-std::string GpusText(const NodeFacts& facts) {
-  if (facts.gpus.empty()) {
-    return facts.nvidia_devices == 0
+std::string GpusText(const NodeInfo& info) {
+  if (info.gpus.empty()) {
+    return info.nvidia_devices == 0
                ? "none"
-               : "none of " + std::to_string(facts.nvidia_devices) + " on the PCI bus";
+               : "none of " + std::to_string(info.nvidia_devices) + " on the PCI bus";
   }
   std::string text;
-  for (std::size_t first = 0; first < facts.gpus.size();) {
-    const std::string kind = GpuText(facts.gpus[first]);
+  for (std::size_t first = 0; first < info.gpus.size();) {
+    const std::string kind = GpuText(info.gpus[first]);
     std::size_t end = first + 1;
-    while (end < facts.gpus.size() && GpuText(facts.gpus[end]) == kind) ++end;
+    while (end < info.gpus.size() && GpuText(info.gpus[end]) == kind) ++end;
     text += (text.empty() ? "" : "; ") + std::to_string(end - first) + " x " + kind;
     first = end;
   }
-  return text + ", by " + facts.gpu_source;
+  return text + ", by " + info.gpu_source;
 }
 
-std::string PortsText(const std::vector<PortFacts>& ports) {
+std::string PortsText(const std::vector<IbPortInfo>& ports) {
   std::string text;
-  for (const PortFacts& port : ports) {
+  for (const IbPortInfo& port : ports) {
     text += (text.empty() ? "" : "; ") + port.name + " " + port.state + ", " +
             std::to_string(port.rate_gbits) + " Gbit/s, " + port.protocol;
   }
   return text.empty() ? "none" : text;
 }
 
-std::vector<Kind> KindsOf(const std::vector<NodeFacts>& facts) {
+std::vector<Kind> KindsOf(const std::vector<NodeInfo>& info) {
   std::vector<Kind> kinds;
-  for (const NodeFacts& node : facts) {
+  for (const NodeInfo& node : info) {
     if (node.host.empty()) continue;
     const auto add = [&](const std::string& name, const std::string& text) {
       AddFact(name, text, node.host, kinds);
@@ -101,23 +102,23 @@ std::string StatusWord(Status status) {
 
 }  // namespace
 
-std::vector<ReportLine> NodeLines(const std::vector<NodeFacts>& facts) {
+std::vector<SiteReportField> NodeLines(const std::vector<NodeInfo>& info) {
   std::vector<std::string> hosts;
-  for (const NodeFacts& node : facts) {
+  for (const NodeInfo& node : info) {
     if (!node.host.empty()) hosts.push_back(node.host);
   }
-  std::vector<ReportLine> lines;
-  for (Kind& kind : KindsOf(facts)) {
+  std::vector<SiteReportField> lines;
+  for (Kind& kind : KindsOf(info)) {
     // Nodes without it are a group, too.
     std::vector<std::string> without = hosts;
-    for (const ReportLine& group : kind.groups) {
+    for (const SiteReportField& group : kind.groups) {
       std::erase_if(without, [&group](const std::string& host) {
         return std::find(group.hosts.begin(), group.hosts.end(), host) != group.hosts.end();
       });
     }
     if (!without.empty()) kind.groups.push_back({kind.name, "not there", without});
     std::stable_sort(kind.groups.begin(), kind.groups.end(),
-                     [](const ReportLine& one, const ReportLine& other) {
+                     [](const SiteReportField& one, const SiteReportField& other) {
                        return one.hosts.size() > other.hosts.size();
                      });
     if (kind.groups.size() == 1) kind.groups.front().hosts.clear();
@@ -126,9 +127,9 @@ std::vector<ReportLine> NodeLines(const std::vector<NodeFacts>& facts) {
   return lines;
 }
 
-std::vector<ReportLine> Differences(const std::vector<ReportLine>& lines) {
-  std::vector<ReportLine> differences;
-  for (const ReportLine& line : lines) {
+std::vector<SiteReportField> Differences(const std::vector<SiteReportField>& lines) {
+  std::vector<SiteReportField> differences;
+  for (const SiteReportField& line : lines) {
     const bool may_differ =
         line.name == kMemory || line.name == kCpusOfJob || line.name.starts_with(kNumaNode);
     if (line.hosts.empty() || may_differ) continue;
@@ -143,8 +144,8 @@ std::vector<ReportLine> Differences(const std::vector<ReportLine>& lines) {
   return differences;
 }
 
-std::vector<ReportLine> VerdictLines(const std::vector<Verdict>& verdicts) {
-  std::vector<ReportLine> lines;
+std::vector<SiteReportField> VerdictLines(const std::vector<Verdict>& verdicts) {
+  std::vector<SiteReportField> lines;
   for (const Verdict& verdict : verdicts) {
     lines.push_back({verdict.check, StatusWord(verdict.status) + ": " + verdict.seen +
                                         (verdict.advice.empty() ? "" : ": " + verdict.advice)});
@@ -152,7 +153,7 @@ std::vector<ReportLine> VerdictLines(const std::vector<Verdict>& verdicts) {
   return lines;
 }
 
-std::vector<ReportLine> OddVerdicts(const std::vector<Verdict>& verdicts) {
+std::vector<SiteReportField> OddVerdicts(const std::vector<Verdict>& verdicts) {
   std::vector<Verdict> odd = verdicts;
   std::erase_if(odd, [](const Verdict& verdict) { return verdict.status == Status::kOk; });
   return VerdictLines(odd);

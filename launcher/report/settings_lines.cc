@@ -32,16 +32,16 @@ std::string ReportedValue(const ShownSetting& setting) {
 
 }  // namespace
 
-std::vector<ReportLine> SettingsLines(const Settings& settings) {
-  std::vector<ReportLine> lines;
+std::vector<SiteReportField> SettingsLines(const Settings& settings) {
+  std::vector<SiteReportField> lines;
   for (const ShownSetting& setting : settings.shown) {
     lines.push_back({setting.name, ReportedValue(setting) + "  # " + setting.origin});
   }
   return lines;
 }
 
-std::vector<ReportLine> VariableLines(const Environment& environment) {
-  std::vector<ReportLine> lines;
+std::vector<SiteReportField> VariableLines(const Environment& environment) {
+  std::vector<SiteReportField> lines;
   std::string others;
   for (const auto& [name, value] : environment) {
     if (IsKnownVariable(name)) {

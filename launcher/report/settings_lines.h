@@ -14,9 +14,9 @@ namespace launcher {
 
 // A line per setting with where it comes from, as --show-config has them; the value of a variable,
 // and of an argument of mpirun, only where it may be told (redaction.h).
-std::vector<ReportLine> SettingsLines(const Settings& settings);
+std::vector<SiteReportField> SettingsLines(const Settings& settings);
 
 // The variables whose values may be told, with these, and the names of others that matter.
-std::vector<ReportLine> VariableLines(const Environment& environment);
+std::vector<SiteReportField> VariableLines(const Environment& environment);
 
 }  // namespace launcher

@@ -24,12 +24,12 @@ std::string OnOneLine(std::string text) {
 
 std::string ReportAsText(const SiteReport& report) {
   std::string text = "ddlrun --site-report, " + report.time + "\n";
-  for (const ReportPart& part : report.parts) {
+  for (const SiteReportSection& part : report.parts) {
     std::size_t width = 0;
-    for (const ReportLine& line : part.lines) width = std::max(width, line.name.size());
+    for (const SiteReportField& line : part.lines) width = std::max(width, line.name.size());
     width = std::min(width, kWidestName);
     text += "\n" + part.title + "\n";
-    for (const ReportLine& line : part.lines) {
+    for (const SiteReportField& line : part.lines) {
       std::string name = line.name;
       name.resize(std::max(width, name.size()), ' ');
       text += "  " + name + "  " + OnOneLine(line.text);
@@ -43,9 +43,9 @@ std::string ReportAsText(const SiteReport& report) {
 std::string ReportAsJson(const SiteReport& report) {
   using nlohmann::json;
   json parts = json::array();
-  for (const ReportPart& part : report.parts) {
+  for (const SiteReportSection& part : report.parts) {
     json lines = json::array();
-    for (const ReportLine& line : part.lines) {
+    for (const SiteReportField& line : part.lines) {
       json written = {{"name", line.name}, {"text", line.text}};
       if (!line.hosts.empty()) written["hosts"] = line.hosts;
       lines.push_back(written);
@@ -57,8 +57,8 @@ std::string ReportAsJson(const SiteReport& report) {
 }
 
 SiteReport Redacted(SiteReport report, const Redaction& redaction) {
-  for (ReportPart& part : report.parts) {
-    for (ReportLine& line : part.lines) line.text = WithoutNames(line.text, redaction);
+  for (SiteReportSection& part : report.parts) {
+    for (SiteReportField& line : part.lines) line.text = WithoutNames(line.text, redaction);
   }
   return report;
 }

@@ -14,20 +14,20 @@ namespace launcher {
 // The number of the JSON form (doc/formats.md).
 inline constexpr int kSiteReportFormat = 1;
 
-struct ReportLine {
+struct SiteReportField {
   std::string name;
   std::string text;
   std::vector<std::string> hosts = {};  // none: of all nodes, or of no node
 };
 
-struct ReportPart {
+struct SiteReportSection {
   std::string title;
-  std::vector<ReportLine> lines;
+  std::vector<SiteReportField> lines;
 };
 
 struct SiteReport {
   std::string time;  // "2026-11-27 09:30:00 UTC"
-  std::vector<ReportPart> parts;
+  std::vector<SiteReportSection> parts;
 };
 
 // A heading for each part and a line for each of its lines, the texts in one column.  Lines of some

@@ -43,7 +43,7 @@ std::string SlurmText(const std::string& srun, const std::string& answer) {
   return srun + " does not answer" + (reason.empty() ? "" : ": " + reason);
 }
 
-std::vector<ReportLine> SlurmLines(const Environment& environment) {
+std::vector<SiteReportField> SlurmLines(const Environment& environment) {
   const std::string srun = FindProgram("srun", environment);
   if (srun.empty()) return {{"Slurm", "srun is not in PATH"}};
   const Environment clean = EnvironmentForSrun(environment);
@@ -51,14 +51,15 @@ std::vector<ReportLine> SlurmLines(const Environment& environment) {
   for (const std::string& type : ParseMpiList(Requested(srun, "--mpi=list", clean))) {
     types += (types.empty() ? "" : ", ") + type;
   }
-  std::vector<ReportLine> lines = {{"Slurm", SlurmText(srun, Requested(srun, "--version", clean))},
-                                   {"PMI of srun", types.empty() ? "not known" : types}};
+  std::vector<SiteReportField> lines = {
+      {"Slurm", SlurmText(srun, Requested(srun, "--version", clean))},
+      {"PMI of srun", types.empty() ? "not known" : types}};
   const ScontrolAnswer answer = RunScontrol({"show", "config"}, environment);
   if (!answer.is_ok) {
     lines.push_back({"Slurm's configuration", "not known: " + answer.text});
     return lines;
   }
-  const std::vector<ReportLine> configuration = ConfigurationLines(answer.text);
+  const std::vector<SiteReportField> configuration = ConfigurationLines(answer.text);
   lines.insert(lines.end(), configuration.begin(), configuration.end());
   return lines;
 }
@@ -73,7 +74,7 @@ std::string MpirunText(const std::string& mpirun, const Environment& environment
 
 }  // namespace
 
-std::vector<ReportLine> ConfigurationLines(const std::string& text) {
+std::vector<SiteReportField> ConfigurationLines(const std::string& text) {
   static const std::set<std::string> wanted = {"CgroupPlugin",
                                                "ConstrainCores",
                                                "ConstrainDevices",
@@ -98,7 +99,7 @@ std::vector<ReportLine> ConfigurationLines(const std::string& text) {
                                                "TopologyParam",
                                                "TopologyPlugin",
                                                "UnkillableStepTimeout"};
-  std::vector<ReportLine> lines;
+  std::vector<SiteReportField> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) {
     const std::size_t equals = line.find('=');
@@ -113,8 +114,9 @@ std::vector<ReportLine> ConfigurationLines(const std::string& text) {
   return lines;
 }
 
-std::vector<ReportLine> SoftwareLines(const std::string& mpirun, const Environment& environment) {
-  std::vector<ReportLine> lines;
+std::vector<SiteReportField> SoftwareLines(const std::string& mpirun,
+                                           const Environment& environment) {
+  std::vector<SiteReportField> lines;
   try {
     lines = SlurmLines(environment);
     lines.push_back({"mpirun", MpirunText(mpirun, environment)});

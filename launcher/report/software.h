@@ -14,10 +14,11 @@ namespace launcher {
 
 // Asks srun for its version and its kinds of PMI, scontrol for the configuration, and `mpirun` for
 // its version, where they are in PATH.  scontrol may take 30 s where slurmctld is down.
-std::vector<ReportLine> SoftwareLines(const std::string& mpirun, const Environment& environment);
+std::vector<SiteReportField> SoftwareLines(const std::string& mpirun,
+                                           const Environment& environment);
 
 // Of what `scontrol show config` prints the values that decide how ranks are started, bound and
 // limited; none that names an account, a host or a path.  Pure.
-std::vector<ReportLine> ConfigurationLines(const std::string& text);
+std::vector<SiteReportField> ConfigurationLines(const std::string& text);
 
 }  // namespace launcher

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "launcher/tune/figures.h"
+#include "launcher/tune/measurements.h"
 #include "support/counted.h"
 #include "support/number.h"
 

@@ -10,10 +10,10 @@ namespace {
 
 // The names that every node has; `names_of` gives those of one.
 template <typename NamesOf>
-std::vector<std::string> OnAllNodes(const std::vector<NodeFacts>& facts, const NamesOf& names_of) {
+std::vector<std::string> OnAllNodes(const std::vector<NodeInfo>& info, const NamesOf& names_of) {
   std::vector<std::string> common;
   bool is_first = true;
-  for (const NodeFacts& node : facts) {
+  for (const NodeInfo& node : info) {
     if (node.host.empty()) continue;
     const std::vector<std::string> names = names_of(node);
     if (is_first) common = names;
@@ -25,9 +25,9 @@ std::vector<std::string> OnAllNodes(const std::vector<NodeFacts>& facts, const N
   return common;
 }
 
-std::vector<std::string> ActivePortsOf(const NodeFacts& node) {
+std::vector<std::string> ActivePortsOf(const NodeInfo& node) {
   std::vector<std::string> names;
-  for (const PortFacts& port : node.ports) {
+  for (const IbPortInfo& port : node.ports) {
     if (port.state == "ACTIVE") names.push_back(port.name);
   }
   return names;
@@ -41,7 +41,7 @@ bool LeadsNowhere(const std::string& network) {
 }
 
 // "network eth1", "up, 10000 Mbit/s, ...": details.h has the form.
-std::vector<std::string> NetworksOf(const NodeFacts& node) {
+std::vector<std::string> NetworksOf(const NodeInfo& node) {
   const std::string start = "network ";
   std::vector<std::string> names;
   for (const Detail& detail : node.details) {
@@ -98,8 +98,8 @@ bool IsAsNow(const Change& change, const Settings& settings) {
 
 }  // namespace
 
-Rails RailsOf(const std::vector<NodeFacts>& facts) {
-  return {OnAllNodes(facts, ActivePortsOf), OnAllNodes(facts, NetworksOf)};
+Rails RailsOf(const std::vector<NodeInfo>& info) {
+  return {OnAllNodes(info, ActivePortsOf), OnAllNodes(info, NetworksOf)};
 }
 
 std::vector<Choice> RailChoices(const Rails& rails, bool by_nccl) {

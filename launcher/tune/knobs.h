@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "launcher/cli/settings.h"
-#include "launcher/health/node_facts.h"
+#include "launcher/health/node_info.h"
 
 namespace launcher {
 
@@ -39,7 +39,7 @@ struct Rails {
 };
 
 // REQUIRES: the facts have details.
-Rails RailsOf(const std::vector<NodeFacts>& facts);
+Rails RailsOf(const std::vector<NodeInfo>& info);
 
 struct Tuned {
   bool by_nccl = false;      // the sums are NCCL's, else MPI's

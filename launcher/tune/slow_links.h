@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/tune/figures.h"
+#include "launcher/tune/measurements.h"
 
 namespace launcher {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/tune/figures.h"
 #include "launcher/tune/knobs.h"
+#include "launcher/tune/measurements.h"
 
 namespace launcher {
 

@@ -12,8 +12,8 @@
 #include "launcher/bede/bede_options.h"
 #include "launcher/cli/quoting.h"
 #include "launcher/cli/site_config.h"
-#include "launcher/health/facts_lines.h"
-#include "launcher/health/judge.h"
+#include "launcher/health/check_rules.h"
+#include "launcher/health/node_info_messages.h"
 #include "launcher/launch/mpirun_version.h"
 #include "launcher/placement/plan_check.h"
 #include "launcher/placement/planner.h"
@@ -129,20 +129,20 @@ FUZZ(bede_options) {
 
 // What three nodes may have printed: read, judged, and, as far as it was facts, written again.
 FUZZ(node_facts) {
-  launcher::FactsReader reader(3);
+  launcher::NodeInfoReader reader(3);
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size() - 1);
     reader.Add(text.substr(0, end));
     text.remove_prefix(end + 1);
   }
   fuzz::MayRefuse<LaunchError>([&] {
-    const std::vector<launcher::NodeFacts> facts = reader.Facts();
+    const std::vector<launcher::NodeInfo> facts = reader.Facts();
     launcher::CheckedJob job;
     job.nodes = {{"n1", 4}, {"n2", 4}, {"n3", 0}};
     launcher::VerdictTable(launcher::JudgeNodes(job, facts));
-    for (const launcher::NodeFacts& node : facts) {
-      const std::string written = launcher::EncodeNodeFacts(node);
-      Require(launcher::EncodeNodeFacts(launcher::DecodeNodeFacts(written)) == written);
+    for (const launcher::NodeInfo& node : facts) {
+      const std::string written = launcher::EncodeNodeInfo(node);
+      Require(launcher::EncodeNodeInfo(launcher::DecodeNodeInfo(written)) == written);
     }
   });
 }

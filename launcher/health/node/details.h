@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/health/node_facts.h"
+#include "launcher/health/node_info.h"
 
 namespace launcher {
 

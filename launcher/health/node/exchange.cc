@@ -19,16 +19,16 @@ constexpr char kAddressKey[] = "ddlrun.address";
 constexpr std::chrono::seconds kReserve{2};
 
 // The fabric of this node.  Null for a single node, in a build without UCX, and when UCX fails.
-std::unique_ptr<Fabric> OpenFabric(int nodes, ExchangeFacts& facts) {
+std::unique_ptr<Fabric> OpenFabric(int nodes, ConnectivityResult& info) {
   if (nodes == 1) return nullptr;
   if (Fabric::LibraryVersion().empty()) {
-    facts.unavailable = "ddlrun was built without UCX";
+    info.unavailable = "ddlrun was built without UCX";
     return nullptr;
   }
   try {
     return std::make_unique<Fabric>();
   } catch (const LaunchError& error) {
-    facts.problem = error.what();
+    info.problem = error.what();
     return nullptr;
   }
 }
@@ -58,44 +58,44 @@ void RequireSamePlace(const ExchangeOptions& plan, const Rendezvous& others) {
 
 // False when the others did not come in time.
 bool Exchange(const ExchangeOptions& plan, const Rendezvous& others, Fabric* fabric,
-              ExchangeFacts& facts) {
+              ConnectivityResult& info) {
   others.Publish(kAddressKey, fabric == nullptr ? "" : fabric->address());
   const auto meeting = plan.deadline - LongestTest(plan.nodes, plan.link_limit) - kReserve;
   const auto nothing = [] {};
   // Nothing is published before the second barrier, so that all nodes leave it at the same moment.
   if (!others.Meet(meeting, nothing) || !others.Meet(meeting, nothing)) {
-    facts.problem = "not all nodes came to the exchange in time";
+    info.problem = "not all nodes came to the exchange in time";
     for (const int silent :
          others.FindSilent(PartnersOf(plan), kAddressKey, meeting + plan.link_limit)) {
-      facts.failed.push_back({silent, "no answer over the launcher's network", 0});
+      info.failed.push_back({silent, "no answer over the launcher's network", 0});
     }
     return false;
   }
-  facts.clock_seconds =
+  info.clock_seconds =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   if (fabric != nullptr) {
-    fabric->TestLinks(plan.node, ReadAddresses(plan, others), plan.link_limit, facts);
-    facts.links_tested = true;
+    fabric->TestLinks(plan.node, ReadAddresses(plan, others), plan.link_limit, info);
+    info.links_tested = true;
   }
   return true;
 }
 
 }  // namespace
 
-void ExchangeWithNodes(const ExchangeOptions& plan, ExchangeFacts& facts,
+void ExchangeWithNodes(const ExchangeOptions& plan, ConnectivityResult& info,
                        const std::function<void()>& on_result) {
   try {
     const Rendezvous others;
     RequireSamePlace(plan, others);
-    const std::unique_ptr<Fabric> fabric = OpenFabric(plan.nodes, facts);
-    const bool met = Exchange(plan, others, fabric.get(), facts);
+    const std::unique_ptr<Fabric> fabric = OpenFabric(plan.nodes, info);
+    const bool met = Exchange(plan, others, fabric.get(), info);
     on_result();
     if (!met) return;
     others.Meet(plan.deadline - kReserve / 2, [&fabric] {
       if (fabric) fabric->Progress();
     });
   } catch (const LaunchError& error) {
-    facts.problem = error.what();
+    info.problem = error.what();
     on_result();
   }
 }

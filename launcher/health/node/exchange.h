@@ -8,7 +8,7 @@
 #include <chrono>
 #include <functional>
 
-#include "launcher/health/node_facts.h"
+#include "launcher/health/node_info.h"
 
 namespace launcher {
 
@@ -19,9 +19,9 @@ struct ExchangeOptions {
   std::chrono::milliseconds link_limit{5000};      // for one pair
 };
 
-// Joins the other nodes, fills in `facts`, and calls `on_result` as soon as they are final.  Then
+// Joins the other nodes, fills in `info`, and calls `on_result` as soon as they are final.  Then
 // it answers the other nodes until all are done.  Does not throw: what goes wrong is facts.problem.
-void ExchangeWithNodes(const ExchangeOptions& plan, ExchangeFacts& facts,
+void ExchangeWithNodes(const ExchangeOptions& plan, ConnectivityResult& info,
                        const std::function<void()>& on_result);
 
 }  // namespace launcher

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/health/node_facts.h"
+#include "launcher/health/node_info.h"
 
 namespace launcher {
 
@@ -40,7 +40,7 @@ class Fabric {
   // but the next round begins after kRoundPatience at the latest.  `addresses` has one entry per
   // node; a node with "" is left out.  Fills in links_ok, slowest and failed.
   void TestLinks(int own, const std::vector<std::string>& addresses,
-                 std::chrono::milliseconds limit, ExchangeFacts& facts);
+                 std::chrono::milliseconds limit, ConnectivityResult& info);
 
   // Answers other nodes.  To be called until all are done.
   void Progress();

@@ -14,7 +14,7 @@ Fabric::Fabric() { throw LaunchError(EX_UNAVAILABLE, "ddlrun was built without U
 Fabric::~Fabric() = default;
 std::string Fabric::address() const { return ""; }
 void Fabric::TestLinks(int, const std::vector<std::string>&, std::chrono::milliseconds,
-                       ExchangeFacts&) {}
+                       ConnectivityResult&) {}
 void Fabric::Progress() {}
 
 }  // namespace launcher

@@ -193,7 +193,7 @@ namespace {
 
 // Counts the pairs in which this node speaks first, as far as they are done; true while some are
 // not.
-bool Settle(std::vector<Peer>& peers, std::chrono::milliseconds limit, ExchangeFacts& facts) {
+bool Settle(std::vector<Peer>& peers, std::chrono::milliseconds limit, ConnectivityResult& info) {
   bool any_left = false;
   for (std::size_t index = 0; index < peers.size(); ++index) {
     Peer& peer = peers[index];
@@ -204,10 +204,10 @@ bool Settle(std::vector<Peer>& peers, std::chrono::milliseconds limit, ExchangeF
     }
     const auto to = static_cast<int>(index);
     if (!peer.problem.empty()) {
-      facts.failed.push_back({to, peer.problem, 0});
+      info.failed.push_back({to, peer.problem, 0});
     } else if (peer.has_responded) {
-      ++facts.links_ok;
-      if (peer.seconds > facts.slowest.seconds) facts.slowest = {to, "", peer.seconds};
+      ++info.links_ok;
+      if (peer.seconds > info.slowest.seconds) info.slowest = {to, "", peer.seconds};
     } else {
       any_left = true;
       continue;
@@ -230,7 +230,7 @@ Fabric::~Fabric() = default;
 std::string Fabric::address() const { return worker_->Address(); }
 
 void Fabric::TestLinks(int own, const std::vector<std::string>& addresses,
-                       std::chrono::milliseconds limit, ExchangeFacts& facts) {
+                       std::chrono::milliseconds limit, ConnectivityResult& info) {
   worker_->Begin(own, addresses);
   std::vector<Peer>& peers = worker_->peers();
   std::vector<int> partners = PartnersByRound(own, static_cast<int>(addresses.size()));
@@ -246,7 +246,7 @@ void Fabric::TestLinks(int own, const std::vector<std::string>& addresses,
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
-  while (Settle(peers, limit, facts)) {
+  while (Settle(peers, limit, info)) {
     worker_->Progress();
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }

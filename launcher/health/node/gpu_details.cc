@@ -149,7 +149,7 @@ void ReadGpuLibraries(const std::string& nvml_name, const std::string& root, Det
 }
 
 void ReadGpuPlaces(const std::string& nvml_name, const std::string& root,
-                   const std::vector<GpuFacts>& gpus, Details& details) {
+                   const std::vector<GpuInfo>& gpus, Details& details) {
   const NvmlLibrary nvml(nvml_name);
   const bool is_open = nvml.is_open() && nvml.Call("nvmlInit_v2");
   const std::map<std::string, NvmlDevice> devices =

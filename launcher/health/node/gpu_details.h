@@ -18,7 +18,7 @@ void ReadGpuLibraries(const std::string& nvml, const std::string& root, Details&
 // Of each of `gpus`, which are those of the job: where it is, memory, limit of power, and what
 // slows it down now; of each pair the way between them.  `root` is put in front of /sys.
 void ReadGpuPlaces(const std::string& nvml, const std::string& root,
-                   const std::vector<GpuFacts>& gpus, Details& details);
+                   const std::vector<GpuInfo>& gpus, Details& details);
 
 // "2.18.5" for 21805, "2.7.8" for 2708, as ncclGetVersion says it.  Pure.
 std::string NcclVersionText(int version);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ddlrun-node-check, which ddlrun starts on each node before the ranks, as a program of the shim.
-// It prints the facts of its node (facts_lines.h).  Each report says more than the one before: what
-// the node is, what its working directory is like, and what the nodes have found out together.
+// It prints the facts of its node (node_info_messages.h).  Each report says more than the one
+// before: what the node is, what its working directory is like, and what the nodes have found out
+// together.
 //
 //   ddlrun-node-check [--limit SECONDS] [--link-limit SECONDS] [--probe FILE]
 //                     [--master-address ADDRESS] [--details yes]
@@ -18,17 +19,17 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/base/error.h"
-#include "launcher/health/facts_lines.h"
 #include "launcher/health/node/details.h"
 #include "launcher/health/node/exchange.h"
 #include "launcher/health/node/fabric.h"
 #include "launcher/health/node/gpu_details.h"
-#include "launcher/health/node/gpu_facts.h"
+#include "launcher/health/node/gpu_info.h"
 #include "launcher/health/node/mpi_version.h"
 #include "launcher/health/node/name_lookup.h"
 #include "launcher/health/node/rendezvous.h"
-#include "launcher/health/node/system_facts.h"
+#include "launcher/health/node/system_info.h"
 #include "launcher/health/node/watchdog.h"
+#include "launcher/health/node_info_messages.h"
 #include "launcher/protocol/launchers.h"
 #include "support/number.h"
 
@@ -88,16 +89,16 @@ int NumberOr(const Environment& environment, const std::string& name, int fallba
 // it as well.
 class Reporter {
  public:
-  void Say(const NodeFacts& facts, bool is_final) {
+  void Say(const NodeInfo& info, bool is_final) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    Print(facts, reports_ == 0 ? FactsKind::kAll : FactsKind::kLater);
+    Print(info, reports_ == 0 ? NodeInfoKind::kAll : NodeInfoKind::kLater);
     is_final_ = is_final;
   }
 
   // Prints all facts once more.
-  void PrintAll(const NodeFacts& facts) {
+  void PrintAll(const NodeInfo& info) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    Print(facts, FactsKind::kAll);
+    Print(info, NodeInfoKind::kAll);
   }
 
   // Prints all facts twice more, since mpirun may cut lines.
@@ -105,7 +106,7 @@ class Reporter {
     for (int again = 0; again < 2; ++again) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       const std::lock_guard<std::mutex> lock(mutex_);
-      Print(last_, FactsKind::kAll);
+      Print(last_, NodeInfoKind::kAll);
     }
   }
 
@@ -113,53 +114,53 @@ class Reporter {
   void LogTimeLimitReached(const std::string& problem) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (is_final_) return;
-    NodeFacts facts = last_;
-    facts.exchange.problem = problem;
-    Print(facts, FactsKind::kLater);
+    NodeInfo info = last_;
+    info.exchange.problem = problem;
+    Print(info, NodeInfoKind::kLater);
   }
 
  private:
-  void Print(const NodeFacts& facts, FactsKind kind) {
-    last_ = facts;
-    const std::string lines = FormatFacts(facts, reports_++, kind);
+  void Print(const NodeInfo& info, NodeInfoKind kind) {
+    last_ = info;
+    const std::string lines = FormatNodeInfo(info, reports_++, kind);
     std::fwrite(lines.data(), 1, lines.size(), stdout);
     std::fflush(stdout);
   }
 
   std::mutex mutex_;
-  NodeFacts last_;
+  NodeInfo last_;
   int reports_ = 0;
   bool is_final_ = false;
 };
 
 // The facts that this node finds out without the others.
-NodeFacts ReadNode(const Environment& environment) {
-  NodeFacts facts;
-  facts.node = NumberOr(environment, "DDLRUN_NODE_RANK", 0);
-  facts.host = ValueOr(environment, "DDLRUN_HOST", "localhost");
-  ReadSystemFacts("", facts);
-  ReadLimits(facts);
+NodeInfo ReadNode(const Environment& environment) {
+  NodeInfo info;
+  info.node = NumberOr(environment, "DDLRUN_NODE_RANK", 0);
+  info.host = ValueOr(environment, "DDLRUN_HOST", "localhost");
+  ReadSystemInfo("", info);
+  ReadLimits(info);
   GpuSources sources;
   sources.all_visible = !environment.contains("CUDA_VISIBLE_DEVICES");
   sources.visible = ValueOr(environment, "CUDA_VISIBLE_DEVICES", "");
-  ReadGpuFacts(sources, facts);
-  facts.granted_gpus = NumberOr(environment, "SLURM_GPUS_ON_NODE", -1);
-  facts.mpi = FindMpiVersion();
-  facts.pmix = Rendezvous::LibraryVersion();
-  facts.pmix_server = ValueOr(environment, "PMIX_VERSION", "");
-  facts.ucx = Fabric::LibraryVersion();
-  facts.directory.write_error = "the file system does not answer";
-  return facts;
+  ReadGpuInfo(sources, info);
+  info.granted_gpus = NumberOr(environment, "SLURM_GPUS_ON_NODE", -1);
+  info.mpi = FindMpiVersion();
+  info.pmix = Rendezvous::LibraryVersion();
+  info.pmix_server = ValueOr(environment, "PMIX_VERSION", "");
+  info.ucx = Fabric::LibraryVersion();
+  info.directory.write_error = "the file system does not answer";
+  return info;
 }
 
 // The libraries may take long to load, and must not keep the facts from being told.
-void ReadDetails(NodeFacts& facts) {
-  ReadMachineDetails("", facts.details);
-  ReadNetworkDetails("", facts.details);
-  ReadLimitDetails("", facts.details);
+void ReadDetails(NodeInfo& info) {
+  ReadMachineDetails("", info.details);
+  ReadNetworkDetails("", info.details);
+  ReadLimitDetails("", info.details);
   const GpuSources sources;
-  ReadGpuLibraries(sources.nvml, "", facts.details);
-  ReadGpuPlaces(sources.nvml, "", facts.gpus, facts.details);
+  ReadGpuLibraries(sources.nvml, "", info.details);
+  ReadGpuPlaces(sources.nvml, "", info.gpus, info.details);
 }
 
 void Run(const std::vector<std::string>& words) {
@@ -176,34 +177,34 @@ void Run(const std::vector<std::string>& words) {
   static Reporter reporter;                     // the watchdog's thread outlives this function
   NameLookup master(arguments.master_address);  // meanwhile the rest is looked at
   const Clock::time_point lookup_end = Clock::now() + kLookupPatience;
-  NodeFacts facts = ReadNode(environment);
-  reporter.Say(facts, false);
+  NodeInfo info = ReadNode(environment);
+  reporter.Say(info, false);
   if (arguments.details) {
-    ReadDetails(facts);
-    reporter.PrintAll(facts);
+    ReadDetails(info);
+    reporter.PrintAll(info);
   }
-  facts.directory = ReadDirectory(arguments.probe, std::chrono::seconds(3));
+  info.directory = ReadDirectory(arguments.probe, std::chrono::seconds(3));
   if (!arguments.master_address.empty()) {
-    facts.master = {arguments.master_address, master.Problem(lookup_end)};
+    info.master = {arguments.master_address, master.Problem(lookup_end)};
   }
-  reporter.Say(facts, false);
+  reporter.Say(info, false);
   StartWatchdog(deadline, [limit = arguments.limit_seconds] {
     reporter.LogTimeLimitReached("the exchange did not end within " + std::to_string(limit) + " s");
   });
 
-  if (!environment.contains("PMIX_NAMESPACE") || facts.pmix.empty()) {
-    facts.exchange.unavailable =
-        facts.pmix.empty() ? "ddlrun was built without PMIx" : "the launcher gives no PMIx";
-    reporter.Say(facts, true);
+  if (!environment.contains("PMIX_NAMESPACE") || info.pmix.empty()) {
+    info.exchange.unavailable =
+        info.pmix.empty() ? "ddlrun was built without PMIx" : "the launcher gives no PMIx";
+    reporter.Say(info, true);
     if (has_daemon) reporter.Repeat();
     return;
   }
   ExchangeOptions plan;
-  plan.node = facts.node;
+  plan.node = info.node;
   plan.nodes = NumberOr(environment, "DDLRUN_NODE_COUNT", 1);
   plan.deadline = deadline;
   plan.link_limit = std::chrono::seconds(arguments.link_limit_seconds);
-  ExchangeWithNodes(plan, facts.exchange, [&facts] { reporter.Say(facts, true); });
+  ExchangeWithNodes(plan, info.exchange, [&info] { reporter.Say(info, true); });
   if (has_daemon) reporter.Repeat();
 }
 

@@ -86,10 +86,10 @@ std::string ReadNvlinkDomain(const Library& nvml, Device device) {
   return domain + "." + std::to_string(info.clique);
 }
 
-void ReadErrors(const Library& nvml, Device device, GpuFacts& facts) {
+void ReadErrors(const Library& nvml, Device device, GpuInfo& info) {
   unsigned long long errors = 0;
   if (nvml.Call("nvmlDeviceGetTotalEccErrors", device, kUncorrected, kVolatile, &errors)) {
-    facts.uncorrected_errors = static_cast<long long>(errors);
+    info.uncorrected_errors = static_cast<long long>(errors);
   }
   // GPUs from Ampere on remap rows of bad memory, earlier ones retire pages.
   unsigned corrected = 0;
@@ -97,12 +97,12 @@ void ReadErrors(const Library& nvml, Device device, GpuFacts& facts) {
   unsigned pending = 0;
   unsigned failed = 0;
   if (nvml.Call("nvmlDeviceGetRemappedRows", device, &corrected, &uncorrected, &pending, &failed)) {
-    facts.remap_pending = pending != 0;
-    facts.remap_failed = failed != 0;
+    info.remap_pending = pending != 0;
+    info.remap_failed = failed != 0;
   }
   int is_pending = 0;
   if (nvml.Call("nvmlDeviceGetRetiredPagesPendingStatus", device, &is_pending)) {
-    facts.remap_pending = facts.remap_pending || is_pending != 0;
+    info.remap_pending = info.remap_pending || is_pending != 0;
   }
 }
 
@@ -110,24 +110,24 @@ FoundGpu ReadGpu(const Library& nvml, Device device) {
   FoundGpu gpu;
   std::array<char, 96> text = {};
   if (nvml.Call("nvmlDeviceGetName", device, text.data(), static_cast<unsigned>(text.size()))) {
-    gpu.facts.model = text.data();
+    gpu.info.model = text.data();
   }
   if (nvml.Call("nvmlDeviceGetUUID", device, text.data(), static_cast<unsigned>(text.size()))) {
     gpu.uuid = text.data();
   }
   PciInfo pci = {};
-  if (nvml.Call("nvmlDeviceGetPciInfo_v3", device, &pci)) gpu.facts.pci_bus_id = pci.bus_id.data();
+  if (nvml.Call("nvmlDeviceGetPciInfo_v3", device, &pci)) gpu.info.pci_bus_id = pci.bus_id.data();
   unsigned lanes = 0;
   if (nvml.Call("nvmlDeviceGetCurrPcieLinkWidth", device, &lanes)) {
-    gpu.facts.pcie_lanes = static_cast<int>(lanes);
+    gpu.info.pcie_lanes = static_cast<int>(lanes);
   }
   if (nvml.Call("nvmlDeviceGetMaxPcieLinkWidth", device, &lanes)) {
-    gpu.facts.pcie_lanes_most = static_cast<int>(lanes);
+    gpu.info.pcie_lanes_most = static_cast<int>(lanes);
   }
-  gpu.facts.nvlink_domain = ReadNvlinkDomain(nvml, device);
-  gpu.facts.nvlinks = CountActiveNvlinks(nvml, device);
-  gpu.facts.processes = ReadProcesses(nvml, device);
-  ReadErrors(nvml, device, gpu.facts);
+  gpu.info.nvlink_domain = ReadNvlinkDomain(nvml, device);
+  gpu.info.nvlinks = CountActiveNvlinks(nvml, device);
+  gpu.info.processes = ReadProcesses(nvml, device);
+  ReadErrors(nvml, device, gpu.info);
   return gpu;
 }
 

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "launcher/health/node_facts.h"
+#include "launcher/health/node_info.h"
 
 namespace launcher {
 
 struct FoundGpu {
-  GpuFacts facts;
+  GpuInfo info;
   std::string uuid;  // "GPU-...", "" not known
 };
 

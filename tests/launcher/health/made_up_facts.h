@@ -7,68 +7,68 @@
 #include <string>
 #include <vector>
 
-#include "launcher/health/judge.h"
+#include "launcher/health/check_rules.h"
 
 namespace launcher {
 
-inline NodeFacts HealthyNode(int node, int gpus = 4) {
-  NodeFacts facts;
-  facts.node = node;
-  facts.host = "n" + std::to_string(node + 1);
-  facts.machine = facts.host;
-  facts.cpu_model = "POWER9, altivec supported";
-  facts.cpus = 128;
-  facts.memory_bytes = 512LL << 30;
-  facts.kernel = "4.18.0";
-  facts.system = "Red Hat Enterprise Linux 8.6";
-  facts.gpu_source = gpus > 0 ? "NVML" : "";
+inline NodeInfo HealthyNode(int node, int gpus = 4) {
+  NodeInfo info;
+  info.node = node;
+  info.host = "n" + std::to_string(node + 1);
+  info.machine = info.host;
+  info.cpu_model = "POWER9, altivec supported";
+  info.cpus = 128;
+  info.memory_bytes = 512LL << 30;
+  info.kernel = "4.18.0";
+  info.system = "Red Hat Enterprise Linux 8.6";
+  info.gpu_source = gpus > 0 ? "NVML" : "";
   for (int gpu = 0; gpu < gpus; ++gpu) {
-    GpuFacts& made = facts.gpus.emplace_back();
+    GpuInfo& made = info.gpus.emplace_back();
     made.model = "Tesla V100-SXM2-16GB";
     made.uncorrected_errors = 0;
     made.nvlinks = 6;
     made.pcie_lanes = 16;
     made.pcie_lanes_most = 16;
   }
-  facts.nvidia_devices = gpus;
-  facts.granted_gpus = gpus;
+  info.nvidia_devices = gpus;
+  info.granted_gpus = gpus;
   for (const char* name : {"mlx5_0:1", "mlx5_3:1"}) {
-    facts.ports.push_back({name, "ACTIVE", 100, "InfiniBand"});
+    info.ports.push_back({name, "ACTIVE", 100, "InfiniBand"});
   }
-  facts.memlock_bytes = -1;
-  facts.shm_free_bytes = 200LL << 30;
-  facts.directory = {"/nobackup/work", true, "", 1LL << 40};
-  facts.master = {"n1", ""};
-  facts.mpi = "Open MPI v4.1.4";
-  facts.pmix = "4.2.2";
-  facts.pmix_server = "4.2.2";
-  facts.ucx = "1.13.1";
-  facts.exchange.clock_seconds = 1.6e9;
-  facts.exchange.links_tested = true;
-  return facts;
+  info.memlock_bytes = -1;
+  info.shm_free_bytes = 200LL << 30;
+  info.directory = {"/nobackup/work", true, "", 1LL << 40};
+  info.master = {"n1", ""};
+  info.mpi = "Open MPI v4.1.4";
+  info.pmix = "4.2.2";
+  info.pmix_server = "4.2.2";
+  info.ucx = "1.13.1";
+  info.exchange.clock_seconds = 1.6e9;
+  info.exchange.links_tested = true;
+  return info;
 }
 
 // n1, n2, ... in good health, and the job that was planned for them.
 struct MadeUpJob {
   explicit MadeUpJob(int count, int gpus = 4) {
     for (int node = 0; node < count; ++node) {
-      facts.push_back(HealthyNode(node, gpus));
-      facts.back().exchange.links_ok = count - 1 - node;
-      if (node + 1 < count) facts.back().exchange.slowest = {node + 1, "", 0.001 * (node + 1)};
-      job.nodes.push_back({facts.back().host, gpus});
+      info.push_back(HealthyNode(node, gpus));
+      info.back().exchange.links_ok = count - 1 - node;
+      if (node + 1 < count) info.back().exchange.slowest = {node + 1, "", 0.001 * (node + 1)};
+      job.nodes.push_back({info.back().host, gpus});
     }
   }
 
   // The verdict of `check`.
   Verdict Of(const std::string& check) const {
-    for (const Verdict& verdict : JudgeNodes(job, facts)) {
+    for (const Verdict& verdict : CheckNodes(job, info)) {
       if (verdict.check == check) return verdict;
     }
     return {check + " is no check", Status::kFail, "", ""};
   }
 
   CheckedJob job;
-  std::vector<NodeFacts> facts;
+  std::vector<NodeInfo> info;
 };
 
 }  // namespace launcher

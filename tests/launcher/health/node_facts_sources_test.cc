@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 
-#include "launcher/health/node/gpu_facts.h"
+#include "launcher/health/node/gpu_info.h"
 #include "launcher/health/node/nvml.h"
-#include "launcher/health/node/system_facts.h"
+#include "launcher/health/node/system_info.h"
 #include "tests/support/folders.h"
 #include "tests/support/test.h"
 
@@ -41,14 +41,14 @@ TEST_F(NodeTree, OfAPowerNodeIsRead) {
   Write("/proc/sys/kernel/osrelease", "4.18.0-305.el8.ppc64le\n");
   Write("/proc/sys/kernel/hostname", "gpu025\n");
   Write("/etc/os-release", "NAME=\"Red Hat\"\nPRETTY_NAME=\"Red Hat Enterprise Linux 8.6\"\n");
-  NodeFacts facts;
-  ReadSystemFacts(root_, facts);
-  EXPECT_EQ(facts.cpu_model, "POWER9, altivec supported");
-  EXPECT_EQ(facts.cpus, 2);
-  EXPECT_EQ(facts.machine, "gpu025");
-  EXPECT_EQ(facts.memory_bytes, 1024 * 1024);
-  EXPECT_EQ(facts.kernel, "4.18.0-305.el8.ppc64le");
-  EXPECT_EQ(facts.system, "Red Hat Enterprise Linux 8.6");
+  NodeInfo info;
+  ReadSystemInfo(root_, info);
+  EXPECT_EQ(info.cpu_model, "POWER9, altivec supported");
+  EXPECT_EQ(info.cpus, 2);
+  EXPECT_EQ(info.machine, "gpu025");
+  EXPECT_EQ(info.memory_bytes, 1024 * 1024);
+  EXPECT_EQ(info.kernel, "4.18.0-305.el8.ppc64le");
+  EXPECT_EQ(info.system, "Red Hat Enterprise Linux 8.6");
 }
 
 TEST_F(NodeTree, TellsPortsAndNvidiaDevices) {
@@ -64,29 +64,29 @@ TEST_F(NodeTree, TellsPortsAndNvidiaDevices) {
   Write(devices + "0004:04:00.1/vendor", "0x10de\n");
   Write(devices + "0004:04:00.1/class", "0x040300\n");  // its sound
   Write(devices + "0005:00:00.0/vendor", "0x15b3\n");
-  NodeFacts facts;
-  ReadSystemFacts(root_, facts);
-  ASSERT_EQ(facts.ports.size(), 2U);
-  EXPECT_EQ(facts.ports[0].name, "mlx5_0:1");
-  EXPECT_EQ(facts.ports[0].state, "ACTIVE");
-  EXPECT_EQ(facts.ports[0].rate_gbits, 100);
-  EXPECT_EQ(facts.ports[0].protocol, "InfiniBand");
-  EXPECT_EQ(facts.ports[1].state, "DOWN");
-  EXPECT_EQ(facts.nvidia_devices, 1);
+  NodeInfo info;
+  ReadSystemInfo(root_, info);
+  ASSERT_EQ(info.ports.size(), 2U);
+  EXPECT_EQ(info.ports[0].name, "mlx5_0:1");
+  EXPECT_EQ(info.ports[0].state, "ACTIVE");
+  EXPECT_EQ(info.ports[0].rate_gbits, 100);
+  EXPECT_EQ(info.ports[0].protocol, "InfiniBand");
+  EXPECT_EQ(info.ports[1].state, "DOWN");
+  EXPECT_EQ(info.nvidia_devices, 1);
 }
 
 TEST_F(NodeTree, ThatIsEmptyLeavesFactsUnknown) {
-  NodeFacts facts;
-  ReadSystemFacts(root_, facts);
-  EXPECT_EQ(facts.cpus, 0);
-  EXPECT_TRUE(facts.ports.empty());
+  NodeInfo info;
+  ReadSystemInfo(root_, info);
+  EXPECT_EQ(info.cpus, 0);
+  EXPECT_TRUE(info.ports.empty());
   GpuSources sources;
   sources.nvml = root_ + "/no.so";
   sources.root = root_;
-  ReadGpuFacts(sources, facts);
-  EXPECT_EQ(facts.gpu_source, "");
-  EXPECT_EQ(facts.gpu_problem, "");
-  EXPECT_TRUE(facts.gpus.empty());
+  ReadGpuInfo(sources, info);
+  EXPECT_EQ(info.gpu_source, "");
+  EXPECT_EQ(info.gpu_problem, "");
+  EXPECT_TRUE(info.gpus.empty());
 }
 
 TEST_F(NodeTree, TellsGpusByProcAndByDevWithoutNvml) {
@@ -96,20 +96,20 @@ TEST_F(NodeTree, TellsGpusByProcAndByDevWithoutNvml) {
   for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"}) {
     Write(std::string("/dev/") + name, "");
   }
-  NodeFacts facts;
-  ReadGpuFacts(sources, facts);
-  EXPECT_EQ(facts.gpu_source, "/dev");
-  EXPECT_EQ(facts.gpus.size(), 2U);
+  NodeInfo info;
+  ReadGpuInfo(sources, info);
+  EXPECT_EQ(info.gpu_source, "/dev");
+  EXPECT_EQ(info.gpus.size(), 2U);
 
   Write("/proc/driver/nvidia/gpus/0004:04:00.0/information",
         "Model: \t\t Tesla V100-SXM2-16GB\nIRQ:   \t\t 1\nGPU UUID: \t GPU-1234\n");
   Write("/proc/driver/nvidia/gpus/0035:03:00.0/information", "Model:\n");
-  ReadGpuFacts(sources, facts);
-  EXPECT_EQ(facts.gpu_source, "/proc");
-  ASSERT_EQ(facts.gpus.size(), 2U);
-  EXPECT_EQ(facts.gpus[0].model, "Tesla V100-SXM2-16GB");
-  EXPECT_EQ(facts.gpus[0].pci_bus_id, "0004:04:00.0");
-  EXPECT_EQ(facts.gpus[1].model, "");
+  ReadGpuInfo(sources, info);
+  EXPECT_EQ(info.gpu_source, "/proc");
+  ASSERT_EQ(info.gpus.size(), 2U);
+  EXPECT_EQ(info.gpus[0].model, "Tesla V100-SXM2-16GB");
+  EXPECT_EQ(info.gpus[0].pci_bus_id, "0004:04:00.0");
+  EXPECT_EQ(info.gpus[1].model, "");
 }
 
 TEST(Nvml, TellsWhatIsWrongWithAGpu) {
@@ -118,7 +118,7 @@ TEST(Nvml, TellsWhatIsWrongWithAGpu) {
   EXPECT_EQ(problem, "");
   ASSERT_EQ(gpus.size(), 2U);
   EXPECT_EQ(gpus[0].uuid, "GPU-aaaa");
-  const GpuFacts& broken = gpus[0].facts;
+  const GpuInfo& broken = gpus[0].info;
   EXPECT_EQ(broken.model, "Tesla V100-SXM2-16GB");
   EXPECT_EQ(broken.pci_bus_id, "0004:04:00.0");
   EXPECT_EQ(broken.uncorrected_errors, 7);
@@ -131,22 +131,22 @@ TEST(Nvml, TellsWhatIsWrongWithAGpu) {
   EXPECT_EQ(broken.processes[0].pid, 4711);
   EXPECT_EQ(broken.processes[0].bytes, 1LL << 30);
   EXPECT_EQ(broken.processes[1].bytes, -1);
-  EXPECT_EQ(gpus[1].facts.nvlinks, 6);
-  EXPECT_TRUE(gpus[1].facts.processes.empty());
-  EXPECT_FALSE(gpus[1].facts.remap_pending);
+  EXPECT_EQ(gpus[1].info.nvlinks, 6);
+  EXPECT_TRUE(gpus[1].info.processes.empty());
+  EXPECT_FALSE(gpus[1].info.remap_pending);
 }
 
 TEST(Nvml, TellsTheNvlinkDomainOfAGpu) {
   std::string problem;
-  EXPECT_EQ(ReadNvml(kFakeNvml, problem)[1].facts.nvlink_domain, "");
+  EXPECT_EQ(ReadNvml(kFakeNvml, problem)[1].info.nvlink_domain, "");
   setenv("FAKE_NVML", "fabric", 1);
   const std::vector<FoundGpu> gpus = ReadNvml(kFakeNvml, problem);
   setenv("FAKE_NVML", "hgx", 1);
   const std::vector<FoundGpu> inside = ReadNvml(kFakeNvml, problem);
   unsetenv("FAKE_NVML");
-  EXPECT_EQ(gpus[0].facts.nvlink_domain, "");
-  EXPECT_EQ(gpus[1].facts.nvlink_domain, "0f1e2d3c4b5a69788796a5b4c3d2e1f0.32766");
-  EXPECT_EQ(inside[1].facts.nvlink_domain, "");
+  EXPECT_EQ(gpus[0].info.nvlink_domain, "");
+  EXPECT_EQ(gpus[1].info.nvlink_domain, "0f1e2d3c4b5a69788796a5b4c3d2e1f0.32766");
+  EXPECT_EQ(inside[1].info.nvlink_domain, "");
 }
 
 // Of device files that the driver alone makes: here plain files.
@@ -154,10 +154,10 @@ TEST_F(NodeTree, TellsWhyNoImexChannelCanBeOpened) {
   GpuSources sources;
   sources.nvml = root_ + "/no.so";
   sources.root = root_;
-  NodeFacts facts;
+  NodeInfo info;
   const auto problem = [&] {
-    ReadGpuFacts(sources, facts);
-    return facts.imex_problem;
+    ReadGpuInfo(sources, info);
+    return info.imex_problem;
   };
   EXPECT_EQ(problem(), "there is no /dev/nvidia-caps-imex-channels/channel*");
   const std::string folder = "/dev/nvidia-caps-imex-channels/";
@@ -182,11 +182,11 @@ TEST(Nvml, GivesTheVisibleGpusOnly) {
   sources.nvml = kFakeNvml;
   sources.all_visible = false;
   sources.visible = "1";
-  NodeFacts facts;
-  ReadGpuFacts(sources, facts);
-  EXPECT_EQ(facts.gpu_source, "NVML");
-  ASSERT_EQ(facts.gpus.size(), 1U);
-  EXPECT_EQ(facts.gpus[0].pci_bus_id, "0004:05:00.0");
+  NodeInfo info;
+  ReadGpuInfo(sources, info);
+  EXPECT_EQ(info.gpu_source, "NVML");
+  ASSERT_EQ(info.gpus.size(), 1U);
+  EXPECT_EQ(info.gpus[0].pci_bus_id, "0004:05:00.0");
 }
 
 TEST(Directory, IsProbedAndLeftAsItWas) {
@@ -195,8 +195,8 @@ TEST(Directory, IsProbedAndLeftAsItWas) {
   fs::create_directories(folder);
   fs::current_path(folder);
   std::ofstream("probe") << "";
-  const DirectoryFacts seen = ReadDirectory("probe", std::chrono::seconds(0));
-  const DirectoryFacts missed = ReadDirectory("another", std::chrono::seconds(0));
+  const DirectoryInfo seen = ReadDirectory("probe", std::chrono::seconds(0));
+  const DirectoryInfo missed = ReadDirectory("another", std::chrono::seconds(0));
   fs::remove("probe");
   EXPECT_TRUE(fs::is_empty(folder));
   fs::current_path(before);

@@ -19,9 +19,9 @@ namespace {
 using ::testing::ElementsAre;
 
 // "name: text (hosts)" of each line of this name.
-std::vector<std::string> Of(const std::string& name, const std::vector<ReportLine>& lines) {
+std::vector<std::string> Of(const std::string& name, const std::vector<SiteReportField>& lines) {
   std::vector<std::string> texts;
-  for (const ReportLine& line : lines) {
+  for (const SiteReportField& line : lines) {
     if (line.name != name) continue;
     texts.push_back(line.text + (line.hosts.empty() ? "" : " (" + HostsText(line.hosts) + ")"));
   }
@@ -30,8 +30,8 @@ std::vector<std::string> Of(const std::string& name, const std::vector<ReportLin
 
 TEST(NodeLines, OfNodesThatAgreeAreToldOnce) {
   MadeUpJob job(4);
-  for (NodeFacts& facts : job.facts) facts.details = {{"SMT", "on"}};
-  const std::vector<ReportLine> lines = NodeLines(job.facts);
+  for (NodeInfo& info : job.info) info.details = {{"SMT", "on"}};
+  const std::vector<SiteReportField> lines = NodeLines(job.info);
   EXPECT_THAT(Of("kernel", lines), ElementsAre("4.18.0"));
   EXPECT_THAT(Of("SMT", lines), ElementsAre("on"));
   EXPECT_THAT(Of("memory", lines), ElementsAre("512 GiB"));
@@ -45,10 +45,10 @@ TEST(NodeLines, OfNodesThatAgreeAreToldOnce) {
 
 TEST(NodeLines, OfNodesThatDifferNameTheNodes) {
   MadeUpJob job(4);
-  job.facts[0].kernel = "4.18.1";
-  job.facts[1].gpus[2].nvlinks = 5;
-  job.facts[3].details = {{"network ib1", "up"}};
-  const std::vector<ReportLine> lines = NodeLines(job.facts);
+  job.info[0].kernel = "4.18.1";
+  job.info[1].gpus[2].nvlinks = 5;
+  job.info[3].details = {{"network ib1", "up"}};
+  const std::vector<SiteReportField> lines = NodeLines(job.info);
   EXPECT_THAT(Of("kernel", lines), ElementsAre("4.18.0 (n[2-4])", "4.18.1 (n1)"));
   EXPECT_THAT(
       Of("GPUs", lines),
@@ -65,26 +65,26 @@ TEST(NodeLines, OfNodesThatDifferNameTheNodes) {
 
 TEST(NodeLines, DifferencesThatMeanNothingAreNotOdd) {
   MadeUpJob job(2);
-  job.facts[0].memory_bytes -= 2LL << 30;
-  job.facts[0].details = {{"CPUs of this job", "0-7"}, {"NUMA node 0", "CPUs 0-7, 1.0 GiB"}};
-  job.facts[1].details = {{"CPUs of this job", "8-15"}, {"NUMA node 0", "CPUs 0-7, 1.1 GiB"}};
-  const std::vector<ReportLine> lines = NodeLines(job.facts);
+  job.info[0].memory_bytes -= 2LL << 30;
+  job.info[0].details = {{"CPUs of this job", "0-7"}, {"NUMA node 0", "CPUs 0-7, 1.0 GiB"}};
+  job.info[1].details = {{"CPUs of this job", "8-15"}, {"NUMA node 0", "CPUs 0-7, 1.1 GiB"}};
+  const std::vector<SiteReportField> lines = NodeLines(job.info);
   EXPECT_EQ(Of("CPUs of this job", lines).size(), 2U);
   EXPECT_TRUE(Differences(lines).empty());
 }
 
 TEST(NodeLines, OfNodesWithoutAnAnswerAreLeftOut) {
   MadeUpJob job(3);
-  job.facts[1] = NodeFacts();
-  EXPECT_THAT(Of("kernel", NodeLines(job.facts)), ElementsAre("4.18.0"));
-  EXPECT_TRUE(NodeLines({NodeFacts()}).empty());
+  job.info[1] = NodeInfo();
+  EXPECT_THAT(Of("kernel", NodeLines(job.info)), ElementsAre("4.18.0"));
+  EXPECT_TRUE(NodeLines({NodeInfo()}).empty());
 }
 
 TEST(OddVerdicts, AreAllButTheGoodOnes) {
   MadeUpJob job(2);
-  EXPECT_TRUE(OddVerdicts(JudgeNodes(job.job, job.facts)).empty());
-  job.facts[1].memlock_bytes = 65536;
-  const std::vector<ReportLine> odd = OddVerdicts(JudgeNodes(job.job, job.facts));
+  EXPECT_TRUE(OddVerdicts(JudgeNodes(job.job, job.info)).empty());
+  job.info[1].memlock_bytes = 65536;
+  const std::vector<SiteReportField> odd = OddVerdicts(JudgeNodes(job.job, job.info));
   ASSERT_EQ(odd.size(), 1U);
   EXPECT_EQ(odd[0].name, "memlock");
   EXPECT_THAT(odd[0].text, ::testing::StartsWith("fail: InfiniBand needs locked memory"));
@@ -150,9 +150,9 @@ TEST(Redaction, TakesTheValueOutOfARefusal) {
   EXPECT_EQ(WithoutQuotedValue("s.yaml:1: unknown key 'a'"), "s.yaml:1: unknown key 'a'");
 }
 
-std::string Joined(const std::vector<ReportLine>& lines) {
+std::string Joined(const std::vector<SiteReportField>& lines) {
   std::string text;
-  for (const ReportLine& line : lines) text += line.name + ": " + line.text + "\n";
+  for (const SiteReportField& line : lines) text += line.name + ": " + line.text + "\n";
   return text;
 }
 
@@ -227,7 +227,7 @@ TEST(SiteReport, HidesNamesInEveryText) {
 }
 
 TEST(ConfigurationLines, HaveWhatDecidesHowRanksStart) {
-  const std::vector<ReportLine> lines = ConfigurationLines(
+  const std::vector<SiteReportField> lines = ConfigurationLines(
       "Configuration data as of 2026-11-27T09:30:00\n"
       "AccountingStoragePass   = secret\n"
       "MpiDefault              = pmix\n"

@@ -2,8 +2,8 @@
 
 #include "launcher/base/error.h"
 #include "launcher/tune/copies.h"
-#include "launcher/tune/figures.h"
 #include "launcher/tune/knobs.h"
+#include "launcher/tune/measurements.h"
 #include "launcher/tune/slow_links.h"
 #include "launcher/tune/trials.h"
 #include "launcher/tune/tuned_site.h"
@@ -171,11 +171,11 @@ TEST(Figures, OfATableThatIsNotWholeOrWrongAreNone) {
 TEST(Summary, OfFiveLeavesTheOddOnesOutOfTheScatter) {
   const Summary summary = Summarize({100, 10, 12, 11, 1});
   EXPECT_DOUBLE_EQ(summary.median, 11);
-  EXPECT_DOUBLE_EQ(summary.scatter, 2);
+  EXPECT_DOUBLE_EQ(summary.spread, 2);
   EXPECT_DOUBLE_EQ(Summarize({3, 1}).median, 2);
-  EXPECT_DOUBLE_EQ(Summarize({3, 1}).scatter, 2);
+  EXPECT_DOUBLE_EQ(Summarize({3, 1}).spread, 2);
   EXPECT_DOUBLE_EQ(Summarize({7}).median, 7);
-  EXPECT_DOUBLE_EQ(Summarize({7}).scatter, 0);
+  EXPECT_DOUBLE_EQ(Summarize({7}).spread, 0);
 }
 
 TEST(IsBetter, NeedsMoreThanTheScatterOfEither) {
@@ -214,17 +214,17 @@ Settings SettingsOf(const std::string& site) {
   return MergeSettings(ParseOptions({}), ParseSiteConfig(site, "site.yaml"), {});
 }
 
-std::vector<NodeFacts> WithNetworks() {
+std::vector<NodeInfo> WithNetworks() {
   MadeUpJob job(2);
-  for (NodeFacts& facts : job.facts) {
-    facts.ports.clear();
-    facts.details = {{"network eth0", "up, 1000 Mbit/s"},
-                     {"network docker0", "up, virtual"},
-                     {"network ib0", "up, 100000 Mbit/s"}};
+  for (NodeInfo& info : job.info) {
+    info.ports.clear();
+    info.details = {{"network eth0", "up, 1000 Mbit/s"},
+                    {"network docker0", "up, virtual"},
+                    {"network ib0", "up, 100000 Mbit/s"}};
   }
-  job.facts[0].details.push_back({"network eth7", "up, virtual"});
-  job.facts[1].details.push_back({"network eth8", "down, virtual"});
-  return job.facts;
+  job.info[0].details.push_back({"network eth7", "up, virtual"});
+  job.info[1].details.push_back({"network eth8", "down, virtual"});
+  return job.info;
 }
 
 TEST(Rails, AreThoseOfAllNodes) {
@@ -232,9 +232,9 @@ TEST(Rails, AreThoseOfAllNodes) {
   EXPECT_THAT(networks.networks, ElementsAre("eth0", "ib0"));
   EXPECT_THAT(networks.ports, IsEmpty());
   MadeUpJob job(3);
-  EXPECT_THAT(RailsOf(job.facts).ports, ElementsAre("mlx5_0:1", "mlx5_3:1"));
-  job.facts[1].ports[0].state = "DOWN";
-  EXPECT_THAT(RailsOf(job.facts).ports, ElementsAre("mlx5_3:1"));
+  EXPECT_THAT(RailsOf(job.info).ports, ElementsAre("mlx5_0:1", "mlx5_3:1"));
+  job.info[1].ports[0].state = "DOWN";
+  EXPECT_THAT(RailsOf(job.info).ports, ElementsAre("mlx5_3:1"));
 }
 
 TEST(Rails, OfInfinibandGoBeforeNetworks) {

@@ -8,7 +8,7 @@
 
 #include "launcher/health/node/details.h"
 #include "launcher/health/node/gpu_details.h"
-#include "launcher/health/node/gpu_facts.h"
+#include "launcher/health/node/gpu_info.h"
 #include "launcher/health/node/name_lookup.h"
 #include "launcher/health/node/watchdog.h"
 #include "tests/support/folders.h"
@@ -144,10 +144,10 @@ std::string TextOf(const Details& details, const std::string& name) {
 Details PlacesOf(const std::string& nvml) {
   GpuSources sources;
   sources.nvml = kNvmlOfTests;
-  NodeFacts facts;
-  ReadGpuFacts(sources, facts);
+  NodeInfo info;
+  ReadGpuInfo(sources, info);
   Details details;
-  ReadGpuPlaces(nvml, "/nowhere", facts.gpus, details);
+  ReadGpuPlaces(nvml, "/nowhere", info.gpus, details);
   return details;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/health/node/gpu_facts.h"
+#include "launcher/health/node/gpu_info.h"
 
 #include <fcntl.h>
 
@@ -23,8 +23,8 @@ std::vector<FoundGpu> ReadProc(const std::string& root) {
   std::vector<FoundGpu> gpus;
   for (const DriverGpu& seen : ReadDriverGpus(root)) {
     FoundGpu& gpu = gpus.emplace_back();
-    gpu.facts.pci_bus_id = seen.pci_bus_id;
-    gpu.facts.model = seen.model;
+    gpu.info.pci_bus_id = seen.pci_bus_id;
+    gpu.info.model = seen.model;
     gpu.uuid = seen.uuid;
   }
   return gpus;
@@ -62,29 +62,29 @@ std::string ImexProblem(const fs::path& dev) {
 
 }  // namespace
 
-void ReadGpuFacts(const GpuSources& sources, NodeFacts& facts) {
+void ReadGpuInfo(const GpuSources& sources, NodeInfo& info) {
   const fs::path root = sources.root.empty() ? "/" : sources.root;
-  std::vector<FoundGpu> found = ReadNvml(sources.nvml, facts.gpu_problem);
-  facts.gpu_source = "NVML";
+  std::vector<FoundGpu> found = ReadNvml(sources.nvml, info.gpu_problem);
+  info.gpu_source = "NVML";
   if (found.empty()) {
     found = ReadProc(sources.root);
-    facts.gpu_source = "/proc";
+    info.gpu_source = "/proc";
   }
   if (found.empty()) {
     found = ReadDevices(root / "dev");
-    facts.gpu_source = found.empty() ? "" : "/dev";
+    info.gpu_source = found.empty() ? "" : "/dev";
   }
-  facts.imex_problem = ImexProblem(root / "dev");
+  info.imex_problem = ImexProblem(root / "dev");
   std::vector<std::string> uuids;
   for (const FoundGpu& gpu : found) uuids.push_back(gpu.uuid);
-  facts.gpus.clear();
+  info.gpus.clear();
   if (sources.all_visible) {
-    for (const FoundGpu& gpu : found) facts.gpus.push_back(gpu.facts);
+    for (const FoundGpu& gpu : found) info.gpus.push_back(gpu.info);
     return;
   }
   for (const int index : VisibleGpus(sources.visible, uuids)) {
     const bool is_known = index >= 0;
-    facts.gpus.push_back(is_known ? found[static_cast<std::size_t>(index)].facts : GpuFacts());
+    info.gpus.push_back(is_known ? found[static_cast<std::size_t>(index)].info : GpuInfo());
   }
 }
 

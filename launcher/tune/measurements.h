@@ -33,7 +33,7 @@ double ScoreOf(const std::vector<SizeTime>& times);
 // largest of them, of five or more without these two.
 struct Summary {
   double median = 0;
-  double scatter = 0;
+  double spread = 0;
 };
 
 // REQUIRES: `values` is not empty.

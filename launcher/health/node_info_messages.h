@@ -18,40 +18,40 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/health/node_facts.h"
+#include "launcher/health/node_info.h"
 
 namespace launcher {
 
-inline constexpr std::size_t kMaxPartBytes = 900;
+inline constexpr std::size_t kMaxChunkBytes = 900;
 // The most parts of one report.  One that names 63 nodes that do not answer has about ten.
-inline constexpr int kMaxParts = 1000;
+inline constexpr int kMaxChunks = 1000;
 
-enum class FactsKind { kAll, kLater };
+enum class NodeInfoKind { kAll, kLater };
 
 // The lines of report number `report` (from 0) of a node, each ended by '\n'.
-std::string FormatFacts(const NodeFacts& facts, int report, FactsKind kind);
+std::string FormatNodeInfo(const NodeInfo& info, int report, NodeInfoKind kind);
 
 // Puts the reports of `nodes` nodes together again.
-class FactsReader {
+class NodeInfoReader {
  public:
-  explicit FactsReader(int nodes) : parts_(static_cast<std::size_t>(nodes)) {}
+  explicit NodeInfoReader(int nodes) : parts_(static_cast<std::size_t>(nodes)) {}
 
-  // Takes `line`, which is without its end, if it is one of FormatFacts.  What stands in front of
-  // it is ignored: a tag of mpirun --tag-output, or half a line of another node.  False for any
+  // Takes `line`, which is without its end, if it is one of FormatNodeInfo.  What stands in front
+  // of it is ignored: a tag of mpirun --tag-output, or half a line of another node.  False for any
   // other line.
   bool Add(std::string_view line);
 
   // The facts of each node, from those of its reports that have come as a whole; a later report
   // overrules an earlier one.  Where no report has all facts, `host` is "".  Throws
-  // LaunchError(EX_SOFTWARE) as DecodeNodeFacts does.
-  std::vector<NodeFacts> Facts() const;
+  // LaunchError(EX_SOFTWARE) as DecodeNodeInfo does.
+  std::vector<NodeInfo> Facts() const;
 
  private:
-  struct Report {
+  struct NodeInfoMessage {
     int parts = 0;
     std::map<int, std::string> texts;
   };
-  std::vector<std::map<int, Report>> parts_;  // by node, by report
+  std::vector<std::map<int, NodeInfoMessage>> parts_;  // by node, by report
 };
 
 }  // namespace launcher

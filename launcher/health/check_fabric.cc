@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "launcher/health/judge_parts.h"
+#include "launcher/health/check_helpers.h"
 
 namespace launcher {
 namespace {
@@ -22,9 +22,9 @@ std::string ShownDomain(const std::string& domain) {
 }
 
 // The domain of a node; of several, should its GPUs differ, all; "" for none.
-std::string DomainOf(const NodeFacts& facts) {
+std::string DomainOf(const NodeInfo& info) {
   std::set<std::string> domains;
-  for (const GpuFacts& gpu : facts.gpus) {
+  for (const GpuInfo& gpu : info.gpus) {
     if (!gpu.nvlink_domain.empty()) domains.insert(gpu.nvlink_domain);
   }
   std::string text;
@@ -43,13 +43,13 @@ std::vector<Domain> DomainsOf(const Nodes& nodes) {
   std::vector<Domain> domains;
   std::string last;
   for (const AnsweredNode& node : nodes) {
-    const std::string name = DomainOf(*node.facts);
+    const std::string name = DomainOf(*node.info);
     auto domain = std::find_if(domains.begin(), domains.end(),
                                [&](const Domain& known) { return known.name == name; });
     const bool is_new = domain == domains.end();
     if (is_new) domain = domains.insert(domain, {name, {}});
     if (!is_new && last != name) domain->is_torn = true;
-    domain->hosts.push_back(node.facts->host);
+    domain->hosts.push_back(node.info->host);
     last = name;
   }
   return domains;
@@ -66,7 +66,7 @@ std::string DomainsText(const std::vector<Domain>& domains) {
 
 }  // namespace
 
-Verdict JudgeNvlinkDomains(const Nodes& nodes) {
+Verdict CheckNvlinkDomains(const Nodes& nodes) {
   const std::string check = "nvlink-domains";
   const std::vector<Domain> domains = DomainsOf(nodes);
   const bool any_domain = std::any_of(domains.begin(), domains.end(),
@@ -92,7 +92,7 @@ Verdict JudgeNvlinkDomains(const Nodes& nodes) {
   return {check, Status::kOk, DomainsText(domains), ""};
 }
 
-Verdict JudgeImex(const Nodes& nodes) {
+Verdict CheckImex(const Nodes& nodes) {
   const std::string check = "imex";
   std::set<std::string> hosts;  // that share a domain with another node
   for (const Domain& domain : DomainsOf(nodes)) {
@@ -100,8 +100,8 @@ Verdict JudgeImex(const Nodes& nodes) {
     hosts.insert(domain.hosts.begin(), domain.hosts.end());
   }
   if (hosts.empty()) return {check, Status::kOk, "not needed: no NVLink between these nodes", ""};
-  const HostsByText problems = GroupHosts(nodes, [&hosts](const NodeFacts& facts) {
-    return hosts.contains(facts.host) ? facts.imex_problem : std::string();
+  const HostsByText problems = GroupHosts(nodes, [&hosts](const NodeInfo& info) {
+    return hosts.contains(info.host) ? info.imex_problem : std::string();
   });
   if (problems.empty()) {
     return {check, Status::kOk, "a channel can be opened on " + CountText(hosts.size(), "node"),

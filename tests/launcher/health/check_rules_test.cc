@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/health/judge.h"
+#include "launcher/health/check_rules.h"
 
 #include "tests/launcher/health/made_up_facts.h"
 #include "tests/support/test.h"
@@ -12,9 +12,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(Judge, FindsNothingWrongWithHealthyNodes) {
+TEST(Check, FindsNothingWrongWithHealthyNodes) {
   const MadeUpJob made(4);
-  const std::vector<Verdict> verdicts = JudgeNodes(made.job, made.facts);
+  const std::vector<Verdict> verdicts = CheckNodes(made.job, made.info);
   EXPECT_EQ(verdicts.size(), 16U);
   for (const Verdict& verdict : verdicts) {
     EXPECT_EQ(verdict.status, Status::kOk) << verdict.check << ": " << verdict.seen;
@@ -23,10 +23,10 @@ TEST(Judge, FindsNothingWrongWithHealthyNodes) {
   EXPECT_FALSE(AnyFailed(verdicts));
 }
 
-TEST(Judge, NamesNodesThatDidNotAnswerAndJudgesTheOthers) {
+TEST(Check, NamesNodesThatDidNotAnswerAndJudgesTheOthers) {
   MadeUpJob made(4);
-  made.facts[2] = NodeFacts();
-  made.facts[3] = NodeFacts();
+  made.info[2] = NodeInfo();
+  made.info[3] = NodeInfo();
   made.job.launcher_end = "the launcher ended with exit code 1";
   const Verdict verdict = made.Of("nodes");
   EXPECT_EQ(verdict.status, Status::kFail);
@@ -35,75 +35,75 @@ TEST(Judge, NamesNodesThatDidNotAnswerAndJudgesTheOthers) {
   EXPECT_EQ(made.Of("shm").status, Status::kOk);
 }
 
-TEST(Judge, WarnsWhenOneMachineAnswersForTwoHosts) {
+TEST(Check, WarnsWhenOneMachineAnswersForTwoHosts) {
   MadeUpJob made(4);
-  made.facts[1].machine = "n1";
+  made.info[1].machine = "n1";
   const Verdict verdict = made.Of("nodes");
   EXPECT_EQ(verdict.status, Status::kWarn);
   EXPECT_EQ(verdict.seen, "one machine answered for several hosts: n1 (n[1-2])");
 }
 
-TEST(Judge, SaysOnlyThatWhenNobodyAnswered) {
+TEST(Check, SaysOnlyThatWhenNobodyAnswered) {
   MadeUpJob made(2);
-  made.facts = {NodeFacts(), NodeFacts()};
-  EXPECT_EQ(JudgeNodes(made.job, made.facts).size(), 1U);
-  EXPECT_THAT(BadNodes(JudgeNodes(made.job, made.facts)), IsEmpty());
+  made.info = {NodeInfo(), NodeInfo()};
+  EXPECT_EQ(CheckNodes(made.job, made.info).size(), 1U);
+  EXPECT_THAT(BadNodes(CheckNodes(made.job, made.info)), IsEmpty());
 }
 
 // The bad nodes that are found where `spoil` was done to the third of four.
-std::vector<std::string> BadAfter(const std::function<void(NodeFacts&)>& spoil) {
+std::vector<std::string> BadAfter(const std::function<void(NodeInfo&)>& spoil) {
   MadeUpJob made(4);
-  spoil(made.facts[2]);
+  spoil(made.info[2]);
   std::vector<std::string> bad;
-  for (const BadNode& node : BadNodes(JudgeNodes(made.job, made.facts))) bad.push_back(node.host);
+  for (const BadNode& node : BadNodes(CheckNodes(made.job, made.info))) bad.push_back(node.host);
   return bad;
 }
 
-TEST(Judge, KnowsWhichNodeAJobCouldDoWithout) {
-  const std::vector<std::function<void(NodeFacts&)>> faults = {
-      [](NodeFacts& facts) { facts = NodeFacts(); },
-      [](NodeFacts& facts) { facts.gpus.pop_back(); },
-      [](NodeFacts& facts) {
-        facts.gpus[1].processes = {{77, 1}};
+TEST(Check, KnowsWhichNodeAJobCouldDoWithout) {
+  const std::vector<std::function<void(NodeInfo&)>> faults = {
+      [](NodeInfo& info) { info = NodeInfo(); },
+      [](NodeInfo& info) { info.gpus.pop_back(); },
+      [](NodeInfo& info) {
+        info.gpus[1].processes = {{77, 1}};
       },
-      [](NodeFacts& facts) { facts.gpus[1].uncorrected_errors = 1; },
-      [](NodeFacts& facts) { facts.ports[0].state = facts.ports[1].state = "DOWN"; },
-      [](NodeFacts& facts) { facts.memlock_bytes = 1; },
-      [](NodeFacts& facts) { facts.shm_error = "no"; },
-      [](NodeFacts& facts) { facts.directory.write_error = "no"; },
-      [](NodeFacts& facts) { facts.directory.is_shared = false; },
-      [](NodeFacts& facts) { facts.mpi = "another"; },
-      [](NodeFacts& facts) {
-        facts.exchange.failed = {{0, "lost", 0}, {3, "lost", 0}};
+      [](NodeInfo& info) { info.gpus[1].uncorrected_errors = 1; },
+      [](NodeInfo& info) { info.ports[0].state = info.ports[1].state = "DOWN"; },
+      [](NodeInfo& info) { info.memlock_bytes = 1; },
+      [](NodeInfo& info) { info.shm_error = "no"; },
+      [](NodeInfo& info) { info.directory.write_error = "no"; },
+      [](NodeInfo& info) { info.directory.is_shared = false; },
+      [](NodeInfo& info) { info.mpi = "another"; },
+      [](NodeInfo& info) {
+        info.exchange.failed = {{0, "lost", 0}, {3, "lost", 0}};
       },
   };
   for (std::size_t i = 0; i < faults.size(); ++i) {
     EXPECT_THAT(BadAfter(faults[i]), ElementsAre("n3")) << i;
   }
-  EXPECT_THAT(BadAfter([](NodeFacts&) {}), IsEmpty());
+  EXPECT_THAT(BadAfter([](NodeInfo&) {}), IsEmpty());
   // Only a warning.
-  EXPECT_THAT(BadAfter([](NodeFacts& facts) { facts.memory_bytes = 1; }), IsEmpty());
+  EXPECT_THAT(BadAfter([](NodeInfo& info) { info.memory_bytes = 1; }), IsEmpty());
 }
 
-TEST(Judge, BlamesNoNodeWhereItCannotBeTold) {
+TEST(Check, BlamesNoNodeWhereItCannotBeTold) {
   MadeUpJob made(4);
   made.job.directory_error = "cannot be written";
   EXPECT_THAT(made.Of("directory").bad_hosts, IsEmpty());
   made = MadeUpJob(4);
-  made.facts[0].mpi = made.facts[1].mpi = "another";
+  made.info[0].mpi = made.info[1].mpi = "another";
   EXPECT_EQ(made.Of("versions").status, Status::kFail);
   EXPECT_THAT(made.Of("versions").bad_hosts, IsEmpty());
-  made.facts[2].mpi = "another";
+  made.info[2].mpi = "another";
   EXPECT_THAT(made.Of("versions").bad_hosts, ElementsAre("n4"));
   made = MadeUpJob(4);
-  made.facts[1].exchange.problem = "PMIx_Init: UNREACHABLE";
+  made.info[1].exchange.problem = "PMIx_Init: UNREACHABLE";
   EXPECT_EQ(made.Of("connections").status, Status::kFail);
   EXPECT_THAT(made.Of("connections").bad_hosts, IsEmpty());
 }
 
 TEST(Hardware, WarnsOfAnotherProcessor) {
   MadeUpJob made(3);
-  made.facts[1].cpu_model = "POWER8";
+  made.info[1].cpu_model = "POWER8";
   const Verdict verdict = made.Of("hardware");
   EXPECT_EQ(verdict.status, Status::kWarn);
   EXPECT_THAT(verdict.seen, HasSubstr("POWER8, 128 CPUs, 4 GPUs Tesla V100-SXM2-16GB (n2)"));
@@ -112,18 +112,18 @@ TEST(Hardware, WarnsOfAnotherProcessor) {
 
 TEST(Hardware, WarnsOfAnotherGpuModelAndNumber) {
   MadeUpJob made(2);
-  made.facts[0].gpus[3].model = "Tesla V100-SXM2-32GB";
+  made.info[0].gpus[3].model = "Tesla V100-SXM2-32GB";
   EXPECT_EQ(made.Of("hardware").status, Status::kWarn);
   made = MadeUpJob(2);
-  made.facts[0].nvidia_devices = 3;
+  made.info[0].nvidia_devices = 3;
   EXPECT_EQ(made.Of("hardware").status, Status::kWarn);
 }
 
 TEST(Hardware, ToleratesWhatFirmwareKeepsOfMemoryAndNoMore) {
   MadeUpJob made(2);
-  made.facts[1].memory_bytes = 508LL << 30;
+  made.info[1].memory_bytes = 508LL << 30;
   EXPECT_EQ(made.Of("hardware").status, Status::kOk);
-  made.facts[1].memory_bytes = 256LL << 30;
+  made.info[1].memory_bytes = 256LL << 30;
   const Verdict verdict = made.Of("hardware");
   EXPECT_EQ(verdict.status, Status::kWarn);
   EXPECT_THAT(verdict.seen, HasSubstr("256 GiB of memory on n2 and 512 GiB on n1"));
@@ -131,7 +131,7 @@ TEST(Hardware, ToleratesWhatFirmwareKeepsOfMemoryAndNoMore) {
 
 TEST(Hardware, MentionsAnotherKernelAndLetsItPass) {
   MadeUpJob made(2);
-  made.facts[1].kernel = "5.14.0";
+  made.info[1].kernel = "5.14.0";
   const Verdict verdict = made.Of("hardware");
   EXPECT_EQ(verdict.status, Status::kOk);
   EXPECT_THAT(verdict.seen, HasSubstr("kernel 5.14.0 (n2)"));
@@ -139,7 +139,7 @@ TEST(Hardware, MentionsAnotherKernelAndLetsItPass) {
 
 TEST(GpuCount, FailsWhenSlurmGrantedLess) {
   MadeUpJob made(2);
-  made.facts[1].granted_gpus = 2;
+  made.info[1].granted_gpus = 2;
   const Verdict verdict = made.Of("gpus");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_EQ(verdict.seen, "4 planned, Slurm granted 2 (n2)");
@@ -147,10 +147,10 @@ TEST(GpuCount, FailsWhenSlurmGrantedLess) {
 
 TEST(GpuCount, FailsWhenTheNodeShowsLess) {
   MadeUpJob made(2);
-  made.facts[1].gpus.pop_back();
+  made.info[1].gpus.pop_back();
   EXPECT_EQ(made.Of("gpus").seen, "4 planned, 3 seen (n2)");
-  made.facts[1].gpus.clear();
-  made.facts[1].granted_gpus = -1;
+  made.info[1].gpus.clear();
+  made.info[1].granted_gpus = -1;
   const Verdict verdict = made.Of("gpus");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_EQ(verdict.seen, "4 planned, 4 devices on the PCI bus, but the driver shows none (n2)");
@@ -158,7 +158,7 @@ TEST(GpuCount, FailsWhenTheNodeShowsLess) {
 
 TEST(GpuCount, FailsWhereTheDriverDoesNotShowTheOnlyGpu) {
   MadeUpJob made(1, 1);
-  made.facts[0].gpus.clear();
+  made.info[0].gpus.clear();
   const Verdict verdict = made.Of("gpus");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_EQ(verdict.seen, "1 planned, 1 device on the PCI bus, but the driver shows none (n1)");
@@ -166,17 +166,17 @@ TEST(GpuCount, FailsWhereTheDriverDoesNotShowTheOnlyGpu) {
 
 TEST(GpuCount, IsNotKnownWhereNoNodeHasNvidiaDevices) {
   MadeUpJob made(2);
-  for (NodeFacts& facts : made.facts) {
-    facts.gpus.clear();
-    facts.nvidia_devices = 0;
+  for (NodeInfo& info : made.info) {
+    info.gpus.clear();
+    info.nvidia_devices = 0;
   }
   EXPECT_EQ(made.Of("gpus").status, Status::kNotKnown);
 }
 
 TEST(GpuCount, FailsOnOneNodeWithoutAnyAmongOthersThatHaveSome) {
   MadeUpJob made(2);
-  made.facts[0].gpus.clear();
-  made.facts[0].nvidia_devices = 0;
+  made.info[0].gpus.clear();
+  made.info[0].nvidia_devices = 0;
   EXPECT_EQ(made.Of("gpus").seen, "4 planned, 0 seen (n1)");
 }
 
@@ -187,7 +187,7 @@ TEST(GpuCount, AsksForNoneWhenNoneIsPlanned) {
 
 TEST(GpuUse, FailsWhenSomebodyComputesThere) {
   MadeUpJob made(2);
-  made.facts[1].gpus[2].processes = {{4711, 5LL << 30}, {4712, -1}};
+  made.info[1].gpus[2].processes = {{4711, 5LL << 30}, {4712, -1}};
   const Verdict verdict = made.Of("gpu-use");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_EQ(verdict.seen, "GPU 2 used by pid 4711 (5.0 GiB) pid 4712 (n2)");
@@ -195,8 +195,8 @@ TEST(GpuUse, FailsWhenSomebodyComputesThere) {
 
 TEST(GpuChecks, AreNotKnownWithoutNvml) {
   MadeUpJob made(2);
-  made.facts[0].gpu_source = "/proc";
-  made.facts[0].gpu_problem = "NVML: Driver/library version mismatch";
+  made.info[0].gpu_source = "/proc";
+  made.info[0].gpu_problem = "NVML: Driver/library version mismatch";
   for (const char* check : {"gpu-use", "gpu-errors", "gpu-links"}) {
     const Verdict verdict = made.Of(check);
     EXPECT_EQ(verdict.status, Status::kNotKnown) << check;
@@ -206,22 +206,22 @@ TEST(GpuChecks, AreNotKnownWithoutNvml) {
 
 TEST(GpuErrors, FailForUncorrectedErrorsAndFailedRemaps) {
   MadeUpJob made(2);
-  made.facts[0].gpus[1].uncorrected_errors = 3;
+  made.info[0].gpus[1].uncorrected_errors = 3;
   EXPECT_EQ(made.Of("gpu-errors").status, Status::kFail);
   EXPECT_EQ(made.Of("gpu-errors").seen, "GPU 1 3 uncorrected memory errors (n1)");
-  made.facts[0].gpus[1].remap_failed = true;
+  made.info[0].gpus[1].remap_failed = true;
   EXPECT_EQ(made.Of("gpu-errors").seen, "GPU 1 has bad memory that cannot be put out of use (n1)");
 }
 
 TEST(GpuErrors, WarnOfAPendingRemap) {
   MadeUpJob made(2);
-  made.facts[0].gpus[0].remap_pending = true;
+  made.info[0].gpus[0].remap_pending = true;
   EXPECT_EQ(made.Of("gpu-errors").status, Status::kWarn);
 }
 
 TEST(GpuLinks, WarnOfFewerNvlinksThanOthersOfTheModelHave) {
   MadeUpJob made(2);
-  made.facts[1].gpus[0].nvlinks = 4;
+  made.info[1].gpus[0].nvlinks = 4;
   const Verdict verdict = made.Of("gpu-links");
   EXPECT_EQ(verdict.status, Status::kWarn);
   EXPECT_EQ(verdict.seen, "GPU 0 4 of 6 NVLinks active (n2)");
@@ -229,29 +229,29 @@ TEST(GpuLinks, WarnOfFewerNvlinksThanOthersOfTheModelHave) {
 
 TEST(GpuLinks, WarnOfANarrowSlot) {
   MadeUpJob made(1);
-  made.facts[0].gpus[0].pcie_lanes = 8;
+  made.info[0].gpus[0].pcie_lanes = 8;
   EXPECT_EQ(made.Of("gpu-links").seen, "GPU 0 8 of 16 PCIe lanes (n1)");
-  made.facts[0].gpus[0].pcie_lanes = 0;  // nobody can say
+  made.info[0].gpus[0].pcie_lanes = 0;  // nobody can say
   EXPECT_EQ(made.Of("gpu-links").status, Status::kOk);
 }
 
 TEST(Infiniband, IsNotNeeded) {
   MadeUpJob made(2);
-  for (NodeFacts& facts : made.facts) facts.ports.clear();
+  for (NodeInfo& info : made.info) info.ports.clear();
   EXPECT_EQ(made.Of("infiniband").status, Status::kOk);
 }
 
 TEST(Infiniband, WarnsWhenNoPortIsActiveAnywhere) {
   MadeUpJob made(2);
-  for (NodeFacts& facts : made.facts) {
-    for (PortFacts& port : facts.ports) port.state = "DOWN";
+  for (NodeInfo& info : made.info) {
+    for (IbPortInfo& port : info.ports) port.state = "DOWN";
   }
   EXPECT_EQ(made.Of("infiniband").status, Status::kWarn);
 }
 
 TEST(Infiniband, FailsWhenOneNodeHasNoActivePortAndOthersHave) {
   MadeUpJob made(3);
-  for (PortFacts& port : made.facts[1].ports) port.state = "DOWN";
+  for (IbPortInfo& port : made.info[1].ports) port.state = "DOWN";
   const Verdict verdict = made.Of("infiniband");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_EQ(verdict.seen, "2 active ports at 100 Gbit/s (n[1,3]), no active port (n2)");
@@ -259,44 +259,44 @@ TEST(Infiniband, FailsWhenOneNodeHasNoActivePortAndOthersHave) {
 
 TEST(Infiniband, WarnsOfAMissingRailAndALowerRate) {
   MadeUpJob made(2);
-  made.facts[0].ports[1].state = "INIT";
+  made.info[0].ports[1].state = "INIT";
   EXPECT_EQ(made.Of("infiniband").status, Status::kWarn);
   made = MadeUpJob(2);
-  for (PortFacts& port : made.facts[0].ports) port.rate_gbits = 25;
+  for (IbPortInfo& port : made.info[0].ports) port.rate_gbits = 25;
   EXPECT_EQ(made.Of("infiniband").status, Status::kWarn);
 }
 
 TEST(Memlock, FailsWhereInfinibandIsAndTheLimitIsLow) {
   MadeUpJob made(2);
-  made.facts[1].memlock_bytes = 65536;
+  made.info[1].memlock_bytes = 65536;
   const Verdict verdict = made.Of("memlock");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_THAT(verdict.seen, HasSubstr("the limit is 64 KiB (n2)"));
-  made.facts[1].memlock_bytes = kMemlockNeeded;
+  made.info[1].memlock_bytes = kMemlockNeeded;
   EXPECT_EQ(made.Of("memlock").status, Status::kOk);
   EXPECT_EQ(made.Of("memlock").seen, "enough for InfiniBand");
 }
 
 TEST(Memlock, DoesNotMatterWithoutInfiniband) {
   MadeUpJob made(1);
-  made.facts[0].ports.clear();
-  made.facts[0].memlock_bytes = 65536;
+  made.info[0].ports.clear();
+  made.info[0].memlock_bytes = 65536;
   EXPECT_EQ(made.Of("memlock").status, Status::kOk);
   EXPECT_EQ(made.Of("memlock").seen, "without InfiniBand the limit does not matter");
 }
 
 TEST(Shm, WarnsOfLittleAndFailsWithoutIt) {
   MadeUpJob made(2);
-  made.facts[1].shm_free_bytes = 64LL << 20;
+  made.info[1].shm_free_bytes = 64LL << 20;
   EXPECT_EQ(made.Of("shm").status, Status::kWarn);
   EXPECT_THAT(made.Of("shm").seen, HasSubstr("64 MiB (n2)"));
-  made.facts[1].shm_error = "Permission denied";
+  made.info[1].shm_error = "Permission denied";
   EXPECT_EQ(made.Of("shm").status, Status::kFail);
 }
 
 TEST(Directory, FailsWhenItIsNotShared) {
   MadeUpJob made(3);
-  made.facts[2].directory.is_shared = false;
+  made.info[2].directory.is_shared = false;
   const Verdict verdict = made.Of("directory");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_EQ(verdict.seen, "not the directory of ddlrun: /nobackup/work (n3)");
@@ -304,7 +304,7 @@ TEST(Directory, FailsWhenItIsNotShared) {
 
 TEST(Directory, FailsWhenItCannotBeWritten) {
   MadeUpJob made(2);
-  made.facts[1].directory.write_error = "Read-only file system";
+  made.info[1].directory.write_error = "Read-only file system";
   EXPECT_EQ(made.Of("directory").status, Status::kFail);
   EXPECT_THAT(made.Of("directory").seen, HasSubstr("Read-only file system (n2)"));
   made = MadeUpJob(2);
@@ -316,47 +316,47 @@ TEST(Directory, FailsWhenItCannotBeWritten) {
 TEST(Master, WarnsOfNodesThatDoNotFindIt) {
   MadeUpJob made(4);
   EXPECT_EQ(made.Of("master-addr").seen, "MASTER_ADDR=n1 is found on 4 nodes");
-  made.facts[1].master.problem = made.facts[2].master.problem = "Name or service not known";
-  made.facts[3].master.problem = "no answer within 5 s";
+  made.info[1].master.problem = made.info[2].master.problem = "Name or service not known";
+  made.info[3].master.problem = "no answer within 5 s";
   const Verdict verdict = made.Of("master-addr");
   EXPECT_EQ(verdict.status, Status::kWarn);
   EXPECT_EQ(verdict.seen,
             "MASTER_ADDR=n1 is not found: Name or service not known (n[2-3]), no answer within 5 s "
             "(n4)");
   EXPECT_THAT(verdict.advice, HasSubstr("-x MASTER_ADDR=ADDRESS"));
-  EXPECT_FALSE(AnyFailed(JudgeNodes(made.job, made.facts)));
+  EXPECT_FALSE(AnyFailed(CheckNodes(made.job, made.info)));
 }
 
 TEST(Master, IsNotKnownWhereANodeDidNotGetThatFar) {
   MadeUpJob made(2);
-  made.facts[0].master = {};
+  made.info[0].master = {};
   EXPECT_EQ(made.Of("master-addr").status, Status::kNotKnown);
   EXPECT_EQ(made.Of("master-addr").seen, "MASTER_ADDR=n1 was not looked up (n1)");
-  made.facts[1].master.problem = "no such name";
+  made.info[1].master.problem = "no such name";
   EXPECT_EQ(made.Of("master-addr").status, Status::kWarn);
-  made.facts[1].master = {};
+  made.info[1].master = {};
   EXPECT_EQ(made.Of("master-addr").seen, "MASTER_ADDR was not looked up (n[1-2])");
 }
 
 TEST(Directory, WarnsOfLittleSpace) {
   MadeUpJob made(2);
-  made.facts[0].directory.free_bytes = 100LL << 20;
+  made.info[0].directory.free_bytes = 100LL << 20;
   EXPECT_EQ(made.Of("directory").status, Status::kWarn);
 }
 
 TEST(Clocks, WarnOfANodeThatIsOffByMoreThanASecond) {
   MadeUpJob made(3);
-  made.facts[1].exchange.clock_seconds += 12.3;
+  made.info[1].exchange.clock_seconds += 12.3;
   Verdict verdict = made.Of("clocks");
   EXPECT_EQ(verdict.status, Status::kWarn);
   EXPECT_EQ(verdict.seen, "12.3 s ahead (n2)");
-  made.facts[1].exchange.clock_seconds -= 60;
+  made.info[1].exchange.clock_seconds -= 60;
   EXPECT_EQ(made.Of("clocks").seen, "47.7 s behind (n2)");
 }
 
 TEST(Clocks, MayDifferByTheTimeThatNodesTakeToLeaveABarrier) {
   MadeUpJob made(2);
-  made.facts[1].exchange.clock_seconds += 0.25;
+  made.info[1].exchange.clock_seconds += 0.25;
   const Verdict verdict = made.Of("clocks");
   EXPECT_EQ(verdict.status, Status::kOk);
   EXPECT_EQ(verdict.seen, "in step within 250 ms");
@@ -364,9 +364,9 @@ TEST(Clocks, MayDifferByTheTimeThatNodesTakeToLeaveABarrier) {
 
 TEST(Clocks, AreNotKnownWithoutAnExchange) {
   MadeUpJob made(2);
-  for (NodeFacts& facts : made.facts) {
-    facts.exchange = ExchangeFacts();
-    facts.exchange.unavailable = "the launcher gives no PMIx";
+  for (NodeInfo& info : made.info) {
+    info.exchange = ConnectivityResult();
+    info.exchange.unavailable = "the launcher gives no PMIx";
   }
   const Verdict verdict = made.Of("clocks");
   EXPECT_EQ(verdict.status, Status::kNotKnown);
@@ -375,7 +375,7 @@ TEST(Clocks, AreNotKnownWithoutAnExchange) {
 
 TEST(Versions, FailWhenTheyDiffer) {
   MadeUpJob made(2);
-  made.facts[1].mpi = "Open MPI v5.0.1";
+  made.info[1].mpi = "Open MPI v5.0.1";
   const Verdict verdict = made.Of("versions");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_THAT(verdict.seen, HasSubstr("Open MPI v5.0.1, PMIx 4.2.2, the launcher's PMIx 4.2.2, UCX "
@@ -384,7 +384,7 @@ TEST(Versions, FailWhenTheyDiffer) {
 
 TEST(Versions, AreNotKnownWithoutAnMpiLibrary) {
   MadeUpJob made(1);
-  made.facts[0].mpi.clear();
+  made.info[0].mpi.clear();
   EXPECT_EQ(made.Of("versions").status, Status::kNotKnown);
 }
 
@@ -401,13 +401,13 @@ TEST(Connections, CountThePairsAndNameTheSlowest) {
 
 TEST(Connections, TakeTheSlowestFromThePartnersOfTheFirstNode) {
   MadeUpJob made(3);
-  made.facts[2].exchange.slowest = {0, "", 0.5};
+  made.info[2].exchange.slowest = {0, "", 0.5};
   EXPECT_THAT(made.Of("connections").seen, HasSubstr("the slowest n1 with n3 in 500 ms"));
 }
 
 TEST(Connections, NameThePairThatFails) {
   MadeUpJob made(4);
-  made.facts[1].exchange.failed = {{2, "no answer within 5 s", 0}};
+  made.info[1].exchange.failed = {{2, "no answer within 5 s", 0}};
   const Verdict verdict = made.Of("connections");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_EQ(verdict.seen, "do not reach each other: n2 with n3 (no answer within 5 s)");
@@ -416,9 +416,9 @@ TEST(Connections, NameThePairThatFails) {
 
 TEST(Connections, NameTheNodeThatAllFailingPairsShareOnce) {
   MadeUpJob made(5);
-  made.facts[0].exchange.failed = {{2, "Connection reset", 0}, {1, "Connection reset", 0}};
-  made.facts[1].exchange.failed = {{2, "Connection reset", 0}};
-  made.facts[2].exchange.failed = {{3, "Connection reset", 0}, {4, "Connection reset", 0}};
+  made.info[0].exchange.failed = {{2, "Connection reset", 0}, {1, "Connection reset", 0}};
+  made.info[1].exchange.failed = {{2, "Connection reset", 0}};
+  made.info[2].exchange.failed = {{3, "Connection reset", 0}, {4, "Connection reset", 0}};
   EXPECT_EQ(made.Of("connections").seen,
             "do not reach each other: n3 with n[1-2,4-5], n1 with n2 (Connection reset)");
   EXPECT_THAT(made.Of("connections").bad_hosts, ElementsAre("n3", "n2"));
@@ -426,30 +426,30 @@ TEST(Connections, NameTheNodeThatAllFailingPairsShareOnce) {
 
 TEST(Connections, NameAPairOnceThatBothEndsName) {
   MadeUpJob made(3);
-  made.facts[1].exchange.failed = {{2, "no answer", 0}};
-  made.facts[2].exchange.failed = {{1, "no answer", 0}};
+  made.info[1].exchange.failed = {{2, "no answer", 0}};
+  made.info[2].exchange.failed = {{1, "no answer", 0}};
   EXPECT_EQ(made.Of("connections").seen, "do not reach each other: n2 with n3 (no answer)");
 }
 
 TEST(Connections, CountWhatIsTooMuchToName) {
   MadeUpJob made(40);
   for (int node = 0; node < 40; node += 2) {
-    made.facts[static_cast<std::size_t>(node)].exchange.failed = {{node + 1, "lost", 0}};
+    made.info[static_cast<std::size_t>(node)].exchange.failed = {{node + 1, "lost", 0}};
   }
   EXPECT_THAT(made.Of("connections").seen, HasSubstr("n15 with n16 and 12 pairs more (lost)"));
 }
 
 TEST(Connections, IgnoreNodesThatDoNotExist) {
   MadeUpJob made(2);
-  made.facts[0].exchange.failed = {{77, "lost", 0}, {-5, "lost", 0}};
-  made.facts[0].exchange.slowest = {77, "", 5};
-  made.facts[1].node = -3;
+  made.info[0].exchange.failed = {{77, "lost", 0}, {-5, "lost", 0}};
+  made.info[0].exchange.slowest = {77, "", 5};
+  made.info[1].node = -3;
   EXPECT_EQ(made.Of("connections").status, Status::kOk);
 }
 
 TEST(Connections, FailWhenTheExchangeFails) {
   MadeUpJob made(2);
-  made.facts[1].exchange.problem = "PMIx_Init: UNREACHABLE";
+  made.info[1].exchange.problem = "PMIx_Init: UNREACHABLE";
   const Verdict verdict = made.Of("connections");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_EQ(verdict.seen, "PMIx_Init: UNREACHABLE (n2)");
@@ -457,9 +457,9 @@ TEST(Connections, FailWhenTheExchangeFails) {
 
 TEST(Connections, AreNotKnownWithoutPmixOrUcx) {
   MadeUpJob made(2);
-  for (NodeFacts& facts : made.facts) {
-    facts.exchange.links_tested = false;
-    facts.exchange.unavailable = "ddlrun was built without UCX";
+  for (NodeInfo& info : made.info) {
+    info.exchange.links_tested = false;
+    info.exchange.unavailable = "ddlrun was built without UCX";
   }
   const Verdict verdict = made.Of("connections");
   EXPECT_EQ(verdict.status, Status::kNotKnown);
@@ -468,8 +468,8 @@ TEST(Connections, AreNotKnownWithoutPmixOrUcx) {
 
 TEST(Connections, AreNotKnownWhenNodesWereEndedBeforeTheyMet) {
   MadeUpJob made(3);
-  made.facts[2] = NodeFacts();
-  for (std::size_t node = 0; node < 2; ++node) made.facts[node].exchange = ExchangeFacts();
+  made.info[2] = NodeInfo();
+  for (std::size_t node = 0; node < 2; ++node) made.info[node].exchange = ConnectivityResult();
   for (const char* check : {"clocks", "connections"}) {
     const Verdict verdict = made.Of(check);
     EXPECT_EQ(verdict.status, Status::kNotKnown) << check;
@@ -479,9 +479,9 @@ TEST(Connections, AreNotKnownWhenNodesWereEndedBeforeTheyMet) {
 
 TEST(Connections, WarnWhenAPairTakesLongerThanASecond) {
   MadeUpJob made(2);
-  made.facts[0].exchange.slowest = {1, "", kLinkWantedSeconds};
+  made.info[0].exchange.slowest = {1, "", kLinkWantedSeconds};
   EXPECT_EQ(made.Of("connections").status, Status::kOk);
-  made.facts[0].exchange.slowest = {1, "", 1.5};
+  made.info[0].exchange.slowest = {1, "", 1.5};
   EXPECT_EQ(made.Of("connections").status, Status::kWarn);
 }
 
@@ -493,7 +493,7 @@ const std::string kOther = "0f1e2d3c0000000000000000000000ff.1";  // alike in wh
 MadeUpJob JobOf(const std::vector<std::string>& domains) {
   MadeUpJob made(static_cast<int>(domains.size()));
   for (std::size_t node = 0; node < domains.size(); ++node) {
-    for (GpuFacts& gpu : made.facts[node].gpus) gpu.nvlink_domain = domains[node];
+    for (GpuInfo& gpu : made.info[node].gpus) gpu.nvlink_domain = domains[node];
   }
   return made;
 }
@@ -530,7 +530,7 @@ TEST(NvlinkDomains, WarnOfANodeThatHasNotJoined) {
 
 TEST(NvlinkDomains, AreThoseOfEachGpu) {
   MadeUpJob made = JobOf({kOne, kOne});
-  made.facts[1].gpus[0].nvlink_domain = kTwo;
+  made.info[1].gpus[0].nvlink_domain = kTwo;
   EXPECT_EQ(made.Of("nvlink-domains").status, Status::kOk);
   EXPECT_THAT(made.Of("nvlink-domains").seen, HasSubstr("0f1e2d3c.1 (n1)"));
   EXPECT_EQ(made.Of("imex").seen, "not needed: no NVLink between these nodes");
@@ -538,19 +538,19 @@ TEST(NvlinkDomains, AreThoseOfEachGpu) {
 
 TEST(Imex, IsNeededBetweenNodesOfOneDomainAlone) {
   MadeUpJob made = JobOf({kOne, kTwo});
-  for (NodeFacts& facts : made.facts) facts.imex_problem = "there is none";
+  for (NodeInfo& info : made.info) info.imex_problem = "there is none";
   EXPECT_EQ(made.Of("imex").status, Status::kOk);
   EXPECT_EQ(made.Of("imex").seen, "not needed: no NVLink between these nodes");
   made = JobOf({"", ""});
-  made.facts[0].imex_problem = "there is none";
+  made.info[0].imex_problem = "there is none";
   EXPECT_EQ(made.Of("imex").status, Status::kOk);
   EXPECT_EQ(JobOf({kOne, kOne}).Of("imex").seen, "a channel can be opened on 2 nodes");
 }
 
 TEST(Imex, FailsOnANodeThatLacksAChannelWhereOthersHaveOne) {
   MadeUpJob made = JobOf({kOne, kOne, kOne, kTwo});
-  made.facts[1].imex_problem = "channel0: Permission denied";
-  made.facts[3].imex_problem = "there is none";  // alone in its domain
+  made.info[1].imex_problem = "channel0: Permission denied";
+  made.info[3].imex_problem = "there is none";  // alone in its domain
   const Verdict verdict = made.Of("imex");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_EQ(verdict.seen, "no channel: channel0: Permission denied (n2)");
@@ -560,7 +560,7 @@ TEST(Imex, FailsOnANodeThatLacksAChannelWhereOthersHaveOne) {
 
 TEST(Imex, IsAWarningWhereAllNodesLackIt) {
   MadeUpJob made = JobOf({kOne, kOne});
-  for (NodeFacts& facts : made.facts) facts.imex_problem = "there is none";
+  for (NodeInfo& info : made.info) info.imex_problem = "there is none";
   const Verdict verdict = made.Of("imex");
   EXPECT_EQ(verdict.status, Status::kWarn);
   EXPECT_EQ(verdict.seen, "no channel: there is none (n[1-2])");

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/health/node_facts.h"
+#include "launcher/health/node_info.h"
 #include "launcher/health/verdict.h"
 
 namespace launcher {
@@ -39,7 +39,7 @@ struct CheckedJob {
   std::string launcher_end;     // why a node may not have answered
 };
 
-// `facts` has one entry per node of `job`; one whose host is "" did not answer.
-std::vector<Verdict> JudgeNodes(const CheckedJob& job, const std::vector<NodeFacts>& facts);
+// `info` has one entry per node of `job`; one whose host is "" did not answer.
+std::vector<Verdict> CheckNodes(const CheckedJob& job, const std::vector<NodeInfo>& info);
 
 }  // namespace launcher

@@ -5,21 +5,20 @@
 #include <set>
 #include <utility>
 
-#include "launcher/health/judge_parts.h"
+#include "launcher/health/check_helpers.h"
 #include "launcher/health/pair_schedule.h"
 
 namespace launcher {
 namespace {
 
 std::string ProblemText(const Nodes& nodes) {
-  return GroupsText(
-      GroupHosts(nodes, [](const NodeFacts& facts) { return facts.exchange.problem; }));
+  return GroupsText(GroupHosts(nodes, [](const NodeInfo& info) { return info.exchange.problem; }));
 }
 
 // Why something is not known although nothing has failed.
 std::string UnavailableText(const Nodes& nodes) {
-  const std::string text = GroupsText(
-      GroupHosts(nodes, [](const NodeFacts& facts) { return facts.exchange.unavailable; }));
+  const std::string text =
+      GroupsText(GroupHosts(nodes, [](const NodeInfo& info) { return info.exchange.unavailable; }));
   return text.empty() ? "the nodes did not get as far as meeting" : text;
 }
 
@@ -89,29 +88,29 @@ struct Links {
 Links CollectLinks(const Nodes& nodes, int count) {
   Links links;
   for (const AnsweredNode& node : nodes) {
-    const ExchangeFacts& exchange = node.facts->exchange;
-    for (const LinkFacts& link : exchange.failed) {
-      if (link.to < 0 || link.to >= count || node.facts->node < 0 || node.facts->node >= count) {
+    const ConnectivityResult& exchange = node.info->exchange;
+    for (const LinkTestResult& link : exchange.failed) {
+      if (link.to < 0 || link.to >= count || node.info->node < 0 || node.info->node >= count) {
         continue;
       }
-      links.failed.insert(std::minmax(node.facts->node, link.to));
+      links.failed.insert(std::minmax(node.info->node, link.to));
       if (links.problem.empty()) links.problem = link.problem;
     }
     links.ok += exchange.links_ok;
-    if (exchange.slowest.to >= 0 && exchange.slowest.to < count && node.facts->node < count &&
+    if (exchange.slowest.to >= 0 && exchange.slowest.to < count && node.info->node < count &&
         exchange.slowest.seconds > links.slowest_seconds) {
-      links.slowest = {node.facts->node, exchange.slowest.to};
+      links.slowest = {node.info->node, exchange.slowest.to};
       links.slowest_seconds = exchange.slowest.seconds;
     }
   }
   return links;
 }
 
-std::string VersionsText(const NodeFacts& facts) {
-  std::string text = facts.mpi.empty() ? "no MPI library" : facts.mpi;
-  if (!facts.pmix.empty()) text += ", PMIx " + facts.pmix;
-  if (!facts.pmix_server.empty()) text += ", the launcher's PMIx " + facts.pmix_server;
-  if (!facts.ucx.empty()) text += ", UCX " + facts.ucx;
+std::string VersionsText(const NodeInfo& info) {
+  std::string text = info.mpi.empty() ? "no MPI library" : info.mpi;
+  if (!info.pmix.empty()) text += ", PMIx " + info.pmix;
+  if (!info.pmix_server.empty()) text += ", the launcher's PMIx " + info.pmix_server;
+  if (!info.ucx.empty()) text += ", UCX " + info.ucx;
   return text;
 }
 
@@ -127,13 +126,12 @@ std::vector<std::string> OddOnes(HostsByText groups, std::size_t nodes) {
 
 }  // namespace
 
-Verdict JudgeClocks(const Nodes& nodes) {
+Verdict CheckClocks(const Nodes& nodes) {
   const std::string check = "clocks";
   if (nodes.size() == 1) return {check, Status::kOk, "one node", ""};
   std::vector<double> clocks;
   for (const AnsweredNode& node : nodes) {
-    if (node.facts->exchange.clock_seconds > 0)
-      clocks.push_back(node.facts->exchange.clock_seconds);
+    if (node.info->exchange.clock_seconds > 0) clocks.push_back(node.info->exchange.clock_seconds);
   }
   if (clocks.size() < nodes.size()) {
     const std::string problem = ProblemText(nodes);
@@ -142,8 +140,8 @@ Verdict JudgeClocks(const Nodes& nodes) {
   }
   std::sort(clocks.begin(), clocks.end());
   const double middle = clocks[clocks.size() / 2];
-  const HostsByText off = GroupHosts(nodes, [middle](const NodeFacts& facts) -> std::string {
-    const double offset = facts.exchange.clock_seconds - middle;
+  const HostsByText off = GroupHosts(nodes, [middle](const NodeInfo& info) -> std::string {
+    const double offset = info.exchange.clock_seconds - middle;
     if (std::abs(offset) <= kClockToleranceSeconds) return "";
     return SecondsText(std::abs(offset)) + (offset > 0 ? " ahead" : " behind");
   });
@@ -154,19 +152,19 @@ Verdict JudgeClocks(const Nodes& nodes) {
   return {check, Status::kOk, "in step within " + SecondsText(clocks.back() - clocks.front()), ""};
 }
 
-Verdict JudgeVersions(const Nodes& nodes) {
+Verdict CheckVersions(const Nodes& nodes) {
   const HostsByText groups = GroupHosts(nodes, VersionsText);
   if (groups.size() > 1) {
     return {"versions", Status::kFail, GroupsText(groups),
             "load the same modules on every node; ranks of different versions cannot meet",
             OddOnes(groups, nodes.size())};
   }
-  const bool has_mpi = !nodes.front().facts->mpi.empty();
+  const bool has_mpi = !nodes.front().info->mpi.empty();
   return {"versions", has_mpi ? Status::kOk : Status::kNotKnown, groups.begin()->first,
           has_mpi ? "" : "module load openmpi, if the program needs MPI"};
 }
 
-Verdict JudgeConnections(const Nodes& nodes, const std::vector<std::string>& hosts) {
+Verdict CheckConnections(const Nodes& nodes, const std::vector<std::string>& hosts) {
   const std::string check = "connections";
   const std::string advice =
       "look at cables, switches and firewalls between them; choose the fabric with UCX_TLS and "
@@ -183,7 +181,7 @@ Verdict JudgeConnections(const Nodes& nodes, const std::vector<std::string>& hos
   if (!problem.empty()) return {check, Status::kFail, problem, advice};
   if (count == 1) return {check, Status::kOk, "one node", ""};
   const bool all_tested = std::all_of(nodes.begin(), nodes.end(), [](const AnsweredNode& node) {
-    return node.facts->exchange.links_tested;
+    return node.info->exchange.links_tested;
   });
   if (!all_tested) {
     return {check, Status::kNotKnown, UnavailableText(nodes),

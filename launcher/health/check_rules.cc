@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/health/judge.h"
+#include "launcher/health/check_rules.h"
 
 #include <array>
 #include <cstdio>
 
-#include "launcher/health/judge_parts.h"
+#include "launcher/health/check_helpers.h"
 #include "support/counted.h"
 
 namespace launcher {
 namespace {
 
 // The machines that answered for more than one host of the plan: "vm (n1,n2)".
-std::string SharedMachines(const std::vector<NodeFacts>& facts) {
+std::string SharedMachines(const std::vector<NodeInfo>& info) {
   HostsByText hosts_of;
-  for (const NodeFacts& node : facts) {
+  for (const NodeInfo& node : info) {
     if (!node.machine.empty()) hosts_of[node.machine].push_back(node.host);
   }
   std::erase_if(hosts_of, [](const auto& entry) { return entry.second.size() < 2; });
   return GroupsText(hosts_of);
 }
 
-Verdict JudgeAnswers(const CheckedJob& job, const std::vector<NodeFacts>& facts) {
+Verdict CheckAnswers(const CheckedJob& job, const std::vector<NodeInfo>& info) {
   const std::string check = "nodes";
   std::vector<std::string> silent;
-  for (std::size_t node = 0; node < facts.size(); ++node) {
-    if (facts[node].host.empty()) silent.push_back(job.nodes[node].host);
+  for (std::size_t node = 0; node < info.size(); ++node) {
+    if (info[node].host.empty()) silent.push_back(job.nodes[node].host);
   }
   if (!silent.empty()) {
     return {check, Status::kFail, "no answer from " + HostsText(silent) + "; " + job.launcher_end,
@@ -33,14 +33,14 @@ Verdict JudgeAnswers(const CheckedJob& job, const std::vector<NodeFacts>& facts)
             "--exclude=" +
                 HostsText(silent),
             // If no node has answered, the nodes are not the reason.
-            silent.size() < facts.size() ? silent : std::vector<std::string>()};
+            silent.size() < info.size() ? silent : std::vector<std::string>()};
   }
-  const std::string shared = SharedMachines(facts);
+  const std::string shared = SharedMachines(info);
   if (!shared.empty()) {
     return {check, Status::kWarn, "one machine answered for several hosts: " + shared,
             "ranks run where the plan does not say, unless these are names of one machine"};
   }
-  return {check, Status::kOk, CountText(facts.size(), "node") + " answered", ""};
+  return {check, Status::kOk, CountText(info.size(), "node") + " answered", ""};
 }
 
 std::string Decimal(double number, int digits) {
@@ -51,34 +51,34 @@ std::string Decimal(double number, int digits) {
 
 }  // namespace
 
-std::vector<Verdict> JudgeNodes(const CheckedJob& job, const std::vector<NodeFacts>& facts) {
-  std::vector<Verdict> verdicts = {JudgeAnswers(job, facts)};
+std::vector<Verdict> CheckNodes(const CheckedJob& job, const std::vector<NodeInfo>& info) {
+  std::vector<Verdict> verdicts = {CheckAnswers(job, info)};
   std::vector<std::string> hosts;
   Nodes nodes;
-  for (std::size_t node = 0; node < facts.size(); ++node) {
+  for (std::size_t node = 0; node < info.size(); ++node) {
     hosts.push_back(job.nodes[node].host);
-    if (!facts[node].host.empty()) nodes.push_back({&facts[node], job.nodes[node].gpus});
+    if (!info[node].host.empty()) nodes.push_back({&info[node], job.nodes[node].gpus});
   }
   if (nodes.empty()) return verdicts;
-  for (const auto& judge :
-       {JudgeHardware, JudgeGpuCount, JudgeGpuUse, JudgeGpuErrors, JudgeGpuLinks,
-        JudgeNvlinkDomains, JudgeImex, JudgeInfiniband, JudgeMemlock, JudgeShm}) {
-    verdicts.push_back(judge(nodes));
+  for (const auto& check :
+       {CheckHardware, CheckGpuCount, CheckGpuUse, CheckGpuErrors, CheckGpuLinks,
+        CheckNvlinkDomains, CheckImex, CheckInfiniband, CheckMemlock, CheckShm}) {
+    verdicts.push_back(check(nodes));
   }
-  verdicts.push_back(JudgeDirectory(nodes, job.directory_error));
-  verdicts.push_back(JudgeMaster(nodes));
-  verdicts.push_back(JudgeClocks(nodes));
-  verdicts.push_back(JudgeVersions(nodes));
-  verdicts.push_back(JudgeConnections(nodes, hosts));
+  verdicts.push_back(CheckDirectory(nodes, job.directory_error));
+  verdicts.push_back(CheckMaster(nodes));
+  verdicts.push_back(CheckClocks(nodes));
+  verdicts.push_back(CheckVersions(nodes));
+  verdicts.push_back(CheckConnections(nodes, hosts));
   return verdicts;
 }
 
 HostsByText GroupHosts(const Nodes& nodes,
-                       const std::function<std::string(const NodeFacts&)>& text_of) {
+                       const std::function<std::string(const NodeInfo&)>& text_of) {
   HostsByText groups;
   for (const AnsweredNode& node : nodes) {
-    const std::string text = text_of(*node.facts);
-    if (!text.empty()) groups[text].push_back(node.facts->host);
+    const std::string text = text_of(*node.info);
+    if (!text.empty()) groups[text].push_back(node.info->host);
   }
   return groups;
 }

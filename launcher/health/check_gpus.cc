@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/health/judge_parts.h"
+#include "launcher/health/check_helpers.h"
 
 namespace launcher {
 namespace {
@@ -13,11 +13,11 @@ std::string GpuText(std::size_t index) { return "GPU " + std::to_string(index); 
 // The hosts by what `text_of` says of their GPUs: n2 by "GPU 1 has 5 errors".  A GPU with "" is
 // left out.
 HostsByText GroupGpus(const Nodes& nodes,
-                      const std::function<std::string(const GpuFacts&)>& text_of) {
-  return GroupHosts(nodes, [&text_of](const NodeFacts& facts) {
+                      const std::function<std::string(const GpuInfo&)>& text_of) {
+  return GroupHosts(nodes, [&text_of](const NodeInfo& info) {
     std::string text;
-    for (std::size_t index = 0; index < facts.gpus.size(); ++index) {
-      const std::string fault = text_of(facts.gpus[index]);
+    for (std::size_t index = 0; index < info.gpus.size(); ++index) {
+      const std::string fault = text_of(info.gpus[index]);
       if (fault.empty()) continue;
       text += (text.empty() ? "" : ", ") + GpuText(index) + " " + fault;
     }
@@ -27,15 +27,15 @@ HostsByText GroupGpus(const Nodes& nodes,
 
 std::size_t CountGpus(const Nodes& nodes) {
   std::size_t count = 0;
-  for (const AnsweredNode& node : nodes) count += node.facts->gpus.size();
+  for (const AnsweredNode& node : nodes) count += node.info->gpus.size();
   return count;
 }
 
 // Why a check that needs NVML cannot be done on some nodes; "" where all have it.
 std::string WithoutNvml(const Nodes& nodes) {
-  const HostsByText without = GroupHosts(nodes, [](const NodeFacts& facts) {
-    if (facts.gpu_source == "NVML" || facts.gpus.empty()) return std::string();
-    return facts.gpu_problem.empty() ? std::string("NVML is not installed") : facts.gpu_problem;
+  const HostsByText without = GroupHosts(nodes, [](const NodeInfo& info) {
+    if (info.gpu_source == "NVML" || info.gpus.empty()) return std::string();
+    return info.gpu_problem.empty() ? std::string("NVML is not installed") : info.gpu_problem;
   });
   return GroupsText(without);
 }
@@ -48,26 +48,26 @@ Verdict NeedsNvml(const std::string& check, const std::string& why) {
 }
 
 std::string CountFault(const AnsweredNode& node) {
-  const NodeFacts& facts = *node.facts;
-  const auto seen = static_cast<int>(facts.gpus.size());
-  if (facts.granted_gpus >= 0 && facts.granted_gpus < node.planned_gpus) {
+  const NodeInfo& info = *node.info;
+  const auto seen = static_cast<int>(info.gpus.size());
+  if (info.granted_gpus >= 0 && info.granted_gpus < node.planned_gpus) {
     return std::to_string(node.planned_gpus) + " planned, Slurm granted " +
-           std::to_string(facts.granted_gpus);
+           std::to_string(info.granted_gpus);
   }
-  if (seen == 0 && facts.nvidia_devices > 0) {
+  if (seen == 0 && info.nvidia_devices > 0) {
     return std::to_string(node.planned_gpus) + " planned, " +
-           CountText(static_cast<std::size_t>(facts.nvidia_devices), "device") +
+           CountText(static_cast<std::size_t>(info.nvidia_devices), "device") +
            " on the PCI bus, but the driver shows none";
   }
   return std::to_string(node.planned_gpus) + " planned, " + std::to_string(seen) + " seen";
 }
 
 bool LacksGpus(const AnsweredNode& node) {
-  return static_cast<int>(node.facts->gpus.size()) < node.planned_gpus ||
-         (node.facts->granted_gpus >= 0 && node.facts->granted_gpus < node.planned_gpus);
+  return static_cast<int>(node.info->gpus.size()) < node.planned_gpus ||
+         (node.info->granted_gpus >= 0 && node.info->granted_gpus < node.planned_gpus);
 }
 
-std::string UseFault(const GpuFacts& gpu) {
+std::string UseFault(const GpuInfo& gpu) {
   if (gpu.processes.empty()) return "";
   std::string text = "used by";
   for (const GpuProcess& process : gpu.processes) {
@@ -81,7 +81,7 @@ std::string UseFault(const GpuFacts& gpu) {
 std::map<std::string, int> MostNvlinks(const Nodes& nodes) {
   std::map<std::string, int> most;
   for (const AnsweredNode& node : nodes) {
-    for (const GpuFacts& gpu : node.facts->gpus) {
+    for (const GpuInfo& gpu : node.info->gpus) {
       most[gpu.model] = std::max(most[gpu.model], gpu.nvlinks);
     }
   }
@@ -90,18 +90,18 @@ std::map<std::string, int> MostNvlinks(const Nodes& nodes) {
 
 }  // namespace
 
-Verdict JudgeGpuCount(const Nodes& nodes) {
+Verdict CheckGpuCount(const Nodes& nodes) {
   const std::string check = "gpus";
   int planned = 0;
   bool any_device = false;
   HostsByText faults;
   for (const AnsweredNode& node : nodes) {
     planned += node.planned_gpus;
-    any_device = any_device || !node.facts->gpus.empty() || node.facts->nvidia_devices > 0;
-    if (LacksGpus(node)) faults[CountFault(node)].push_back(node.facts->host);
+    any_device = any_device || !node.info->gpus.empty() || node.info->nvidia_devices > 0;
+    if (LacksGpus(node)) faults[CountFault(node)].push_back(node.info->host);
   }
   const bool granted_too_few = std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
-    return node.facts->granted_gpus >= 0 && node.facts->granted_gpus < node.planned_gpus;
+    return node.info->granted_gpus >= 0 && node.info->granted_gpus < node.planned_gpus;
   });
   if (planned == 0) {
     return {check, Status::kOk, "none planned, " + std::to_string(CountGpus(nodes)) + " seen", ""};
@@ -120,7 +120,7 @@ Verdict JudgeGpuCount(const Nodes& nodes) {
           HostsOf(faults)};
 }
 
-Verdict JudgeGpuUse(const Nodes& nodes) {
+Verdict CheckGpuUse(const Nodes& nodes) {
   const std::string check = "gpu-use";
   if (CountGpus(nodes) == 0) return NoGpus(check);
   const HostsByText used = GroupGpus(nodes, UseFault);
@@ -133,10 +133,10 @@ Verdict JudgeGpuUse(const Nodes& nodes) {
   return {check, Status::kOk, CountText(CountGpus(nodes), "GPU") + " free", ""};
 }
 
-Verdict JudgeGpuErrors(const Nodes& nodes) {
+Verdict CheckGpuErrors(const Nodes& nodes) {
   const std::string check = "gpu-errors";
   if (CountGpus(nodes) == 0) return NoGpus(check);
-  const HostsByText broken = GroupGpus(nodes, [](const GpuFacts& gpu) -> std::string {
+  const HostsByText broken = GroupGpus(nodes, [](const GpuInfo& gpu) -> std::string {
     if (gpu.remap_failed) return "has bad memory that cannot be put out of use";
     if (gpu.uncorrected_errors <= 0) return "";
     return std::to_string(gpu.uncorrected_errors) + " uncorrected memory errors";
@@ -146,7 +146,7 @@ Verdict JudgeGpuErrors(const Nodes& nodes) {
             "tell your admin to reset or replace the GPU; leave the node out (sbatch --exclude)",
             HostsOf(broken)};
   }
-  const HostsByText pending = GroupGpus(nodes, [](const GpuFacts& gpu) -> std::string {
+  const HostsByText pending = GroupGpus(nodes, [](const GpuInfo& gpu) -> std::string {
     return gpu.remap_pending ? "waits for a reset to put bad memory out of use" : "";
   });
   if (!pending.empty()) {
@@ -157,11 +157,11 @@ Verdict JudgeGpuErrors(const Nodes& nodes) {
   return {check, Status::kOk, "no memory errors", ""};
 }
 
-Verdict JudgeGpuLinks(const Nodes& nodes) {
+Verdict CheckGpuLinks(const Nodes& nodes) {
   const std::string check = "gpu-links";
   if (CountGpus(nodes) == 0) return NoGpus(check);
   const std::map<std::string, int> most = MostNvlinks(nodes);
-  const HostsByText faults = GroupGpus(nodes, [&most](const GpuFacts& gpu) -> std::string {
+  const HostsByText faults = GroupGpus(nodes, [&most](const GpuInfo& gpu) -> std::string {
     if (gpu.nvlinks >= 0 && gpu.nvlinks < most.at(gpu.model)) {
       return std::to_string(gpu.nvlinks) + " of " + std::to_string(most.at(gpu.model)) +
              " NVLinks active";

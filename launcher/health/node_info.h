@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The facts of a node before the ranks start, which ddlrun-node-check gathers on the node and
-// ddlrun judges (judge.h).  What could not be found out is -1 or "", where that is said below.
-// Pure.
+// ddlrun judges (check_rules.h).  What could not be found out is -1 or "", where that is said
+// below. Pure.
 
 #pragma once
 
@@ -16,7 +16,7 @@ struct GpuProcess {
   long long bytes = -1;  // of GPU memory
 };
 
-struct GpuFacts {
+struct GpuInfo {
   std::string model;                  // "Tesla V100-SXM2-16GB"; "" not known
   std::string pci_bus_id;             // "0004:04:00.0"; "" not known
   long long uncorrected_errors = -1;  // ECC, since the driver was loaded
@@ -31,14 +31,14 @@ struct GpuFacts {
   std::vector<GpuProcess> processes;  // computing on it, of any user
 };
 
-struct PortFacts {
+struct IbPortInfo {
   std::string name;      // "mlx5_0:1", as UCX_NET_DEVICES and NCCL_IB_HCA have it
   std::string state;     // "ACTIVE", "DOWN", ...
   int rate_gbits = 0;    // per second
   std::string protocol;  // "InfiniBand" or "Ethernet" (RoCE)
 };
 
-struct DirectoryFacts {
+struct DirectoryInfo {
   std::string path;
   bool is_shared = false;     // the node sees the file that ddlrun has made in it
   std::string write_error;    // "" when a file could be made and written
@@ -46,27 +46,27 @@ struct DirectoryFacts {
 };
 
 // Where ranks will meet, as this node sees it.
-struct MasterFacts {
+struct MasterAddrInfo {
   std::string address;  // their MASTER_ADDR; "" when it was not looked up
   std::string problem;  // why this node finds no address of that name; "" when it does
 };
 
 // One pair of nodes, seen by the one that speaks first.
-struct LinkFacts {
+struct LinkTestResult {
   int to = -1;          // index of the other node; -1: none
   std::string problem;  // "": it answered
   double seconds = 0;   // there and back
 };
 
 // What the nodes found out together.
-struct ExchangeFacts {
+struct ConnectivityResult {
   std::string unavailable;    // why not all was tried: a library or the launcher lacks something
   std::string problem;        // what failed
   double clock_seconds = 0;   // since 1970, read right after a common barrier; 0: not read
   bool links_tested = false;  // with every node that this one speaks to first
   int links_ok = 0;
-  LinkFacts slowest;  // of those that answered
-  std::vector<LinkFacts> failed;
+  LinkTestResult slowest;  // of those that answered
+  std::vector<LinkTestResult> failed;
 };
 
 // A line about the node that is told to people, and not judged: "SMT", "on"; "network eth0", "up,
@@ -76,7 +76,7 @@ struct Detail {
   std::string text;
 };
 
-struct NodeFacts {
+struct NodeInfo {
   int node = 0;         // index in the plan
   std::string host;     // as the plan names it
   std::string machine;  // as the node calls itself
@@ -86,41 +86,41 @@ struct NodeFacts {
   std::string kernel;
   std::string system;  // "Debian GNU/Linux 12 (bookworm)"
 
-  std::string gpu_source;      // "NVML", "/proc" or "/dev"; "" when none of them has a GPU
-  std::string gpu_problem;     // why NVML fails, when it is there
-  std::vector<GpuFacts> gpus;  // which this job may use, in PCI order
-  int nvidia_devices = 0;      // on the PCI bus, with or without a driver
+  std::string gpu_source;     // "NVML", "/proc" or "/dev"; "" when none of them has a GPU
+  std::string gpu_problem;    // why NVML fails, when it is there
+  std::vector<GpuInfo> gpus;  // which this job may use, in PCI order
+  int nvidia_devices = 0;     // on the PCI bus, with or without a driver
   // Why no IMEX channel can be opened, without which NVLink does not reach other nodes; "": one
   // can.
   std::string imex_problem;
   int granted_gpus = -1;  // by Slurm on this node; -1: Slurm does not say
 
-  std::vector<PortFacts> ports;
+  std::vector<IbPortInfo> ports;
   long long memlock_bytes = 0;    // limit of a process; -1: there is none
   long long shm_free_bytes = -1;  // in /dev/shm
   std::string shm_error;          // why nothing can be made in it
-  DirectoryFacts directory;       // where ranks will start
-  MasterFacts master;
+  DirectoryInfo directory;        // where ranks will start
+  MasterAddrInfo master;
 
   std::string mpi;          // "Open MPI v4.1.4"; "" when no library is found
   std::string pmix;         // version of the library; "" when this build has none
   std::string pmix_server;  // version of srun or mpirun; "" when it does not say it
   std::string ucx;          // version of the library; "" when this build has none
-  ExchangeFacts exchange;
+  ConnectivityResult exchange;
   std::vector<Detail> details;  // none unless they are asked for (ddlrun-node-check --details)
 };
 
 // One line of JSON, ASCII.
-std::string EncodeNodeFacts(const NodeFacts& facts);
+std::string EncodeNodeInfo(const NodeInfo& info);
 
-// The inverse.  Throws LaunchError(EX_SOFTWARE) for a text that EncodeNodeFacts did not write.
-NodeFacts DecodeNodeFacts(const std::string& text);
+// The inverse.  Throws LaunchError(EX_SOFTWARE) for a text that EncodeNodeInfo did not write.
+NodeInfo DecodeNodeInfo(const std::string& text);
 
 // A line of the same form with the facts that are known later than the others: `directory`,
 // `master` and `exchange`.
-std::string EncodeLaterFacts(const NodeFacts& facts);
+std::string EncodeLaterInfo(const NodeInfo& info);
 
-// Puts what EncodeLaterFacts wrote into `facts`.  Throws as DecodeNodeFacts does.
-void DecodeLaterFacts(const std::string& text, NodeFacts* facts);
+// Puts what EncodeLaterInfo wrote into `info`.  Throws as DecodeNodeInfo does.
+void DecodeLaterInfo(const std::string& text, NodeInfo* info);
 
 }  // namespace launcher

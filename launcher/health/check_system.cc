@@ -3,19 +3,18 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "launcher/health/judge_parts.h"
+#include "launcher/health/check_helpers.h"
 
 namespace launcher {
 namespace {
 
-std::string HardwareText(const NodeFacts& facts) {
-  std::string text =
-      facts.cpu_model + ", " + CountText(static_cast<std::size_t>(facts.cpus), "CPU");
-  if (facts.nvidia_devices > 0) {
-    text += ", " + CountText(static_cast<std::size_t>(facts.nvidia_devices), "GPU");
+std::string HardwareText(const NodeInfo& info) {
+  std::string text = info.cpu_model + ", " + CountText(static_cast<std::size_t>(info.cpus), "CPU");
+  if (info.nvidia_devices > 0) {
+    text += ", " + CountText(static_cast<std::size_t>(info.nvidia_devices), "GPU");
   }
   std::vector<std::string> models;
-  for (const GpuFacts& gpu : facts.gpus) {
+  for (const GpuInfo& gpu : info.gpus) {
     if (gpu.model.empty() || std::count(models.begin(), models.end(), gpu.model) > 0) continue;
     models.push_back(gpu.model);
     text += " " + gpu.model;
@@ -23,58 +22,58 @@ std::string HardwareText(const NodeFacts& facts) {
   return text;
 }
 
-std::size_t ActivePorts(const NodeFacts& facts) {
+std::size_t ActivePorts(const NodeInfo& info) {
   return static_cast<std::size_t>(
-      std::count_if(facts.ports.begin(), facts.ports.end(),
-                    [](const PortFacts& port) { return port.state == "ACTIVE"; }));
+      std::count_if(info.ports.begin(), info.ports.end(),
+                    [](const IbPortInfo& port) { return port.state == "ACTIVE"; }));
 }
 
-int FastestRate(const NodeFacts& facts) {
+int FastestRate(const NodeInfo& info) {
   int fastest = 0;
-  for (const PortFacts& port : facts.ports) {
+  for (const IbPortInfo& port : info.ports) {
     if (port.state == "ACTIVE") fastest = std::max(fastest, port.rate_gbits);
   }
   return fastest;
 }
 
-std::string PortsText(const NodeFacts& facts) {
-  if (ActivePorts(facts) == 0) return "no active port";
-  return CountText(ActivePorts(facts), "active port") + " at " +
-         std::to_string(FastestRate(facts)) + " Gbit/s";
+std::string PortsText(const NodeInfo& info) {
+  if (ActivePorts(info) == 0) return "no active port";
+  return CountText(ActivePorts(info), "active port") + " at " + std::to_string(FastestRate(info)) +
+         " Gbit/s";
 }
 
 }  // namespace
 
-Verdict JudgeHardware(const Nodes& nodes) {
+Verdict CheckHardware(const Nodes& nodes) {
   const HostsByText kinds = GroupHosts(nodes, HardwareText);
   const auto [least, most] = std::minmax_element(
       nodes.begin(), nodes.end(), [](const AnsweredNode& a, const AnsweredNode& b) {
-        return a.facts->memory_bytes < b.facts->memory_bytes;
+        return a.info->memory_bytes < b.info->memory_bytes;
       });
   std::string seen = kinds.size() == 1 ? kinds.begin()->first : GroupsText(kinds);
-  const bool same_memory = static_cast<double>(least->facts->memory_bytes) >=
-                           (1 - kMemoryTolerance) * static_cast<double>(most->facts->memory_bytes);
+  const bool same_memory = static_cast<double>(least->info->memory_bytes) >=
+                           (1 - kMemoryTolerance) * static_cast<double>(most->info->memory_bytes);
   if (same_memory) {
-    seen += ", " + BytesText(most->facts->memory_bytes) + " of memory";
+    seen += ", " + BytesText(most->info->memory_bytes) + " of memory";
   } else {
-    seen += ", " + BytesText(least->facts->memory_bytes) + " of memory on " + least->facts->host +
-            " and " + BytesText(most->facts->memory_bytes) + " on " + most->facts->host;
+    seen += ", " + BytesText(least->info->memory_bytes) + " of memory on " + least->info->host +
+            " and " + BytesText(most->info->memory_bytes) + " on " + most->info->host;
   }
   const HostsByText systems = GroupHosts(
-      nodes, [](const NodeFacts& facts) { return facts.system + ", kernel " + facts.kernel; });
+      nodes, [](const NodeInfo& info) { return info.system + ", kernel " + info.kernel; });
   seen += "; " + (systems.size() == 1 ? systems.begin()->first : GroupsText(systems));
   if (kinds.size() == 1 && same_memory) return {"hardware", Status::kOk, seen, ""};
   return {"hardware", Status::kWarn, "nodes differ: " + seen,
           "the job goes at the pace of the slowest; ask for one kind with sbatch --constraint"};
 }
 
-Verdict JudgeInfiniband(const Nodes& nodes) {
+Verdict CheckInfiniband(const Nodes& nodes) {
   const std::string check = "infiniband";
   std::size_t most = 0;
   bool any_port = false;
   for (const AnsweredNode& node : nodes) {
-    most = std::max(most, ActivePorts(*node.facts));
-    any_port = any_port || !node.facts->ports.empty();
+    most = std::max(most, ActivePorts(*node.info));
+    any_port = any_port || !node.info->ports.empty();
   }
   if (!any_port) return {check, Status::kOk, "no node has any: the job talks over TCP", ""};
   const std::string advice =
@@ -83,8 +82,8 @@ Verdict JudgeInfiniband(const Nodes& nodes) {
     return {check, Status::kWarn, "no port is active on any node: the job talks over TCP", advice};
   }
   const HostsByText groups = GroupHosts(nodes, PortsText);
-  const HostsByText without = GroupHosts(nodes, [](const NodeFacts& facts) {
-    return ActivePorts(facts) == 0 ? PortsText(facts) : std::string();
+  const HostsByText without = GroupHosts(nodes, [](const NodeInfo& info) {
+    return ActivePorts(info) == 0 ? PortsText(info) : std::string();
   });
   if (!without.empty()) {
     return {check, Status::kFail, GroupsText(groups), advice, HostsOf(without)};
@@ -96,11 +95,11 @@ Verdict JudgeInfiniband(const Nodes& nodes) {
   return {check, Status::kOk, groups.begin()->first + " on every node", ""};
 }
 
-Verdict JudgeMemlock(const Nodes& nodes) {
+Verdict CheckMemlock(const Nodes& nodes) {
   const std::string check = "memlock";
-  const HostsByText low = GroupHosts(nodes, [](const NodeFacts& facts) -> std::string {
-    const bool enough = facts.memlock_bytes < 0 || facts.memlock_bytes >= kMemlockNeeded;
-    return enough || ActivePorts(facts) == 0 ? "" : BytesText(facts.memlock_bytes);
+  const HostsByText low = GroupHosts(nodes, [](const NodeInfo& info) -> std::string {
+    const bool enough = info.memlock_bytes < 0 || info.memlock_bytes >= kMemlockNeeded;
+    return enough || ActivePorts(info) == 0 ? "" : BytesText(info.memlock_bytes);
   });
   if (!low.empty()) {
     return {check, Status::kFail, "InfiniBand needs locked memory, the limit is " + GroupsText(low),
@@ -109,22 +108,21 @@ Verdict JudgeMemlock(const Nodes& nodes) {
             HostsOf(low)};
   }
   const bool any_port = std::any_of(nodes.begin(), nodes.end(), [](const AnsweredNode& node) {
-    return ActivePorts(*node.facts) > 0;
+    return ActivePorts(*node.info) > 0;
   });
   return {check, Status::kOk,
           any_port ? "enough for InfiniBand" : "without InfiniBand the limit does not matter", ""};
 }
 
-Verdict JudgeShm(const Nodes& nodes) {
+Verdict CheckShm(const Nodes& nodes) {
   const std::string check = "shm";
-  const HostsByText errors =
-      GroupHosts(nodes, [](const NodeFacts& facts) { return facts.shm_error; });
+  const HostsByText errors = GroupHosts(nodes, [](const NodeInfo& info) { return info.shm_error; });
   if (!errors.empty()) {
     return {check, Status::kFail, "nothing can be made in /dev/shm: " + GroupsText(errors),
             "ranks of a node meet there: mount a tmpfs with mode 1777", HostsOf(errors)};
   }
-  const HostsByText low = GroupHosts(nodes, [](const NodeFacts& facts) -> std::string {
-    return facts.shm_free_bytes < kShmWanted ? BytesText(facts.shm_free_bytes) : "";
+  const HostsByText low = GroupHosts(nodes, [](const NodeInfo& info) -> std::string {
+    return info.shm_free_bytes < kShmWanted ? BytesText(info.shm_free_bytes) : "";
   });
   if (!low.empty()) {
     return {check, Status::kWarn, "little is free in /dev/shm: " + GroupsText(low),
@@ -132,33 +130,33 @@ Verdict JudgeShm(const Nodes& nodes) {
                 "; remove what old jobs left there, or give the container --shm-size=1g"};
   }
   const auto least = std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
-    return a.facts->shm_free_bytes < b.facts->shm_free_bytes;
+    return a.info->shm_free_bytes < b.info->shm_free_bytes;
   });
-  return {check, Status::kOk, BytesText(least->facts->shm_free_bytes) + " free in /dev/shm", ""};
+  return {check, Status::kOk, BytesText(least->info->shm_free_bytes) + " free in /dev/shm", ""};
 }
 
-Verdict JudgeDirectory(const Nodes& nodes, const std::string& directory_error) {
+Verdict CheckDirectory(const Nodes& nodes, const std::string& directory_error) {
   const std::string check = "directory";
   const std::string advice = "start from a directory that all nodes share and you may write";
   if (!directory_error.empty()) return {check, Status::kFail, directory_error, advice};
   const HostsByText errors =
-      GroupHosts(nodes, [](const NodeFacts& facts) { return facts.directory.write_error; });
-  const std::string& path = nodes.front().facts->directory.path;
+      GroupHosts(nodes, [](const NodeInfo& info) { return info.directory.write_error; });
+  const std::string& path = nodes.front().info->directory.path;
   if (!errors.empty()) {
     return {check, Status::kFail, path + " cannot be written: " + GroupsText(errors), advice,
             HostsOf(errors)};
   }
-  const HostsByText foreign = GroupHosts(nodes, [](const NodeFacts& facts) {
-    return facts.directory.is_shared ? std::string() : facts.directory.path;
+  const HostsByText foreign = GroupHosts(nodes, [](const NodeInfo& info) {
+    return info.directory.is_shared ? std::string() : info.directory.path;
   });
   if (!foreign.empty()) {
     return {check, Status::kFail, "not the directory of ddlrun: " + GroupsText(foreign), advice,
             HostsOf(foreign)};
   }
   const auto least = std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
-    return a.facts->directory.free_bytes < b.facts->directory.free_bytes;
+    return a.info->directory.free_bytes < b.info->directory.free_bytes;
   });
-  const long long free = least->facts->directory.free_bytes;
+  const long long free = least->info->directory.free_bytes;
   const std::string seen =
       path + " on " + CountText(nodes.size(), "node") + ", " + BytesText(free) + " free";
   if (free < kDirectoryWanted) {
@@ -168,15 +166,15 @@ Verdict JudgeDirectory(const Nodes& nodes, const std::string& directory_error) {
 }
 
 // It is no failure, since programs of MPI do not ask for the address.
-Verdict JudgeMaster(const Nodes& nodes) {
+Verdict CheckMaster(const Nodes& nodes) {
   const std::string check = "master-addr";
   const HostsByText problems =
-      GroupHosts(nodes, [](const NodeFacts& facts) { return facts.master.problem; });
-  const HostsByText unasked = GroupHosts(nodes, [](const NodeFacts& facts) -> std::string {
-    return facts.master.address.empty() ? "was not looked up" : "";
+      GroupHosts(nodes, [](const NodeInfo& info) { return info.master.problem; });
+  const HostsByText unasked = GroupHosts(nodes, [](const NodeInfo& info) -> std::string {
+    return info.master.address.empty() ? "was not looked up" : "";
   });
   std::string address;
-  for (const AnsweredNode& node : nodes) address = std::max(address, node.facts->master.address);
+  for (const AnsweredNode& node : nodes) address = std::max(address, node.info->master.address);
   const std::string name = address.empty() ? "MASTER_ADDR" : "MASTER_ADDR=" + address;
   if (!problems.empty()) {
     return {check, Status::kWarn, name + " is not found: " + GroupsText(problems),

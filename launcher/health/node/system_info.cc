@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/health/node/system_facts.h"
+#include "launcher/health/node/system_info.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -62,12 +62,12 @@ int CountNvidiaDevices(const fs::path& devices) {
 }
 
 // "4: ACTIVE" -> "ACTIVE"; "100 Gb/sec (4X EDR)" -> 100.
-std::vector<PortFacts> ReadPorts(const fs::path& infiniband) {
-  std::vector<PortFacts> ports;
+std::vector<IbPortInfo> ReadPorts(const fs::path& infiniband) {
+  std::vector<IbPortInfo> ports;
   for (const fs::path& device : SortedEntries(infiniband)) {
     for (const fs::path& folder : SortedEntries(device / "ports")) {
       const std::string state = FirstLine(folder / "state");
-      PortFacts port;
+      IbPortInfo port;
       port.name = device.filename().string() + ":" + folder.filename().string();
       port.state = Trimmed(state.substr(state.find(':') + 1));
       port.rate_gbits = static_cast<int>(FirstWord(FirstLine(folder / "rate")));
@@ -109,25 +109,25 @@ bool IsSeen(const std::string& file, std::chrono::milliseconds patience) {
 
 }  // namespace
 
-void ReadSystemFacts(const std::string& root, NodeFacts& facts) {
+void ReadSystemInfo(const std::string& root, NodeInfo& info) {
   const fs::path base = root.empty() ? fs::path("/") : fs::path(root);
-  facts.cpu_model = CpuModel(base / "proc/cpuinfo");
-  facts.cpus = CountProcessors(base / "proc/cpuinfo");
-  facts.memory_bytes = FirstWord(ValueOf(base / "proc/meminfo", "MemTotal", ':')) * 1024;
-  facts.machine = FirstLine(base / "proc/sys/kernel/hostname");
-  facts.kernel = FirstLine(base / "proc/sys/kernel/osrelease");
-  facts.system = ValueOf(base / "etc/os-release", "PRETTY_NAME", '=');
-  facts.nvidia_devices = CountNvidiaDevices(base / "sys/bus/pci/devices");
-  facts.ports = ReadPorts(base / "sys/class/infiniband");
+  info.cpu_model = CpuModel(base / "proc/cpuinfo");
+  info.cpus = CountProcessors(base / "proc/cpuinfo");
+  info.memory_bytes = FirstWord(ValueOf(base / "proc/meminfo", "MemTotal", ':')) * 1024;
+  info.machine = FirstLine(base / "proc/sys/kernel/hostname");
+  info.kernel = FirstLine(base / "proc/sys/kernel/osrelease");
+  info.system = ValueOf(base / "etc/os-release", "PRETTY_NAME", '=');
+  info.nvidia_devices = CountNvidiaDevices(base / "sys/bus/pci/devices");
+  info.ports = ReadPorts(base / "sys/class/infiniband");
 }
 
-void ReadLimits(NodeFacts& facts) {
+void ReadLimits(NodeInfo& info) {
   rlimit limit = {};
   getrlimit(RLIMIT_MEMLOCK, &limit);
-  facts.memlock_bytes =
+  info.memlock_bytes =
       limit.rlim_cur == RLIM_INFINITY ? -1 : static_cast<long long>(limit.rlim_cur);
-  facts.shm_error = WriteError("/dev/shm");
-  facts.shm_free_bytes = FreeBytes("/dev/shm");
+  info.shm_error = WriteError("/dev/shm");
+  info.shm_free_bytes = FreeBytes("/dev/shm");
 }
 
 std::string WriteError(const std::string& path) {
@@ -141,18 +141,18 @@ std::string WriteError(const std::string& path) {
   return fsync(file.fd()) == 0 || errno == EINVAL ? "" : std::strerror(errno);
 }
 
-DirectoryFacts ReadDirectory(const std::string& probe, std::chrono::milliseconds patience) {
-  DirectoryFacts facts;
+DirectoryInfo ReadDirectory(const std::string& probe, std::chrono::milliseconds patience) {
+  DirectoryInfo info;
   std::error_code error;
-  facts.path = fs::current_path(error).string();
+  info.path = fs::current_path(error).string();
   if (error) {
-    facts.write_error = "the directory is gone: " + error.message();
-    return facts;
+    info.write_error = "the directory is gone: " + error.message();
+    return info;
   }
-  facts.is_shared = probe.empty() || IsSeen(probe, patience);
-  facts.write_error = WriteError(".");
-  facts.free_bytes = FreeBytes(".");
-  return facts;
+  info.is_shared = probe.empty() || IsSeen(probe, patience);
+  info.write_error = WriteError(".");
+  info.free_bytes = FreeBytes(".");
+  return info;
 }
 
 }  // namespace launcher

@@ -10,37 +10,37 @@
 #include <string>
 #include <vector>
 
-#include "launcher/health/judge.h"
+#include "launcher/health/check_rules.h"
 
 namespace launcher {
 
 struct AnsweredNode {
-  const NodeFacts* facts = nullptr;
+  const NodeInfo* info = nullptr;
   int planned_gpus = 0;
 };
 using Nodes = std::vector<AnsweredNode>;
 
-Verdict JudgeHardware(const Nodes& nodes);
-Verdict JudgeGpuCount(const Nodes& nodes);
-Verdict JudgeGpuUse(const Nodes& nodes);
-Verdict JudgeGpuErrors(const Nodes& nodes);
-Verdict JudgeGpuLinks(const Nodes& nodes);
-Verdict JudgeNvlinkDomains(const Nodes& nodes);
-Verdict JudgeImex(const Nodes& nodes);
-Verdict JudgeInfiniband(const Nodes& nodes);
-Verdict JudgeMemlock(const Nodes& nodes);
-Verdict JudgeShm(const Nodes& nodes);
-Verdict JudgeDirectory(const Nodes& nodes, const std::string& directory_error);
-Verdict JudgeMaster(const Nodes& nodes);
-Verdict JudgeClocks(const Nodes& nodes);
-Verdict JudgeVersions(const Nodes& nodes);
+Verdict CheckHardware(const Nodes& nodes);
+Verdict CheckGpuCount(const Nodes& nodes);
+Verdict CheckGpuUse(const Nodes& nodes);
+Verdict CheckGpuErrors(const Nodes& nodes);
+Verdict CheckGpuLinks(const Nodes& nodes);
+Verdict CheckNvlinkDomains(const Nodes& nodes);
+Verdict CheckImex(const Nodes& nodes);
+Verdict CheckInfiniband(const Nodes& nodes);
+Verdict CheckMemlock(const Nodes& nodes);
+Verdict CheckShm(const Nodes& nodes);
+Verdict CheckDirectory(const Nodes& nodes, const std::string& directory_error);
+Verdict CheckMaster(const Nodes& nodes);
+Verdict CheckClocks(const Nodes& nodes);
+Verdict CheckVersions(const Nodes& nodes);
 // `hosts` are all hosts of the plan.
-Verdict JudgeConnections(const Nodes& nodes, const std::vector<std::string>& hosts);
+Verdict CheckConnections(const Nodes& nodes, const std::vector<std::string>& hosts);
 
 // The hosts by the text that `text_of` gives them.  Hosts with "" are left out.
 using HostsByText = std::map<std::string, std::vector<std::string>>;
 HostsByText GroupHosts(const Nodes& nodes,
-                       const std::function<std::string(const NodeFacts&)>& text_of);
+                       const std::function<std::string(const NodeInfo&)>& text_of);
 
 // All of these hosts.
 std::vector<std::string> HostsOf(const HostsByText& groups);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/tune/figures.h"
+#include "launcher/tune/measurements.h"
 
 #include <algorithm>
 #include <array>
@@ -61,7 +61,7 @@ Summary Summarize(std::vector<double> values) {
 
 bool IsBetter(const Summary& candidate, const Summary& reference) {
   const double gain = reference.median - candidate.median;
-  return gain > std::max(candidate.scatter, reference.scatter) &&
+  return gain > std::max(candidate.spread, reference.spread) &&
          gain > kLeastGain * reference.median;
 }
 
@@ -82,7 +82,7 @@ std::string MicrosecondsText(double microseconds) {
 }
 
 std::string SummaryText(const Summary& summary) {
-  return MicrosecondsText(summary.median) + " (scatter " + MicrosecondsText(summary.scatter) + ")";
+  return MicrosecondsText(summary.median) + " (scatter " + MicrosecondsText(summary.spread) + ")";
 }
 
 }  // namespace launcher

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/ddlrun/run_texts.h"
+#include "launcher/ddlrun/run_messages.h"
 
 #include <sysexits.h>
 

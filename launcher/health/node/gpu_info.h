@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/health/node_facts.h"
+#include "launcher/health/node_info.h"
 
 namespace launcher {
 
@@ -20,6 +20,6 @@ struct GpuSources {
 };
 
 // Fills gpu_source, gpu_problem, gpus and imex_problem.
-void ReadGpuFacts(const GpuSources& sources, NodeFacts& facts);
+void ReadGpuInfo(const GpuSources& sources, NodeInfo& info);
 
 }  // namespace launcher
