@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "ddlctl/checkpoints.h"
-#include "ddlctl/elsewhere.h"
 #include "ddlctl/job.h"
 #include "ddlctl/options.h"
+#include "ddlctl/remote.h"
 #include "ddlctl/session.h"
 #include "ddlctl/stacks.h"
 #include "ddlctl/status_text.h"
@@ -164,8 +164,8 @@ int Order(Session& session, const Options& options) {
 }
 
 // Becomes srun, which runs the same command where `what` is.
-[[noreturn]] void RunElsewhere(const trainer::ControlAddress& address, const std::string& what,
-                               const Options& options, const std::vector<std::string>& arguments) {
+[[noreturn]] void RunRemotely(const trainer::ControlAddress& address, const std::string& what,
+                              const Options& options, const std::vector<std::string>& arguments) {
   std::error_code ignored;
   const ddlctl::RemoteCall call = {
       .program = std::filesystem::read_symlink("/proc/self/exe", ignored).string(),
@@ -201,12 +201,12 @@ bool WaitsForTheEnd(const Options& options) {
 
 // When the job of the training ends, Slurm ends all steps in it, also that of ddlctl, which may not
 // have seen the end yet.  Then the last words of the training count, which all nodes can read.
-int WaitElsewhere(const Session& session, const Options& options,
-                  const std::vector<std::string>& arguments) {
+int WaitRemotely(const Session& session, const Options& options,
+                 const std::vector<std::string>& arguments) {
   const pid_t child = fork();
   if (child < 0)
     throw Error(EX_OSERR, "cannot start srun: " + std::generic_category().message(errno));
-  if (child == 0) RunElsewhere(session.address(), kTraining, options, arguments);
+  if (child == 0) RunRemotely(session.address(), kTraining, options, arguments);
   int end = 0;
   while (waitpid(child, &end, 0) < 0 && errno == EINTR) {
   }
@@ -261,7 +261,7 @@ launcher::JobStatus StatusByNumber(const Options& options, std::vector<std::stri
       address.host = address.node = job->node;
       address.job = job->number;
       std::ranges::replace(arguments, number, job->number);
-      RunElsewhere(address, "the job", options, arguments);
+      RunRemotely(address, "the job", options, arguments);
     }
     if (job) status = ddlctl::FindJobStatus(job->number, bases, &unread);
   }
@@ -295,8 +295,8 @@ int RunCommand(const Options& options, const std::vector<std::string>& arguments
   if (const std::optional<int> code = LookAtJob(options, arguments)) return *code;
   Session session(options.results_dir);
   if (!session.is_within_reach()) {
-    if (WaitsForTheEnd(options)) return WaitElsewhere(session, options, arguments);
-    RunElsewhere(session.address(), kTraining, options, arguments);
+    if (WaitsForTheEnd(options)) return WaitRemotely(session, options, arguments);
+    RunRemotely(session.address(), kTraining, options, arguments);
   }
   if (options.command == Command::kWatch) return Watch(session, options);
   if (options.command == Command::kOrder) return Order(session, options);

@@ -50,14 +50,14 @@ bool Session::is_within_reach() const {
 }
 
 ControlAnswer Session::Ask(const ControlRequest& request) {
-  if (address_.last) return LastWords(request);
+  if (address_.last) return FinalStatus(request);
   try {
     return trainer::Ask(address_.socket, request);
   } catch (const trainer::NobodyListens&) {
     // It has ended since; its last words were written before its socket went away.
     const std::string socket = address_.socket;
     if (const auto now = trainer::ReadAddress(results_dir_)) address_ = *now;
-    if (address_.last) return LastWords(request);
+    if (address_.last) return FinalStatus(request);
     // Or another launch has begun.
     if (address_.socket != socket && is_within_reach()) {
       return trainer::Ask(address_.socket, request);
@@ -79,7 +79,7 @@ ControlAnswer Session::Ask(const ControlRequest& request) {
 
 trainer::RunStatus Session::Status() { return Ask({}).status; }
 
-ControlAnswer Session::LastWords(const ControlRequest& request) const {
+ControlAnswer Session::FinalStatus(const ControlRequest& request) const {
   if (request.order) {
     throw Error(EX_UNAVAILABLE,
                 fmt::format("the training in {} has ended: {}, {}", results_dir_.string(),

@@ -29,7 +29,7 @@ class Session {
   trainer::RunStatus Status();
 
  private:
-  trainer::ControlAnswer LastWords(const trainer::ControlRequest& request) const;
+  trainer::ControlAnswer FinalStatus(const trainer::ControlRequest& request) const;
 
   const std::filesystem::path results_dir_;
   trainer::ControlAddress address_;

@@ -46,7 +46,7 @@ const std::vector<MessageClass>& MessageTable() {
        "`DDL_HOST_LIST` is not set: it is longer than a variable may be"},
       {Message::kNodeLeftOut, kWarn, 21, 7,
        "a node that a check found bad is left out (`--spare-nodes`, `--min-nodes`)"},
-      {Message::kMeetsElsewhere, kWarn, 21, 8, "`MASTER_ADDR` is no host of the job"},
+      {Message::kMasterAddrNotInJob, kWarn, 21, 8, "`MASTER_ADDR` is no host of the job"},
       {Message::kSegmentTorn, kWarn, 21, 9,
        "the ranks of one segment (`SLURM_JOB_SEGMENT_SIZE`) are on several blocks"},
       {Message::kNoTopology, kWarn, 21, 10,

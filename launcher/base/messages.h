@@ -34,7 +34,7 @@ enum class Message {
   kNotBound,
   kHostListLeftOut,
   kNodeLeftOut,
-  kMeetsElsewhere,
+  kMasterAddrNotInJob,
   kSegmentTorn,
   kNoTopology,
   kFewerNodes,

@@ -194,7 +194,7 @@ std::string PathOfRanks(const LaunchRequest& job) {
 
 // Whether the user or the site may have mpirun send the output of the ranks elsewhere: by
 // --output-filename, --output, --xterm, --xml, --merge-stderr-to-stdout, or by variables for these.
-bool MaySendOutputElsewhere(const LaunchRequest& job) {
+bool MayRedirectOutput(const LaunchRequest& job) {
   const auto may = [](const std::string& word) {
     const auto names = {"output", "stdout", "xterm", "xml"};
     return std::ranges::any_of(
@@ -255,7 +255,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const LaunchRequest& job) {
   append({job.shim, "--"});
   append(WithMoreColons(job.program));
   command.environment = ToStrings(environment);
-  command.may_hide_events = MaySendOutputElsewhere(job);
+  command.may_hide_events = MayRedirectOutput(job);
   return {command};
 }
 

@@ -133,7 +133,7 @@ void WarnOfOtherMaster(const Settings& settings, const Environment& environment,
     if (node.host != hosts.front()) hosts.push_back(node.host);
   }
   const std::string problem = MasterAddressProblem(address, hosts);
-  if (!problem.empty()) plan->warnings.push_back(Coded(Message::kMeetsElsewhere, problem));
+  if (!problem.empty()) plan->warnings.push_back(Coded(Message::kMasterAddrNotInJob, problem));
 }
 
 std::size_t OnlineCpus() {

@@ -247,7 +247,7 @@ class SessionTest : public testing::Test {
   void Write() const {
     std::ofstream(Path(trainer::kControlAddressName)) << FormatAddress(address_);
   }
-  void WriteLastWords() {
+  void WriteFinalStatus() {
     address_.last = trainer::SampleStatus();
     address_.last->state = trainer::RunState::kDone;
     Write();
@@ -279,7 +279,7 @@ TEST_F(SessionTest, AsksTheTrainingThatTheFileNames) {
 }
 
 TEST_F(SessionTest, OfATrainingThatHasEndedKnowsItsLastWordsAlone) {
-  WriteLastWords();
+  WriteFinalStatus();
   Session session(folder_.path());
   EXPECT_EQ(session.Status().step, 1200);
   EXPECT_EQ(RefusalOf([&] { session.Ask({ControlOrder::kPause}); }),
@@ -292,7 +292,7 @@ TEST_F(SessionTest, ReadsTheLastWordsOfATrainingThatEndsMeanwhile) {
   server.emplace(address_.socket, control_, ::geteuid());
   Session session(folder_.path());
   session.Status();
-  WriteLastWords();
+  WriteFinalStatus();
   server.reset();
   EXPECT_EQ(session.Status().state, trainer::RunState::kDone);
 }
@@ -349,7 +349,7 @@ TEST_F(SessionTest, ATrainingOnAnotherMachineIsOutOfReachUntilItHasEnded) {
   address_.host = "elsewhere";
   Write();
   EXPECT_FALSE(Session(folder_.path()).is_within_reach());
-  WriteLastWords();
+  WriteFinalStatus();
   EXPECT_TRUE(Session(folder_.path()).is_within_reach());
 }
 

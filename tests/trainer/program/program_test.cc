@@ -87,7 +87,7 @@ TEST_F(ControlPointTest, IsFoundByTheFileAndAnswers) {
   EXPECT_EQ(log_.str(), "");
 }
 
-TEST_F(ControlPointTest, HasLastWords) {
+TEST_F(ControlPointTest, HasFinalStatus) {
   const auto point = Make();
   point->control().Happened(RunEvent::kStep);
   point->control().Saved(3);

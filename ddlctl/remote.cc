@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "ddlctl/elsewhere.h"
+#include "ddlctl/remote.h"
 
 #include "support/quoting.h"
 
