@@ -76,7 +76,7 @@ class Backend {
   virtual std::unique_ptr<Stream> MakeStream() = 0;
   // One whose kernels start before those of MakeStream's wherever both could: for little work that
   // much waits for.  The same as those where the device has no such thing.
-  virtual std::unique_ptr<Stream> MakeUrgentStream() { return MakeStream(); }
+  virtual std::unique_ptr<Stream> MakeHighPriorityStream() { return MakeStream(); }
   virtual std::unique_ptr<Event> MakeEvent() = 0;
 
   // Whether Record works: starting recorded work costs the host less than queueing it call by call.

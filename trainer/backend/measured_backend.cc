@@ -83,7 +83,9 @@ class MeasuredBackend final : public Backend {
   }
 
   std::unique_ptr<Stream> MakeStream() override { return backend_.MakeStream(); }
-  std::unique_ptr<Stream> MakeUrgentStream() override { return backend_.MakeUrgentStream(); }
+  std::unique_ptr<Stream> MakeHighPriorityStream() override {
+    return backend_.MakeHighPriorityStream();
+  }
   std::unique_ptr<Event> MakeEvent() override { return backend_.MakeEvent(); }
   DType compute_type() const override { return backend_.compute_type(); }
 

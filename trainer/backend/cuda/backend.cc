@@ -178,7 +178,7 @@ class CudaBackend final : public Backend {
   }
 
   std::unique_ptr<Stream> MakeStream() override { return MakeCudaStream(); }
-  std::unique_ptr<Stream> MakeUrgentStream() override { return MakeUrgentCudaStream(); }
+  std::unique_ptr<Stream> MakeHighPriorityStream() override { return MakeHighPriorityCudaStream(); }
   std::unique_ptr<Event> MakeEvent() override { return MakeCudaEvent(); }
 
   bool can_record() const override { return true; }

@@ -15,8 +15,8 @@ class CudaBatchNorm final : public BatchNorm {
       : spec_(spec), shape_(NormShapeOf(spec.src)) {
     DDL_CHECK(spec.src.layout == Layout::kChannelsLast);
     const NormSize size = {.shape = shape_, .adds = spec.add, .has_mask = spec.relu};
-    forward_pace_ = libraries.ForwardPace(size);
-    backward_pace_ = libraries.BackwardPace(size);
+    forward_launch_config_ = libraries.ForwardLaunchConfig(size);
+    backward_launch_config_ = libraries.BackwardLaunchConfig(size);
   }
 
   const TensorDesc& dst() const override { return spec_.src; }
@@ -35,7 +35,7 @@ class CudaBatchNorm final : public BatchNorm {
                void* workspace, Stream& stream) override {
     const NormParameters values = NormParametersOf(parameters, spec_.epsilon, spec_.kept);
     NormForward call;
-    call.pace = forward_pace_;
+    call.config = forward_launch_config_;
     call.src = {src.values.data, static_cast<const float*>(src.sums)};
     call.residual = spec_.add ? residual.data : nullptr;
     call.dst = dst.data;
@@ -54,7 +54,7 @@ class CudaBatchNorm final : public BatchNorm {
                 const Tensor& diff_residual, const Tensor& diff_scale, const Tensor& diff_shift,
                 void* workspace, Stream& stream) override {
     NormBackward call;
-    call.pace = backward_pace_;
+    call.config = backward_launch_config_;
     call.src = src.data;
     call.diff_dst = diff_dst.data;
     call.diff_src = diff_src.data;
@@ -75,7 +75,7 @@ class CudaBatchNorm final : public BatchNorm {
                       void* workspace, Stream& stream) override {
     DDL_CHECK(spec_.relu && !spec_.add);
     NormBackward call;
-    call.pace = backward_pace_;
+    call.config = backward_launch_config_;
     call.src = src.data;
     call.diff_dst = diff_dst.values.data;
     call.sums = static_cast<const float*>(diff_dst.sums);
@@ -98,7 +98,7 @@ class CudaBatchNorm final : public BatchNorm {
                                       Stream& stream) override {
     DDL_CHECK(spec_.relu);
     NormBackward call;
-    call.pace = backward_pace_;
+    call.config = backward_launch_config_;
     call.src = src.data;
     call.diff_dst = diff_dst.data;
     call.diff_scale = diff_scale.As<float>();
@@ -120,7 +120,7 @@ class CudaBatchNorm final : public BatchNorm {
  private:
   const BatchNormSpec spec_;
   const NormShape shape_;
-  NormPace forward_pace_, backward_pace_;
+  NormLaunchConfig forward_launch_config_, backward_launch_config_;
 };
 
 }  // namespace
@@ -132,7 +132,7 @@ NormShape NormShapeOf(const TensorDesc& images) {
   shape.channels = static_cast<int>(places.used);
   shape.padded = static_cast<int>(places.channels);
   shape.dtype = images.dtype;
-  shape.multiprocessors = Multiprocessors();
+  shape.sms = SmCount();
   return shape;
 }
 

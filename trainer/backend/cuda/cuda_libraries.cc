@@ -9,7 +9,7 @@
 
 #include "trainer/backend/cuda/libraries/convolution.h"
 #include "trainer/backend/cuda/libraries/linear.h"
-#include "trainer/backend/cuda/norms/norm_paces.h"
+#include "trainer/backend/cuda/norms/norm_autotune.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -34,8 +34,8 @@ class Libraries final : public CudaLibraries {
         deterministic_(deterministic),
         plans_(std::move(plans)),
         cudnn_(OpenCudnnDevice(plans_)),
-        norm_paces_(plans_),
-        stem_ways_(plans_) {}
+        norm_autotuner_(plans_),
+        stem_autotuner_(plans_) {}
 
   std::string versions() const override { return Versions(); }
 
@@ -50,12 +50,16 @@ class Libraries final : public CudaLibraries {
     return MakeCublasLinear(spec, precision_.tf32, deterministic_, plans_);
   }
 
-  NormPace ForwardPace(const NormSize& size) override { return norm_paces_.Forward(size); }
-  NormPace BackwardPace(const NormSize& size) override { return norm_paces_.Backward(size); }
+  NormLaunchConfig ForwardLaunchConfig(const NormSize& size) override {
+    return norm_autotuner_.Forward(size);
+  }
+  NormLaunchConfig BackwardLaunchConfig(const NormSize& size) override {
+    return norm_autotuner_.Backward(size);
+  }
 
-  StemWay FasterStem(Convolution& convolution, const StemSize& size) override {
-    if (deterministic_ || !HasStemPasses(size)) return StemWay::kStored;
-    return stem_ways_.Choose(convolution, size);
+  StemVariant FasterStem(Convolution& convolution, const StemSize& size) override {
+    if (deterministic_ || !HasStemPasses(size)) return StemVariant::kStored;
+    return stem_autotuner_.Choose(convolution, size);
   }
 
  private:
@@ -63,8 +67,8 @@ class Libraries final : public CudaLibraries {
   bool deterministic_;
   DevicePlans plans_;
   std::shared_ptr<CudnnDevice> cudnn_;
-  NormPaces norm_paces_;
-  StemWays stem_ways_;
+  NormAutotuner norm_autotuner_;
+  StemAutotuner stem_autotuner_;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "trainer/backend/cuda/norms/batch_norm_kernels.h"
-#include "trainer/backend/cuda/stem/stem_ways.h"
+#include "trainer/backend/cuda/stem/stem_autotune.h"
 #include "trainer/backend/ops.h"
 #include "trainer/backend/plan_cache.h"
 
@@ -34,12 +34,12 @@ class CudaLibraries {
   virtual std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) = 0;
 
   // The fastest one, found in the same way.
-  virtual NormPace ForwardPace(const NormSize& size) = 0;
-  virtual NormPace BackwardPace(const NormSize& size) = 0;
+  virtual NormLaunchConfig ForwardLaunchConfig(const NormSize& size) = 0;
+  virtual NormLaunchConfig BackwardLaunchConfig(const NormSize& size) = 0;
 
   // The faster one for a stem with this convolution over blocks of pixels; kStored where there is
   // no other, and where results must not depend on a clock.
-  virtual StemWay FasterStem(Convolution& convolution, const StemSize& size) = 0;
+  virtual StemVariant FasterStem(Convolution& convolution, const StemSize& size) = 0;
 };
 
 // On the current device.  `deterministic`: only algorithms that give the same bits each time.

@@ -38,7 +38,7 @@ class CudaStem final : public Stem {
     size_ = {.images = {.samples = src[0], .height = src[2], .width = src[3]},
              .norm = norm_,
              .cores = TensorCoresOf(ComputeCapabilityMajor())};
-    way_ = libraries.FasterStem(*convolution_, size_);
+    variant_ = libraries.FasterStem(*convolution_, size_);
     dst_ = CudaImages({src[0], src[1], WindowsAcross(src[2]), WindowsAcross(src[3])}, dtype_);
     pixels_.samples = spec.batch;
     pixels_.height = spec.height;
@@ -65,7 +65,7 @@ class CudaStem final : public Stem {
         {kForwardWorkspace, ".workspace", workspace_bytes(), forward, forward},
         {kBackwardWorkspace, ".workspace", workspace_bytes(), backward, backward},
     };
-    if (way_ == StemWay::kStored) {
+    if (variant_ == StemVariant::kStored) {
       const std::size_t convolved = convolution_->dst().bytes;
       rows.push_back({kConvolved, ".convolved", convolved, forward, backward});
       rows.push_back({kDiffConvolved, ".diff_convolved", convolved, backward, backward});
@@ -109,10 +109,10 @@ class CudaStem final : public Stem {
       call.winners = At<std::uint8_t>(kWinners);
       call.mask = At<std::uint8_t>(kMask);
     }
-    if (way_ == StemWay::kStored) {
+    if (variant_ == StemVariant::kStored) {
       ForwardStored(call, stream);
     } else {
-      ForwardComputedAgain(call, HandleOf(stream));
+      ForwardRecompute(call, HandleOf(stream));
     }
   }
 
@@ -127,7 +127,7 @@ class CudaStem final : public Stem {
     call.chosen = At<void>(kChosen);
     call.winners = At<std::uint8_t>(kWinners);
     call.mask = At<std::uint8_t>(kMask);
-    if (way_ == StemWay::kStored) return BackwardStored(call, stream);
+    if (variant_ == StemVariant::kStored) return BackwardStored(call, stream);
     RunConvolvedBackward(size_, operands(), Parameters().scale, call, bindings_[0].gradient.data,
                          HandleOf(stream));
   }
@@ -165,7 +165,7 @@ class CudaStem final : public Stem {
   }
   std::size_t workspace_bytes() const {
     const std::size_t norm = FloatBytes(NormScratchFloats(norm_));
-    if (way_ == StemWay::kComputedAgain) return norm + FloatBytes(StemScratchFloats(size_));
+    if (variant_ == StemVariant::kRecompute) return norm + FloatBytes(StemScratchFloats(size_));
     return std::max(convolution_->workspace_bytes(), norm);
   }
   StemOperands operands() const { return {input_.data, block_filter_.data}; }
@@ -177,7 +177,7 @@ class CudaStem final : public Stem {
     call.norm.src.values = convolved_.data;
     RunPooledNormForward(norm_, size_.images, Parameters(), call, HandleOf(stream));
   }
-  void ForwardComputedAgain(PooledNormForward call, CUstream_st* stream) {
+  void ForwardRecompute(PooledNormForward call, CUstream_st* stream) {
     FilterToLines(bindings_[0].value.data, dtype_, filters(), block_filter_.data, stream);
     if (call.norm.of_batch) {
       RunConvolvedSums(size_, operands(), call.norm.scratch, At<float>(kSums), stream);
@@ -215,7 +215,7 @@ class CudaStem final : public Stem {
   const std::unique_ptr<Convolution> convolution_;
   const NormShape norm_;
   StemSize size_;
-  StemWay way_ = StemWay::kStored;
+  StemVariant variant_ = StemVariant::kStored;
   PixelsCall pixels_;
   TensorDesc filter_;
   TensorDesc dst_;

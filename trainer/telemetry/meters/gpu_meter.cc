@@ -73,12 +73,12 @@ std::optional<GpuFigures> GpuMeter::Read() const {
 
 DeviceState GpuMeter::State() const {
   // nvml.h: nvmlClockType_t, nvmlTemperatureSensors_t.
-  constexpr int kMultiprocessors = 1;
+  constexpr int kSms = 1;
   constexpr int kMemory = 2;
   constexpr int kTemperatureOfGpu = 0;
   DeviceState state;
   unsigned value = 0;
-  if (Ask("nvmlDeviceGetClockInfo", kMultiprocessors, &value)) {
+  if (Ask("nvmlDeviceGetClockInfo", kSms, &value)) {
     state.compute_mhz = static_cast<int>(value);
   }
   if (Ask("nvmlDeviceGetClockInfo", kMemory, &value)) state.memory_mhz = static_cast<int>(value);

@@ -12,7 +12,7 @@ namespace trainer {
 // The few blocks of a sum get a multiprocessor as soon as a block of backward ends, in place of
 // after all that backward has queued: what waits for the sum, on every rank, is the update.
 inline NcclParts MakeNcclParts(Backend& backend) {
-  return {backend.MakeUrgentStream(), backend.MakeEvent(), backend.MakeEvent()};
+  return {backend.MakeHighPriorityStream(), backend.MakeEvent(), backend.MakeEvent()};
 }
 
 }  // namespace trainer

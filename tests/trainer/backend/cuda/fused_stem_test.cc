@@ -11,7 +11,7 @@
 #include "trainer/backend/cuda/cuda_libraries.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
-#include "trainer/backend/cuda/stem/stem_ways.h"
+#include "trainer/backend/cuda/stem/stem_autotune.h"
 
 namespace trainer {
 namespace {
@@ -34,7 +34,7 @@ TEST(FusedStem, GivesWhatItsPartsGive) {
                              .norm = NormShapeOf(convolution->dst()),
                              .cores = TensorCoresOf(ComputeCapabilityMajor())};
       ASSERT_TRUE(HasStemPasses(size));
-      const double difference = StemDifference(*convolution, size);
+      const double difference = StemVariantError(*convolution, size);
       std::printf("%s, %d x %d x %d: %.5f\n", std::string(NameOf(dtype)).c_str(),
                   static_cast<int>(images.samples), static_cast<int>(images.height),
                   static_cast<int>(images.width), difference);

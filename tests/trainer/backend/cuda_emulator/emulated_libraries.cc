@@ -338,11 +338,11 @@ class EmulatedLibraries final : public CudaLibraries {
     return std::make_unique<EmulatedLinear>(spec, storage_);
   }
   // What takes longer here says nothing of a GPU.
-  NormPace ForwardPace(const NormSize& /*size*/) override { return {}; }
-  NormPace BackwardPace(const NormSize& /*size*/) override { return {}; }
+  NormLaunchConfig ForwardLaunchConfig(const NormSize& /*size*/) override { return {}; }
+  NormLaunchConfig BackwardLaunchConfig(const NormSize& /*size*/) override { return {}; }
   // So that both are run by tests.
-  StemWay FasterStem(Convolution& /*convolution*/, const StemSize& size) override {
-    return deterministic_ || !HasStemPasses(size) ? StemWay::kStored : StemWay::kComputedAgain;
+  StemVariant FasterStem(Convolution& /*convolution*/, const StemSize& size) override {
+    return deterministic_ || !HasStemPasses(size) ? StemVariant::kStored : StemVariant::kRecompute;
   }
 
  private:

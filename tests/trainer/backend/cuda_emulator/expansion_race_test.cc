@@ -3,12 +3,11 @@
 // Whether the kernel of expansion_kernels.h takes the place of passes: only where it is faster, and
 // only where it gives what they give.
 
-#include "trainer/backend/cuda/expansion/expansion_race.h"
-
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include "tests/support/test.h"
+#include "trainer/backend/cuda/expansion/expansion_autotune.h"
 
 namespace trainer {
 namespace {
@@ -23,8 +22,7 @@ float ToFloat(__half value) { return __half2float(value); }
 
 // Each test has pixels of its own: what a process has found it does not look for again.
 ExpansionShape ShapeOf(std::int64_t pixels) {
-  return {
-      .pixels = pixels, .dtype = DType::kFloat16, .multiprocessors = 2, .compute_capability = 8};
+  return {.pixels = pixels, .dtype = DType::kFloat16, .sms = 2, .compute_capability = 8};
 }
 std::string NameOf(std::int64_t pixels) {
   return "backward of " + std::to_string(pixels) +

@@ -2,14 +2,13 @@
 //
 // Paces of batch norm: that they change nothing but the speed, and which one is taken.
 
-#include "trainer/backend/cuda/norms/norm_paces.h"
-
 #include <cuda_runtime.h>
 
 #include <random>
 
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
+#include "trainer/backend/cuda/norms/norm_autotune.h"
 #include "trainer/backend/cuda/norms/norm_timing.h"
 
 namespace trainer {
@@ -43,7 +42,7 @@ struct Results {
   bool operator==(const Results&) const = default;
 };
 
-Results RunBoth(const NormSize& size, const NormPace& pace) {
+Results RunBoth(const NormSize& size, const NormLaunchConfig& config) {
   const NormShape& shape = size.shape;
   const auto values = static_cast<std::size_t>(shape.pixels * shape.padded);
   const auto channels = static_cast<std::size_t>(shape.channels);
@@ -63,7 +62,7 @@ Results RunBoth(const NormSize& size, const NormPace& pace) {
                 .diff_shift = DeviceVector<float>(channels),
                 .mask = DeviceVector<std::uint8_t>(static_cast<std::size_t>(NormMaskBytes(shape)))};
   NormForward forward;
-  forward.pace = pace;
+  forward.config = config;
   forward.src.values = src.data();
   forward.residual = size.adds ? residual.data() : nullptr;
   forward.dst = to.dst.data();
@@ -81,7 +80,7 @@ Results RunBoth(const NormSize& size, const NormPace& pace) {
                   .kept = 0.75F},
                  forward, nullptr);
   NormBackward backward;
-  backward.pace = pace;
+  backward.config = config;
   backward.src = src.data();
   backward.mask = forward.mask;
   backward.diff_dst = diff_dst.data();
@@ -97,51 +96,51 @@ Results RunBoth(const NormSize& size, const NormPace& pace) {
 }
 
 // One multiprocessor: each thread has several turns, and each wave blocks of its own.
-TEST(NormPace, ChangesNoBit) {
+TEST(NormLaunchConfig, ChangesNoBit) {
   for (const std::int64_t pixels : {1, 3, 130, 6151}) {
     for (const bool alone : {false, true}) {
       NormSize size = SomeSize(pixels);
       if (alone) size.adds = size.has_mask = false;
       const Results usual = RunBoth(size, {});
-      for (const NormPace& pace : kNormPaces) {
-        EXPECT_TRUE(RunBoth(size, pace) == usual) << pixels << " pixels, " << PlanOf(pace);
+      for (const NormLaunchConfig& config : kNormLaunchConfigs) {
+        EXPECT_TRUE(RunBoth(size, config) == usual) << pixels << " pixels, " << PlanOf(config);
       }
     }
   }
 }
 
-TEST(NormPace, IsReadAgain) {
-  for (const NormPace& pace : kNormPaces) {
-    const auto again = NormPaceOf(PlanOf(pace));
+TEST(NormLaunchConfig, IsReadAgain) {
+  for (const NormLaunchConfig& config : kNormLaunchConfigs) {
+    const auto again = ParseNormLaunchConfig(PlanOf(config));
     ASSERT_TRUE(again);
-    EXPECT_EQ(again->depth, pace.depth);
-    EXPECT_EQ(again->waves, pace.waves);
+    EXPECT_EQ(again->depth, config.depth);
+    EXPECT_EQ(again->waves, config.waves);
   }
   for (const char* text : {"", "depth 2", "depth 3, waves 1", "depth 1, waves 4 ", "separate"}) {
-    EXPECT_FALSE(NormPaceOf(text)) << text;
+    EXPECT_FALSE(ParseNormLaunchConfig(text)) << text;
   }
 }
 
 std::vector<std::string> Plans() {
   std::vector<std::string> plans;
-  for (const NormPace& pace : kNormPaces) plans.push_back(PlanOf(pace));
+  for (const NormLaunchConfig& config : kNormLaunchConfigs) plans.push_back(PlanOf(config));
   return plans;
 }
 
-TEST(NormPaces, OfWhatIsSmallIsTheFirstUntimed) {
+TEST(NormAutotuner, OfWhatIsSmallIsTheFirstUntimed) {
   const auto cache = std::make_shared<PlanCache>();
   const NormSize size = SomeSize(64);  // 4096 bytes
-  NormPaces paces({cache, "a GPU"}, 4097);
+  NormAutotuner paces({cache, "a GPU"}, 4097);
   EXPECT_EQ(PlanOf(paces.Forward(size)), Plans().front());
   EXPECT_EQ(PlanOf(paces.Backward(size)), Plans().front());
   EXPECT_EQ(cache->TakeNews(), std::nullopt);
 }
 
-TEST(NormPaces, RaceForEachDirectionAndAreKept) {
+TEST(NormAutotuner, RaceForEachDirectionAndAreKept) {
   const auto cache = std::make_shared<PlanCache>();
   const DevicePlans plans(cache, "a GPU");
   const NormSize size = SomeSize(64);
-  NormPaces paces(plans, 4096);
+  NormAutotuner paces(plans, 4096);
   const std::string forward = PlanOf(paces.Forward(size));
   EXPECT_THAT(Plans(), Contains(forward));
   constexpr const char* kSize = "batch norm of 64x16, F32, added, with a mask";
@@ -152,31 +151,31 @@ TEST(NormPaces, RaceForEachDirectionAndAreKept) {
   EXPECT_EQ(plans.Find(std::string("backward of a ") + kSize), backward);
 }
 
-TEST(NormPaces, AreThoseThatAreKnown) {
+TEST(NormAutotuner, AreThoseThatAreKnown) {
   const DevicePlans plans(std::make_shared<PlanCache>(), "a GPU");
   plans.Add("forward of a batch norm of 64x16, F16", "depth 2, waves 4");
   plans.Add("backward of a batch norm of 64x16, F16", "depth 1, waves 4");
   NormSize size = SomeSize(64);
   size.shape.dtype = DType::kFloat16;
   size.adds = size.has_mask = false;
-  NormPaces paces(plans, 0);
+  NormAutotuner paces(plans, 0);
   EXPECT_EQ(PlanOf(paces.Forward(size)), "depth 2, waves 4");
   EXPECT_EQ(PlanOf(paces.Backward(size)), "depth 1, waves 4");
 }
 
-TEST(NormPaces, RaceAgainForATextOfAnotherVersion) {
+TEST(NormAutotuner, RaceAgainForATextOfAnotherVersion) {
   const DevicePlans plans(std::make_shared<PlanCache>(), "a GPU");
   constexpr const char* kName = "forward of a batch norm of 64x16, F32, added, with a mask";
   plans.Add(kName, "depth 9, waves 9");
-  NormPaces paces(plans, 0);
-  const std::string pace = PlanOf(paces.Forward(SomeSize(64)));
-  EXPECT_THAT(Plans(), Contains(pace));
-  EXPECT_EQ(plans.Find(kName), pace);
+  NormAutotuner paces(plans, 0);
+  const std::string config = PlanOf(paces.Forward(SomeSize(64)));
+  EXPECT_THAT(Plans(), Contains(config));
+  EXPECT_EQ(plans.Find(kName), config);
 }
 
 // Without a cache that knows, too: the GPU is not asked again.
-TEST(NormPaces, AreFoundOnceForEachSize) {
-  NormPaces paces({nullptr, "a GPU"}, 0);
+TEST(NormAutotuner, AreFoundOnceForEachSize) {
+  NormAutotuner paces({nullptr, "a GPU"}, 0);
   const NormSize size = SomeSize(64);
   const std::string first = PlanOf(paces.Forward(size));
   cuda_emulator::FailAfter(0, cudaErrorECCUncorrectable);

@@ -29,7 +29,7 @@ constexpr int kThreadsPerBlock = 1024;
 // An A100's, so that choices by them are as on a real one.
 std::atomic<int> capability_major = 8;
 std::atomic<int> capability_minor = 0;
-constexpr int kMultiprocessors = 108;
+constexpr int kSms = 108;
 
 // On the heap: buffers may be released after the statics are gone.
 struct DeviceMemory {
@@ -170,7 +170,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
                  .totalGlobalMem = cuda_emulator::kDeviceBytes,
                  .major = capability_major,
                  .minor = capability_minor,
-                 .multiProcessorCount = kMultiprocessors,
+                 .multiProcessorCount = kSms,
                  .warpSize = kWarp,
                  .maxThreadsPerBlock = kThreadsPerBlock};
   return cudaSuccess;
@@ -193,7 +193,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = kWarp;
       return cudaSuccess;
     case cudaDevAttrMultiProcessorCount:
-      *value = kMultiprocessors;
+      *value = kSms;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
       *value = capability_major;

@@ -163,7 +163,7 @@ class StemPasses : public testing::Test {
 
   enum class Way { kStored, kAgain };
   // `sums`: of the batch's statistics; null: the running ones.
-  Results<T> Run(Way way, const float* sums) {
+  Results<T> Run(Way variant, const float* sums) {
     Results<T> to;
     to.dst.resize(Windows() * kPadded);
     to.chosen.resize(Windows() * kPadded);
@@ -201,7 +201,7 @@ class StemPasses : public testing::Test {
     backward.chosen = to.chosen.data();
     backward.winners = to.winners.data();
     backward.mask = to.mask.data();
-    if (way == Way::kStored) {
+    if (variant == Way::kStored) {
       DeviceVector<T> x = Narrowed<T>(Convolved());
       forward.norm.src.values = x.data();
       RunPooledNormForward(size_.norm, size_.images, parameters, forward, nullptr);

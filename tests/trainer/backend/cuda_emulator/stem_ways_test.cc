@@ -2,8 +2,6 @@
 //
 // Which way of the stem is taken, and that one with other results never is.
 
-#include "trainer/backend/cuda/stem/stem_ways.h"
-
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -11,6 +9,7 @@
 #include "trainer/backend/cuda/cuda_libraries.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
+#include "trainer/backend/cuda/stem/stem_autotune.h"
 
 namespace trainer {
 namespace {
@@ -96,9 +95,9 @@ class StemWaysTest : public testing::Test {
                                        .out_channels = 64,
                                        .kernel = kBlockKernel});
   }
-  StemWay Choose(Kind kind) {
+  StemVariant Choose(Kind kind) {
     OddConvolution convolution(Right(), kind);
-    return StemWays(plans_).Choose(convolution, size_);
+    return StemAutotuner(plans_).Choose(convolution, size_);
   }
 
   StemSize size_;
@@ -108,48 +107,48 @@ class StemWaysTest : public testing::Test {
 TEST_F(StemWaysTest, AgreeWithinRounding) {
   for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
     size_.norm.dtype = dtype;
-    const double difference = StemDifference(*Right(), size_);
+    const double difference = StemVariantError(*Right(), size_);
     EXPECT_LT(difference, AllowedStemDifference(dtype) / 4);
     EXPECT_GT(difference, 0);
   }
 }
 
 TEST_F(StemWaysTest, TheFasterOneIsTakenAndKept) {
-  EXPECT_EQ(Choose(Kind::kSlow), StemWay::kComputedAgain);
+  EXPECT_EQ(Choose(Kind::kSlow), StemVariant::kRecompute);
   EXPECT_EQ(plans_.Find(kName), "computed again");
 }
 
 TEST_F(StemWaysTest, TheSlowerOneIsNot) {
-  EXPECT_EQ(Choose(Kind::kFast), StemWay::kStored);
+  EXPECT_EQ(Choose(Kind::kFast), StemVariant::kStored);
   EXPECT_EQ(plans_.Find(kName), "stored");
 }
 
 TEST_F(StemWaysTest, OneWithOtherResultsIsNotTaken) {
   for (const Kind kind : {Kind::kWrongForward, Kind::kWrongBackward, Kind::kNotANumber}) {
     plans_ = {std::make_shared<PlanCache>(), "a GPU"};
-    EXPECT_EQ(Choose(kind), StemWay::kStored);
+    EXPECT_EQ(Choose(kind), StemVariant::kStored);
     EXPECT_EQ(plans_.Find(kName), "stored");
   }
 }
 
 TEST_F(StemWaysTest, AreThoseThatAreKnown) {
   plans_.Add(kName, "computed again");
-  EXPECT_EQ(Choose(Kind::kWrongForward), StemWay::kComputedAgain);
+  EXPECT_EQ(Choose(Kind::kWrongForward), StemVariant::kRecompute);
   plans_.Add(kName, "stored");
-  EXPECT_EQ(Choose(Kind::kSlow), StemWay::kStored);
+  EXPECT_EQ(Choose(Kind::kSlow), StemVariant::kStored);
 }
 
 TEST_F(StemWaysTest, RaceAgainForATextOfAnotherVersion) {
   plans_.Add(kName, "by magic");
-  EXPECT_EQ(Choose(Kind::kWrongForward), StemWay::kStored);
+  EXPECT_EQ(Choose(Kind::kWrongForward), StemVariant::kStored);
   EXPECT_EQ(plans_.Find(kName), "stored");
 }
 
 TEST_F(StemWaysTest, AreReadAgain) {
-  for (const StemWay way : {StemWay::kStored, StemWay::kComputedAgain}) {
-    EXPECT_EQ(StemWayOf(PlanOf(way)), way);
+  for (const StemVariant variant : {StemVariant::kStored, StemVariant::kRecompute}) {
+    EXPECT_EQ(ParseStemVariant(PlanOf(variant)), variant);
   }
-  EXPECT_EQ(StemWayOf(""), std::nullopt);
+  EXPECT_EQ(ParseStemVariant(""), std::nullopt);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ std::optional<ExpansionShape> ExpansionOf(const ConvolutionSpec& spec) {
   }
   const ExpansionShape shape = {.pixels = src[0] * src[2] * src[3],
                                 .dtype = spec.src.dtype,
-                                .multiprocessors = Multiprocessors(),
+                                .sms = SmCount(),
                                 .compute_capability = ComputeCapabilityMajor()};
   return HasExpansionKernel(shape) ? std::optional(shape) : std::nullopt;
 }

@@ -180,7 +180,7 @@ int BlocksOf(const ExpansionShape& shape) {
   constexpr int kPixels = Turn<cores>::kPixels;
   DDL_CHECK(shape.pixels > 0 && shape.pixels < std::int64_t{1} << 30);
   return static_cast<int>(
-      std::min<std::int64_t>((shape.pixels + kPixels - 1) / kPixels, shape.multiprocessors));
+      std::min<std::int64_t>((shape.pixels + kPixels - 1) / kPixels, shape.sms));
 }
 
 template <typename T, TensorCores cores>
@@ -201,7 +201,7 @@ bool HasExpansionKernel(const ExpansionShape& shape) {
 }
 
 std::int64_t ExpansionScratchFloats(const ExpansionShape& shape) {
-  return std::int64_t{shape.multiprocessors} * expansion::kPartialFloats;
+  return std::int64_t{shape.sms} * expansion::kPartialFloats;
 }
 
 void RunExpansionBackward(const ExpansionShape& shape, const ExpansionBackward& call,

@@ -24,7 +24,7 @@ inline constexpr int kExpansionFilters = 256;  // of what it gives
 struct ExpansionShape {
   std::int64_t pixels = 0;  // of all images
   DType dtype = DType::kFloat16;
-  int multiprocessors = 1;
+  int sms = 1;
   int compute_capability = 0;  // its major number
 };
 // Whether there is a kernel: fp16 from 7.0 on, bf16 from 8.0 on.

@@ -7,7 +7,7 @@
 
 #include "trainer/backend/cuda/expansion/expansion_kernels.h"
 #include "trainer/backend/cuda/runtime/element.cuh"
-#include "trainer/backend/cuda/runtime/tile_product.cuh"
+#include "trainer/backend/cuda/runtime/tile_mma.cuh"
 
 namespace trainer {
 namespace expansion {
@@ -20,7 +20,7 @@ constexpr int kWarps = kBlockThreads / 32;
 constexpr int kColumnTiles = kChannels / kEdge;
 // Of the filter's gradient each warp has two by two tiles.
 static_assert(kWarps * 2 * kEdge * 2 * kEdge == kFilters * kChannels && kChannels == 4 * kEdge);
-// Rows in shared memory are an odd number of parts of 16 bytes long (tile_product.cuh).
+// Rows in shared memory are an odd number of parts of 16 bytes long (tile_mma.cuh).
 constexpr int kWideRow = kFilters + 8;
 constexpr int kNarrowRow = kChannels + 8;
 

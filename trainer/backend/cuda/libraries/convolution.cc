@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trainer/backend/cuda/expansion/expansion.h"
-#include "trainer/backend/cuda/expansion/expansion_race.h"
+#include "trainer/backend/cuda/expansion/expansion_autotune.h"
 #include "trainer/backend/cuda/libraries/cudnn_device.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
@@ -41,8 +41,8 @@ class CudnnConvolution final : public Convolution {
       of_pass.adds = spec.adds_diff_src && of_pass.pass == ConvolutionPass::kBackwardData;
       algorithms_[pass] = &device_->Choose(of_pass, rules);
     }
-    if (spec.wants_sums) with_sums_ = device_->ChooseWithSums(graph, rules);
-    if (spec.follows_norm && !spec.adds_diff_src) gated_ = device_->ChooseGated(graph, rules);
+    if (spec.wants_sums) with_sums_ = device_->ChooseWithBnStats(graph, rules);
+    if (spec.follows_norm && !spec.adds_diff_src) gated_ = device_->ChooseDgradDrelu(graph, rules);
     if (!rules.deterministic) expansion_ = ChosenExpansion(spec);
   }
 

@@ -2,7 +2,7 @@
 
 #include "trainer/backend/cuda/libraries/convolution_algorithm.h"
 
-#include "trainer/backend/cuda/libraries/convolution_product.h"
+#include "trainer/backend/cuda/libraries/convolution_gemm.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -15,7 +15,7 @@ void ConvolutionAlgorithm::Run(cudnnHandle_t handle, ConvolutionPass pass,
     plan_->Execute(handle, operands, workspace);
   } else {
     DDL_CHECK(operands.sums == nullptr && operands.gate == nullptr);
-    const ProductOperands matrices = OperandsOf(pass, operands.src, operands.filter, operands.dst);
+    const GemmOperands matrices = OperandsOf(pass, operands.src, operands.filter, operands.dst);
     product_->Run(matrices.a, matrices.b, nullptr, matrices.d, workspace, stream);
   }
 }

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <utility>
 
-#include "trainer/backend/cuda/libraries/convolution_product.h"
-#include "trainer/backend/cuda/libraries/convolution_races.h"
+#include "trainer/backend/cuda/libraries/convolution_autotune.h"
+#include "trainer/backend/cuda/libraries/convolution_gemm.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 // What is no plan of cuDNN, as a plan of PlanCache: the product of matrices, and passes for what a
 // graph does beside the convolution.
-constexpr const char* kProductPlan = "product";
+constexpr const char* kGemmPlan = "product";
 constexpr const char* kSeparatePlan = "separate";
 // How many of the engines that cuDNN recommends are timed.
 constexpr std::size_t kTimedPlans = 24;
@@ -28,10 +28,10 @@ std::string NameOf(const ConvolutionGraph& graph, const EngineRules& rules) {
 
 using Winner = CudnnDevice::Winner;
 
-// `race()` finds the winner for the graph on the device.  It runs once in this process: timing is
-// slow, and so all back ends of the process compute alike.
+// `autotune()` finds the winner for the graph on the device.  It runs once in this process: timing
+// is slow, and so all back ends of the process compute alike.
 Winner WinnerInProcess(int device, const ConvolutionGraph& graph, const EngineRules& rules,
-                       const std::function<Winner()>& race) {
+                       const std::function<Winner()>& autotune) {
   struct Known {
     int device;
     ConvolutionGraph graph;
@@ -46,7 +46,7 @@ Winner WinnerInProcess(int device, const ConvolutionGraph& graph, const EngineRu
       return known.winner;
     }
   }
-  return all.emplace_back(Known{device, graph, rules, race()}).winner;
+  return all.emplace_back(Known{device, graph, rules, autotune()}).winner;
 }
 
 }  // namespace
@@ -80,20 +80,20 @@ const ConvolutionAlgorithm& CudnnDevice::Choose(const ConvolutionGraph& graph,
   return *choice->algorithm;
 }
 
-const ConvolutionAlgorithm* CudnnDevice::ChooseWithSums(const ConvolutionGraph& graph,
-                                                        const EngineRules& rules) {
+const ConvolutionAlgorithm* CudnnDevice::ChooseWithBnStats(const ConvolutionGraph& graph,
+                                                           const EngineRules& rules) {
   // cuDNN does not say of an engine that gives sums whether its bits are the same each time.
   if (rules.deterministic) return nullptr;
   const ConvolutionAlgorithm& without = Choose(graph, rules);
   ConvolutionGraph with_sums = graph;
   with_sums.sums = true;
   return ChooseFused(with_sums, rules, [&](const auto& candidates) {
-    return RaceWithSums(handle(), with_sums, candidates, without);
+    return AutotuneWithBnStats(handle(), with_sums, candidates, without);
   });
 }
 
-const ConvolutionAlgorithm* CudnnDevice::ChooseGated(const ConvolutionGraph& graph,
-                                                     const EngineRules& rules) {
+const ConvolutionAlgorithm* CudnnDevice::ChooseDgradDrelu(const ConvolutionGraph& graph,
+                                                          const EngineRules& rules) {
   // As above.  Those of fp32 could round to TF32 without saying so.
   if (rules.deterministic || graph.dtype != DType::kFloat16) return nullptr;
   ConvolutionGraph gated = graph;
@@ -101,13 +101,13 @@ const ConvolutionAlgorithm* CudnnDevice::ChooseGated(const ConvolutionGraph& gra
   const ConvolutionAlgorithm& ungated = Choose(gated, rules);
   gated.gated = true;
   return ChooseFused(gated, rules, [&](const auto& candidates) {
-    return RaceGated(handle(), gated, candidates, ungated);
+    return AutotuneDgradDrelu(handle(), gated, candidates, ungated);
   });
 }
 
 const ConvolutionAlgorithm* CudnnDevice::ChooseFused(const ConvolutionGraph& graph,
                                                      const EngineRules& rules,
-                                                     const FusedRace& race) {
+                                                     const FusedAutotune& autotune) {
   const Choice* choice = Known(graph, rules);
   if (choice == nullptr) {
     const Winner winner = WinnerInProcess(device_, graph, rules, [&] {
@@ -117,9 +117,9 @@ const ConvolutionAlgorithm* CudnnDevice::ChooseFused(const ConvolutionGraph& gra
           return of_earlier;
         }
       }
-      const Winner of_race = RaceFused(graph, rules, race);
-      plans_.Add(NameOf(graph, rules), of_race ? PlanOf(*of_race) : kSeparatePlan);
-      return of_race;
+      const Winner of_candidate = AutotuneFused(graph, rules, autotune);
+      plans_.Add(NameOf(graph, rules), of_candidate ? PlanOf(*of_candidate) : kSeparatePlan);
+      return of_candidate;
     });
     choice = &choices_.emplace_back(
         Choice{graph, rules, winner ? Again(graph, rules, winner) : std::nullopt});
@@ -127,8 +127,9 @@ const ConvolutionAlgorithm* CudnnDevice::ChooseFused(const ConvolutionGraph& gra
   return choice->algorithm ? &*choice->algorithm : nullptr;
 }
 
-CudnnDevice::Winner CudnnDevice::RaceFused(const ConvolutionGraph& graph, const EngineRules& rules,
-                                           const FusedRace& race) const {
+CudnnDevice::Winner CudnnDevice::AutotuneFused(const ConvolutionGraph& graph,
+                                               const EngineRules& rules,
+                                               const FusedAutotune& autotune) const {
   std::vector<ConvolutionAlgorithm> candidates;
   try {
     for (ConvolutionPlan& plan : FindPlans(target(), graph, rules, kTimedPlans)) {
@@ -139,7 +140,7 @@ CudnnDevice::Winner CudnnDevice::RaceFused(const ConvolutionGraph& graph, const 
     return std::nullopt;  // cuDNN has none, or does not know such graphs
   }
   try {
-    const std::optional<std::size_t> winner = race(candidates);
+    const std::optional<std::size_t> winner = autotune(candidates);
     return winner ? candidates[*winner].plan_id() : std::nullopt;
   } catch (const Error& error) {
     if (error.exit_code() != EX_UNAVAILABLE) throw;
@@ -154,16 +155,16 @@ ConvolutionAlgorithm CudnnDevice::Find(const ConvolutionGraph& graph,
   const Winner winner = WinnerInProcess(device_, graph, rules, [&] {
     auto kept = Kept(graph, rules);
     if (kept) return own.emplace(std::move(*kept)).plan_id();
-    own.emplace(Race(graph, rules));
+    own.emplace(Autotune(graph, rules));
     if (!rules.deterministic) {
-      plans_.Add(NameOf(graph, rules), own->plan_id() ? PlanOf(*own->plan_id()) : kProductPlan);
+      plans_.Add(NameOf(graph, rules), own->plan_id() ? PlanOf(*own->plan_id()) : kGemmPlan);
     }
     return own->plan_id();
   });
   if (own) return std::move(*own);
   auto again = Again(graph, rules, winner);
   if (again) return std::move(*again);
-  return Race(graph, rules);  // cuDNN cannot build that one here any more
+  return Autotune(graph, rules);  // cuDNN cannot build that one here any more
 }
 
 // None if it cannot be had any more.
@@ -172,7 +173,7 @@ std::optional<ConvolutionAlgorithm> CudnnDevice::Again(const ConvolutionGraph& g
                                                        const Winner& winner) const {
   try {
     if (!winner) {
-      const std::optional<MatmulSpec> product = ProductOf(graph, rules);
+      const std::optional<MatmulSpec> product = GemmOf(graph, rules);
       return product ? std::optional(ConvolutionAlgorithm(*product, plans_)) : std::nullopt;
     }
     auto plan = FindPlanAgain(target(), graph, rules, *winner);
@@ -190,12 +191,12 @@ std::optional<ConvolutionAlgorithm> CudnnDevice::Kept(const ConvolutionGraph& gr
   const std::optional<std::string> plan = plans_.Find(NameOf(graph, rules));
   if (!plan) return std::nullopt;
   const Winner winner = PlanIdOf(*plan);
-  if (!winner && *plan != kProductPlan) return std::nullopt;
+  if (!winner && *plan != kGemmPlan) return std::nullopt;
   return Again(graph, rules, winner);
 }
 
-ConvolutionAlgorithm CudnnDevice::Race(const ConvolutionGraph& graph,
-                                       const EngineRules& rules) const {
+ConvolutionAlgorithm CudnnDevice::Autotune(const ConvolutionGraph& graph,
+                                           const EngineRules& rules) const {
   std::vector<ConvolutionAlgorithm> candidates = CandidatesFor(graph, rules);
   const std::size_t fastest = candidates.size() == 1 ? 0 : Fastest(handle(), graph, candidates);
   return std::move(candidates[fastest]);
@@ -208,7 +209,7 @@ std::vector<ConvolutionAlgorithm> CudnnDevice::CandidatesFor(const ConvolutionGr
   for (ConvolutionPlan& plan : FindPlans(target(), graph, rules, most)) {
     candidates.emplace_back(std::move(plan));
   }
-  const std::optional<MatmulSpec> product = ProductOf(graph, rules);
+  const std::optional<MatmulSpec> product = GemmOf(graph, rules);
   if (!product || rules.deterministic) return candidates;
   try {
     candidates.emplace_back(*product, plans_);

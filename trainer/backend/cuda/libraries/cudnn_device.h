@@ -39,12 +39,13 @@ class CudnnDevice {
   const ConvolutionAlgorithm& Choose(const ConvolutionGraph& graph, const EngineRules& rules);
   // Of the forward pass `graph`, which has no sums, one that gives them with it: null if there is
   // none that is faster than Choose(graph) and adding up.
-  const ConvolutionAlgorithm* ChooseWithSums(const ConvolutionGraph& graph,
-                                             const EngineRules& rules);
+  const ConvolutionAlgorithm* ChooseWithBnStats(const ConvolutionGraph& graph,
+                                                const EngineRules& rules);
   // Of the backward data of the forward pass `graph`, one that goes on through the ReLU before it
   // and sums for the batch norm there: null if there is none that is faster than backward data and
   // a pass of sums.
-  const ConvolutionAlgorithm* ChooseGated(const ConvolutionGraph& graph, const EngineRules& rules);
+  const ConvolutionAlgorithm* ChooseDgradDrelu(const ConvolutionGraph& graph,
+                                               const EngineRules& rules);
 
  private:
   struct Choice {
@@ -63,16 +64,16 @@ class CudnnDevice {
                                             const Winner& winner) const;
   std::optional<ConvolutionAlgorithm> Kept(const ConvolutionGraph& graph,
                                            const EngineRules& rules) const;
-  ConvolutionAlgorithm Race(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  ConvolutionAlgorithm Autotune(const ConvolutionGraph& graph, const EngineRules& rules) const;
   // Which of the candidates is the fastest; none if passes for the rest are.
-  using FusedRace =
+  using FusedAutotune =
       std::function<std::optional<std::size_t>(const std::vector<ConvolutionAlgorithm>&)>;
-  // Of a graph that does more than a convolution: what an earlier process kept, or `race` says.
+  // Of a graph that does more than a convolution: what an earlier process kept, or `autotune` says.
   // Null if there are passes for the rest.
   const ConvolutionAlgorithm* ChooseFused(const ConvolutionGraph& graph, const EngineRules& rules,
-                                          const FusedRace& race);
-  Winner RaceFused(const ConvolutionGraph& graph, const EngineRules& rules,
-                   const FusedRace& race) const;
+                                          const FusedAutotune& autotune);
+  Winner AutotuneFused(const ConvolutionGraph& graph, const EngineRules& rules,
+                       const FusedAutotune& autotune) const;
   std::vector<ConvolutionAlgorithm> CandidatesFor(const ConvolutionGraph& graph,
                                                   const EngineRules& rules) const;
 

@@ -98,10 +98,10 @@ class CublasLinear final : public Linear {
                           .tf32 = tf32,
                           .deterministic = deterministic},
                          plans) {
-    const std::size_t product_bytes =
+    const std::size_t gemm_bytes =
         std::max({forward_.workspace_bytes(), backward_data_.workspace_bytes(),
                   backward_weight_.workspace_bytes()});
-    src_at_ = AlignedBytes(static_cast<std::int64_t>(product_bytes), DType::kUint8);
+    src_at_ = AlignedBytes(static_cast<std::int64_t>(gemm_bytes), DType::kUint8);
     weight_at_ = src_at_ + BytesUnlessDense(src_matrix_, rows_ * padded_inputs_, dtype_);
     bias_at_ =
         weight_at_ + BytesUnlessDense(weight_matrix_, padded_outputs_ * padded_inputs_, dtype_);

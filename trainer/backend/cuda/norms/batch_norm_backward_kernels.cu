@@ -102,10 +102,10 @@ struct BackwardScratch {
 
 void RunDifferentiate(const NormShape& shape, const NormBackward& call,
                       const BackwardCoefficients& by, CUstream_st* stream) {
-  const Sweep sweep = SweepOf(shape, WritersAtOnce(call.pace.depth));
-  const int waves = call.pace.waves;
+  const Sweep sweep = SweepOf(shape, WritersAtOnce(call.config.depth));
+  const int waves = call.config.waves;
   WithElement(shape.dtype, [&](auto zero) {
-    WithDepth(call.pace.depth, [&](auto depth) {
+    WithDepth(call.config.depth, [&](auto depth) {
       using T = decltype(zero);
       Launch(Differentiate<T, depth>, sweep.grid(waves), kThreads, stream,
              static_cast<const T*>(call.src), call.mask, static_cast<const T*>(call.diff_dst),
@@ -145,7 +145,7 @@ void RunNormBackwardSums(const NormShape& shape, const NormBackward& call, CUstr
   const batch_norm::Sweep sweep = batch_norm::SweepOf(shape);
   float* partial = batch_norm::BackwardScratch(shape, call.scratch).partial;
   WithElement(shape.dtype, [&](auto zero) {
-    batch_norm::WithDepth(call.pace.depth, [&](auto depth) {
+    batch_norm::WithDepth(call.config.depth, [&](auto depth) {
       using T = decltype(zero);
       Launch(batch_norm::GradientSums<T, depth>, sweep.grid(), kThreads, stream,
              static_cast<const T*>(call.src), call.mask, static_cast<const T*>(call.diff_dst),

@@ -143,10 +143,10 @@ void RunNormForward(const NormShape& shape, const NormParameters& parameters,
   const batch_norm::Statistics of = batch_norm::FindStatistics(
       shape, parameters, call.src, call.of_batch, call.saved, call.scratch, stream);
   const batch_norm::Sweep sweep =
-      batch_norm::SweepOf(shape, batch_norm::WritersAtOnce(call.pace.depth));
-  const int waves = call.pace.waves;
+      batch_norm::SweepOf(shape, batch_norm::WritersAtOnce(call.config.depth));
+  const int waves = call.config.waves;
   WithElement(shape.dtype, [&](auto zero) {
-    batch_norm::WithDepth(call.pace.depth, [&](auto depth) {
+    batch_norm::WithDepth(call.config.depth, [&](auto depth) {
       using T = decltype(zero);
       const auto normalize = call.residual == nullptr ? batch_norm::Normalize<T, false, depth>
                                                       : batch_norm::Normalize<T, true, depth>;

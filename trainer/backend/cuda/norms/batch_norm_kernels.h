@@ -22,7 +22,7 @@ struct NormShape {
   int channels = 0;
   int padded = 0;
   DType dtype = DType::kFloat32;
-  int multiprocessors = 1;  // of the GPU: how many threads the work is spread over
+  int sms = 1;  // of the GPU: how many threads the work is spread over
 };
 // Of `images` on the current GPU.
 NormShape NormShapeOf(const TensorDesc& images);
@@ -60,7 +60,7 @@ struct NormSource {
 
 // How the passes of one batch norm go over its tensors.  It tells in their speed alone: the same
 // numbers are added in the same order.
-struct NormPace {
+struct NormLaunchConfig {
   int depth = 1;  // 1 or 2: times the usual loads under way in each thread
   int waves = 1;  // of the passes that write: thread blocks for each that the GPU runs at once
 };
@@ -73,7 +73,7 @@ struct NormSize {
 };
 
 struct NormForward {
-  NormPace pace;
+  NormLaunchConfig config;
   NormSource src;
   const void* residual = nullptr;  // or null
   void* dst = nullptr;             // may be src
@@ -87,7 +87,7 @@ void RunNormForward(const NormShape& shape, const NormParameters& parameters,
                     const NormForward& call, CUstream_st* stream);
 
 struct NormBackward {
-  NormPace pace;
+  NormLaunchConfig config;
   const void* src = nullptr;
   const std::uint8_t* mask = nullptr;  // where the gradient passes; null: everywhere
   const void* diff_dst = nullptr;

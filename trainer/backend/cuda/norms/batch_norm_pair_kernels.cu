@@ -204,7 +204,7 @@ void RunNormPairBackward(const NormShape& shape, const NormPairGradients& first,
   });
   if (!leaves_first) return;
   NormBackward alone;
-  alone.pace = {.depth = 1, .waves = 4};  // that of tensors of such a size on an H200
+  alone.config = {.depth = 1, .waves = 4};  // that of tensors of such a size on an H200
   alone.src = call.second;
   alone.mask = call.mask;
   alone.diff_dst = call.diff_dst;

@@ -22,7 +22,7 @@ constexpr int kBlocksAtOnce = 3;
 template <typename T>
 constexpr int kPixelsAtOnce = 4 / static_cast<int>(sizeof(T));
 
-// Calls call(depth), a constant of NormPace.
+// Calls call(depth), a constant of NormLaunchConfig.
 template <typename Call>
 void WithDepth(int depth, const Call& call) {
   DDL_CHECK(depth == 1 || depth == 2);
@@ -52,7 +52,7 @@ inline Sweep SweepOf(const NormShape& shape, int blocks_at_once = kBlocksAtOnce)
   sweep.groups = (eights + sweep.columns - 1) / sweep.columns;
   const std::int64_t rows = kThreads / sweep.columns;
   const std::int64_t useful = std::max<std::int64_t>((shape.pixels + rows - 1) / rows, 1);
-  const std::int64_t wanted = blocks_at_once * shape.multiprocessors / sweep.groups;
+  const std::int64_t wanted = blocks_at_once * shape.sms / sweep.groups;
   sweep.blocks = static_cast<int>(std::clamp<std::int64_t>(wanted, 1, useful));
   return sweep;
 }

@@ -31,9 +31,9 @@ NormParameters NormTimingMemory::parameters() const {
           .running_variance = Channels(3)};
 }
 
-void NormTimingMemory::RunForward(const NormPace& pace, cudaStream_t stream) const {
+void NormTimingMemory::RunForward(const NormLaunchConfig& config, cudaStream_t stream) const {
   NormForward call;
-  call.pace = pace;
+  call.config = config;
   call.src = src();
   call.residual = size_.adds ? third_.data() : nullptr;
   call.dst = second_.data();
@@ -45,9 +45,9 @@ void NormTimingMemory::RunForward(const NormPace& pace, cudaStream_t stream) con
   RunNormForward(size_.shape, parameters(), call, stream);
 }
 
-NormBackward NormTimingMemory::backward(const NormPace& pace) const {
+NormBackward NormTimingMemory::backward(const NormLaunchConfig& config) const {
   NormBackward call;
-  call.pace = pace;
+  call.config = config;
   call.src = first_.data();
   call.mask = size_.has_mask ? static_cast<const std::uint8_t*>(mask_.data()) : nullptr;
   call.diff_dst = second_.data();
@@ -61,12 +61,12 @@ NormBackward NormTimingMemory::backward(const NormPace& pace) const {
   return call;
 }
 
-void NormTimingMemory::RunBackward(const NormPace& pace, cudaStream_t stream) const {
-  RunNormBackward(size_.shape, Channels(6), backward(pace), stream);
+void NormTimingMemory::RunBackward(const NormLaunchConfig& config, cudaStream_t stream) const {
+  RunNormBackward(size_.shape, Channels(6), backward(config), stream);
 }
 
-void NormTimingMemory::RunBackwardSums(const NormPace& pace, cudaStream_t stream) const {
-  RunNormBackwardSums(size_.shape, backward(pace), stream);
+void NormTimingMemory::RunBackwardSums(const NormLaunchConfig& config, cudaStream_t stream) const {
+  RunNormBackwardSums(size_.shape, backward(config), stream);
 }
 
 }  // namespace trainer

@@ -12,7 +12,8 @@
 
 namespace trainer {
 
-inline constexpr std::array<NormPace, 4> kNormPaces = {{{1, 1}, {2, 1}, {1, 4}, {2, 4}}};
+inline constexpr std::array<NormLaunchConfig, 4> kNormLaunchConfigs = {
+    {{1, 1}, {2, 1}, {1, 4}, {2, 4}}};
 
 // Of one of the tensors that a batch norm reads or writes.
 std::size_t TensorBytes(const NormShape& shape);
@@ -24,16 +25,16 @@ class NormTimingMemory {
   explicit NormTimingMemory(const NormSize& size);
 
   // Each queues it on `stream`.
-  void RunForward(const NormPace& pace, cudaStream_t stream) const;
-  void RunBackward(const NormPace& pace, cudaStream_t stream) const;
+  void RunForward(const NormLaunchConfig& config, cudaStream_t stream) const;
+  void RunBackward(const NormLaunchConfig& config, cudaStream_t stream) const;
   // As far as it adds up.
-  void RunBackwardSums(const NormPace& pace, cudaStream_t stream) const;
+  void RunBackwardSums(const NormLaunchConfig& config, cudaStream_t stream) const;
 
  private:
   // `padded` floats, of kArrays.
   float* Channels(int index) const;
   NormParameters parameters() const;
-  NormBackward backward(const NormPace& pace) const;
+  NormBackward backward(const NormLaunchConfig& config) const;
   NormSource src() const { return {first_.data(), Channels(4)}; }
 
   static constexpr std::size_t kArrays = 10;

@@ -168,9 +168,7 @@ int AttributeOfCurrent(cudaDeviceAttr attribute, const std::string& what) {
 
 }  // namespace
 
-int Multiprocessors() {
-  return AttributeOfCurrent(cudaDevAttrMultiProcessorCount, "multiprocessors");
-}
+int SmCount() { return AttributeOfCurrent(cudaDevAttrMultiProcessorCount, "multiprocessors"); }
 
 int ComputeCapabilityMajor() {
   return AttributeOfCurrent(cudaDevAttrComputeCapabilityMajor, "compute capability");
@@ -181,7 +179,7 @@ std::unique_ptr<Stream> MakeCudaStream() {
   return std::make_unique<CudaStream>(kDefaultPriority);
 }
 
-std::unique_ptr<Stream> MakeUrgentCudaStream() {
+std::unique_ptr<Stream> MakeHighPriorityCudaStream() {
   int greatest = 0;
   CheckCuda(cudaDeviceGetStreamPriorityRange(nullptr, &greatest),
             "asking for the priorities of streams");

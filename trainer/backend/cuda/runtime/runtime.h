@@ -19,7 +19,7 @@ namespace trainer {
 void CheckCuda(cudaError_t result, const std::string& action);
 
 // Of the current GPU.
-int Multiprocessors();
+int SmCount();
 int ComputeCapabilityMajor();
 
 // Throws as CheckCuda does if the GPU has failed; for libraries that only say that they have.
@@ -30,7 +30,7 @@ void TakeDevice(int device);
 
 std::unique_ptr<Stream> MakeCudaStream();
 // Of the highest priority that the current GPU has.
-std::unique_ptr<Stream> MakeUrgentCudaStream();
+std::unique_ptr<Stream> MakeHighPriorityCudaStream();
 std::unique_ptr<Event> MakeCudaEvent();
 
 // REQUIRES: made by one of those above.

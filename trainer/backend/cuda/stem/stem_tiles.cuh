@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "trainer/backend/cuda/runtime/element.cuh"
-#include "trainer/backend/cuda/runtime/tile_product.cuh"
+#include "trainer/backend/cuda/runtime/tile_mma.cuh"
 #include "trainer/backend/cuda/stem/stem_passes.h"
 
 namespace trainer {
@@ -153,7 +153,7 @@ void WithTensorCores(const StemSize& size, const Call& call) {
 
 // Blocks of a kernel that goes over all tiles, if a multiprocessor has so many at once.
 inline int BlocksOver(const Plane& plane, const StemSize& size, int at_once) {
-  return std::min(plane.tiles(), size.norm.multiprocessors * at_once);
+  return std::min(plane.tiles(), size.norm.sms * at_once);
 }
 
 // What StemScratchFloats is the larger one of.

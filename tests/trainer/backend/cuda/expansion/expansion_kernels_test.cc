@@ -167,12 +167,12 @@ KernelResults Expected(const KernelOperands<T>& of) {
 }
 
 template <typename T>
-KernelResults RunKernel(const KernelOperands<T>& of, int capability, int multiprocessors,
+KernelResults RunKernel(const KernelOperands<T>& of, int capability, int sms,
                         bool has_residual = true) {
   constexpr bool kIsHalf = std::is_same_v<T, __half>;
   const ExpansionShape shape = {.pixels = static_cast<std::int64_t>(of.pixels),
                                 .dtype = kIsHalf ? DType::kFloat16 : DType::kBFloat16,
-                                .multiprocessors = multiprocessors,
+                                .sms = sms,
                                 .compute_capability = capability};
   EXPECT_TRUE(HasExpansionKernel(shape));
   const DeviceValues<T> gradient(of.gradient);
@@ -229,9 +229,9 @@ void ExpectRight(int capability) {
   for (const std::size_t pixels : {1, 15, 33, 150}) {
     const KernelOperands<T> operands(pixels);
     const KernelResults expected = Expected(operands);
-    for (const int multiprocessors : {1, 2, 108}) {
-      SCOPED_TRACE(std::to_string(pixels) + " pixels, " + std::to_string(multiprocessors));
-      const KernelResults results = RunKernel(operands, capability, multiprocessors);
+    for (const int sms : {1, 2, 108}) {
+      SCOPED_TRACE(std::to_string(pixels) + " pixels, " + std::to_string(sms));
+      const KernelResults results = RunKernel(operands, capability, sms);
       EXPECT_EQ(results.diff_residual, expected.diff_residual);
       ExpectNear(results.diff_src, expected.diff_src, tolerance, "diff_src");
       ExpectNear(results.diff_filter, expected.diff_filter, tolerance, "diff_filter");

@@ -4,7 +4,7 @@
 // convolutions of the definition.
 
 #include "tests/support/test.h"
-#include "trainer/backend/cuda/libraries/convolution_product.h"
+#include "trainer/backend/cuda/libraries/convolution_gemm.h"
 
 namespace trainer {
 namespace {
@@ -55,7 +55,7 @@ Memory Convolved(const ConvolutionGraph& graph, Memory memory) {
 }
 
 // As cublaslt.h has it.
-void Multiply(const MatmulSpec& spec, const ProductOperands& operands) {
+void Multiply(const MatmulSpec& spec, const GemmOperands& operands) {
   const auto* a = static_cast<const float*>(operands.a);
   const auto* b = static_cast<const float*>(operands.b);
   auto* d = static_cast<float*>(operands.d);
@@ -79,7 +79,7 @@ TEST(ConvolutionProduct, IsTheConvolutionInEachPass) {
       graph.pass = pass;
       graph.adds = adds;
       Memory memory;
-      const auto spec = ProductOf(graph, {});
+      const auto spec = GemmOf(graph, {});
       ASSERT_TRUE(spec);
       Multiply(*spec, OperandsOf(pass, memory.src.data(), memory.filter.data(), memory.dst.data()));
       EXPECT_EQ(memory, Convolved(graph, {})) << ToString(graph);
@@ -90,7 +90,7 @@ TEST(ConvolutionProduct, IsTheConvolutionInEachPass) {
 TEST(ConvolutionProduct, HasTheTypesAndRulesOfTheConvolution) {
   ConvolutionGraph graph = kGraph;
   graph.dtype = DType::kBFloat16;
-  const auto spec = ProductOf(graph, {.tf32 = true, .deterministic = true});
+  const auto spec = GemmOf(graph, {.tf32 = true, .deterministic = true});
   ASSERT_TRUE(spec);
   EXPECT_EQ(spec->input, DType::kBFloat16);
   EXPECT_EQ(spec->output, DType::kBFloat16);
@@ -103,13 +103,13 @@ TEST(ConvolutionProduct, IsNoneWherePixelsAreSkippedOrSeveralAreSeen) {
   ConvolutionGraph wide = kGraph;
   wide.kernel = 3;
   wide.padding = 1;
-  EXPECT_FALSE(ProductOf(wide, {}));
+  EXPECT_FALSE(GemmOf(wide, {}));
   ConvolutionGraph strided = kGraph;
   strided.stride = 2;
-  EXPECT_FALSE(ProductOf(strided, {}));
+  EXPECT_FALSE(GemmOf(strided, {}));
   ConvolutionGraph padded = kGraph;
   padded.padding = 1;
-  EXPECT_FALSE(ProductOf(padded, {}));
+  EXPECT_FALSE(GemmOf(padded, {}));
 }
 
 }  // namespace

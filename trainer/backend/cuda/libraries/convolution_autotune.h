@@ -21,13 +21,13 @@ std::size_t Fastest(cudnnHandle_t handle, const ConvolutionGraph& graph,
 // plain convolutions and passes for the rest are faster.
 
 // `without` is that of the graph without sums.
-std::optional<std::size_t> RaceWithSums(cudnnHandle_t handle, const ConvolutionGraph& graph,
-                                        const std::vector<ConvolutionAlgorithm>& candidates,
-                                        const ConvolutionAlgorithm& without);
+std::optional<std::size_t> AutotuneWithBnStats(cudnnHandle_t handle, const ConvolutionGraph& graph,
+                                               const std::vector<ConvolutionAlgorithm>& candidates,
+                                               const ConvolutionAlgorithm& without);
 
 // The graph is that of a gated backward data, `ungated` that of the plain one.
-std::optional<std::size_t> RaceGated(cudnnHandle_t handle, const ConvolutionGraph& graph,
-                                     const std::vector<ConvolutionAlgorithm>& candidates,
-                                     const ConvolutionAlgorithm& ungated);
+std::optional<std::size_t> AutotuneDgradDrelu(cudnnHandle_t handle, const ConvolutionGraph& graph,
+                                              const std::vector<ConvolutionAlgorithm>& candidates,
+                                              const ConvolutionAlgorithm& ungated);
 
 }  // namespace trainer

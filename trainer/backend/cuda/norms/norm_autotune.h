@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which NormPace is the fastest for a batch norm on the current device.
+// Which NormLaunchConfig is the fastest for a batch norm on the current device.
 
 #pragma once
 
@@ -16,27 +16,27 @@
 namespace trainer {
 
 // The text by which PlanCache has it.
-std::string PlanOf(const NormPace& pace);
-std::optional<NormPace> NormPaceOf(const std::string& plan);
+std::string PlanOf(const NormLaunchConfig& config);
+std::optional<NormLaunchConfig> ParseNormLaunchConfig(const std::string& plan);
 
-class NormPaces {
+class NormAutotuner {
  public:
   // Tensors below `least_bytes` get the first pace untimed.  Most of them are in the cache then, or
   // done before another pace could tell.
   static constexpr std::size_t kLeastBytes = std::size_t{16} << 20;
-  explicit NormPaces(DevicePlans plans, std::size_t least_bytes = kLeastBytes);
+  explicit NormAutotuner(DevicePlans plans, std::size_t least_bytes = kLeastBytes);
 
   // As PlanCache has it; else all race, once for each size.  For construction only, as FastestOf.
-  NormPace Forward(const NormSize& size);
-  NormPace Backward(const NormSize& size);
+  NormLaunchConfig Forward(const NormSize& size);
+  NormLaunchConfig Backward(const NormSize& size);
 
  private:
-  NormPace Choose(const NormSize& size, const std::string& name,
-                  const std::function<NormPace()>& race);
+  NormLaunchConfig Choose(const NormSize& size, const std::string& name,
+                          const std::function<NormLaunchConfig()>& autotune);
 
   const DevicePlans plans_;
   const std::size_t least_bytes_;
-  std::map<std::string, NormPace> known_;
+  std::map<std::string, NormLaunchConfig> known_;
 };
 
 }  // namespace trainer

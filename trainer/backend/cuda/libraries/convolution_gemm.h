@@ -13,14 +13,14 @@ namespace trainer {
 
 // As a product of matrices: a convolution with a 1x1 kernel and stride 1, of images whose
 // channels-last memory is a matrix of pixels x channels.  None if it is not such a one.
-std::optional<MatmulSpec> ProductOf(const ConvolutionGraph& graph, const EngineRules& rules);
+std::optional<MatmulSpec> GemmOf(const ConvolutionGraph& graph, const EngineRules& rules);
 
 // What the product reads and writes.  src, filter, dst: as ConvolutionPlan::Execute has them.
-struct ProductOperands {
+struct GemmOperands {
   const void* a;
   const void* b;
   void* d;
 };
-ProductOperands OperandsOf(ConvolutionPass pass, void* src, void* filter, void* dst);
+GemmOperands OperandsOf(ConvolutionPass pass, void* src, void* filter, void* dst);
 
 }  // namespace trainer

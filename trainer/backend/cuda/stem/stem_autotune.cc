@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cuda/stem/stem_ways.h"
+#include "trainer/backend/cuda/stem/stem_autotune.h"
 
 #include <algorithm>
 #include <array>
@@ -90,9 +90,9 @@ struct Results {
   const ScratchMemory dst, diff_filter, channels;
 };
 
-class Race {
+class Candidates {
  public:
-  Race(Convolution& convolution, const StemSize& size)
+  Candidates(Convolution& convolution, const StemSize& size)
       : convolution_(convolution),
         size_(size),
         dtype_(size.norm.dtype),
@@ -124,9 +124,9 @@ class Race {
   const TensorDesc& pooled() const { return pooled_; }
   const TensorDesc& filter() const { return filter_; }
 
-  void Run(StemWay way, const Results& to, Stream& stream) const {
-    if (way == StemWay::kStored) return RunStored(to, stream);
-    RunComputedAgain(to, HandleOf(stream));
+  void Run(StemVariant variant, const Results& to, Stream& stream) const {
+    if (variant == StemVariant::kStored) return RunStored(to, stream);
+    RunRecompute(to, HandleOf(stream));
   }
 
  private:
@@ -184,7 +184,7 @@ class Race {
     FilterFromBlocks(diff_block_filter.data, dtype_, filters, to.diff_filter.data(), handle);
   }
 
-  void RunComputedAgain(const Results& to, CUstream_st* stream) const {
+  void RunRecompute(const Results& to, CUstream_st* stream) const {
     const StemOperands operands = {blocks_.data(), block_filter_.data()};
     auto* scratch = static_cast<float*>(scratch_.data());
     auto* sums = static_cast<float*>(sums_.data());
@@ -205,22 +205,22 @@ class Race {
       chosen_, winners_, mask_, diff_dst_, channels_, saved_, sums_, scratch_, workspace_;
 };
 
-double Difference(const Race& race, const StemSize& size) {
-  const Results stored(size, race.pooled().bytes, race.filter().bytes);
-  const Results again(size, race.pooled().bytes, race.filter().bytes);
+double Difference(const Candidates& candidates, const StemSize& size) {
+  const Results stored(size, candidates.pooled().bytes, candidates.filter().bytes);
+  const Results again(size, candidates.pooled().bytes, candidates.filter().bytes);
   BorrowedStream stream;
-  race.Run(StemWay::kStored, stored, stream);
-  race.Run(StemWay::kComputedAgain, again, stream);
+  candidates.Run(StemVariant::kStored, stored, stream);
+  candidates.Run(StemVariant::kRecompute, again, stream);
   const DType dtype = size.norm.dtype;
   const auto differ = [&](const ScratchMemory& a, const ScratchMemory& b, std::size_t bytes) {
     return RelativeDifference(a.data(), b.data(), dtype,
                               static_cast<std::int64_t>(bytes / SizeOf(dtype)));
   };
-  double most = differ(again.dst, stored.dst, race.pooled().bytes);
+  double most = differ(again.dst, stored.dst, candidates.pooled().bytes);
   const auto add = [&](double difference) {
     if (!std::isnan(most) && !(difference <= most)) most = difference;
   };
-  add(differ(again.diff_filter, stored.diff_filter, race.filter().bytes));
+  add(differ(again.diff_filter, stored.diff_filter, candidates.filter().bytes));
   for (int i = 0; i < Results::kArrays; ++i) {
     add(RelativeDifference(again.Channels(i), stored.Channels(i), DType::kFloat32,
                            size.norm.channels));
@@ -228,53 +228,56 @@ double Difference(const Race& race, const StemSize& size) {
   return most;
 }
 
-StemWay Faster(Convolution& convolution, const StemSize& size) {
-  const Race race(convolution, size);
+StemVariant Faster(Convolution& convolution, const StemSize& size) {
+  const Candidates candidates(convolution, size);
   const double allowed = AllowedStemDifference(size.norm.dtype);
-  if (!(Difference(race, size) <= allowed)) return StemWay::kStored;
-  const Results to(size, race.pooled().bytes, race.filter().bytes);
-  constexpr StemWay kWays[] = {StemWay::kStored, StemWay::kComputedAgain};
-  const std::size_t fastest = FastestOf(std::size(kWays), [&](std::size_t i, cudaStream_t stream) {
-    BorrowedStream borrowed(stream);
-    race.Run(kWays[i], to, borrowed);
-  });
+  if (!(Difference(candidates, size) <= allowed)) return StemVariant::kStored;
+  const Results to(size, candidates.pooled().bytes, candidates.filter().bytes);
+  constexpr StemVariant kVariants[] = {StemVariant::kStored, StemVariant::kRecompute};
+  const std::size_t fastest =
+      FastestOf(std::size(kVariants), [&](std::size_t i, cudaStream_t stream) {
+        BorrowedStream borrowed(stream);
+        candidates.Run(kVariants[i], to, borrowed);
+      });
   // The convolution's library remembers its last stream, which must be one that is still there.
   BorrowedStream last;
-  race.Run(StemWay::kStored, to, last);
+  candidates.Run(StemVariant::kStored, to, last);
   last.Synchronize();
-  return kWays[fastest];
+  return kVariants[fastest];
 }
 
 }  // namespace
 
-std::string PlanOf(StemWay way) { return way == StemWay::kStored ? "stored" : "computed again"; }
+std::string PlanOf(StemVariant variant) {
+  return variant == StemVariant::kStored ? "stored" : "computed again";
+}
 
-std::optional<StemWay> StemWayOf(const std::string& plan) {
-  for (const StemWay way : {StemWay::kStored, StemWay::kComputedAgain}) {
-    if (PlanOf(way) == plan) return way;
+std::optional<StemVariant> ParseStemVariant(const std::string& plan) {
+  for (const StemVariant variant : {StemVariant::kStored, StemVariant::kRecompute}) {
+    if (PlanOf(variant) == plan) return variant;
   }
   return std::nullopt;
 }
 
-double StemDifference(Convolution& convolution, const StemSize& size) {
-  return Difference(Race(convolution, size), size);
+double StemVariantError(Convolution& convolution, const StemSize& size) {
+  return Difference(Candidates(convolution, size), size);
 }
 
 // Both round the same things in another order, which in some windows turns which pixel is the
 // largest.
 double AllowedStemDifference(DType dtype) { return dtype == DType::kFloat16 ? 0.01 : 0.05; }
 
-StemWay StemWays::Choose(Convolution& convolution, const StemSize& size) {
+StemVariant StemAutotuner::Choose(Convolution& convolution, const StemSize& size) {
   const std::string name = NameOf(size);
   const auto known = known_.find(name);
   if (known != known_.end()) return known->second;
   const std::optional<std::string> kept = plans_.Find(name);
-  std::optional<StemWay> way = kept ? StemWayOf(*kept) : std::nullopt;
-  if (!way) {
-    way = Faster(convolution, size);
-    plans_.Add(name, PlanOf(*way));
+  std::optional<StemVariant> variant = kept ? ParseStemVariant(*kept) : std::nullopt;
+  if (!variant) {
+    variant = Faster(convolution, size);
+    plans_.Add(name, PlanOf(*variant));
   }
-  return known_.emplace(name, *way).first->second;
+  return known_.emplace(name, *variant).first->second;
 }
 
 }  // namespace trainer

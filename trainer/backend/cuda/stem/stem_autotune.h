@@ -16,33 +16,33 @@
 
 namespace trainer {
 
-enum class StemWay { kStored, kComputedAgain };
+enum class StemVariant { kStored, kRecompute };
 
 // The text by which PlanCache has it.
-std::string PlanOf(StemWay way);
-std::optional<StemWay> StemWayOf(const std::string& plan);
+std::string PlanOf(StemVariant variant);
+std::optional<StemVariant> ParseStemVariant(const std::string& plan);
 
 // How far the results of what is computed again are from those of `convolution` and the passes
 // behind it, forward and backward, of noise: the most that one of them differs, relative to its
 // root of the mean of squares; not a number if one has none.  For construction only: it allocates
 // and waits.  `convolution`: over blocks of pixels, to size.images.
 // REQUIRES: HasStemPasses(size).
-double StemDifference(Convolution& convolution, const StemSize& size);
+double StemVariantError(Convolution& convolution, const StemSize& size);
 // What may be rounding.
 double AllowedStemDifference(DType dtype);
 
-class StemWays {
+class StemAutotuner {
  public:
-  explicit StemWays(DevicePlans plans) : plans_(std::move(plans)) {}
+  explicit StemAutotuner(DevicePlans plans) : plans_(std::move(plans)) {}
 
   // As PlanCache has it; else both race once for each size, forward and backward, as in training.
-  // What is computed again is only raced if StemDifference allows it.  For construction only, as
+  // What is computed again is only raced if StemVariantError allows it.  For construction only, as
   // FastestOf.  REQUIRES: as there.
-  StemWay Choose(Convolution& convolution, const StemSize& size);
+  StemVariant Choose(Convolution& convolution, const StemSize& size);
 
  private:
   const DevicePlans plans_;
-  std::map<std::string, StemWay> known_;
+  std::map<std::string, StemVariant> known_;
 };
 
 }  // namespace trainer

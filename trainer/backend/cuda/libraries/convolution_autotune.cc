@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cuda/libraries/convolution_races.h"
+#include "trainer/backend/cuda/libraries/convolution_autotune.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -64,7 +64,7 @@ NormShape MakeNormShape(const ConvolutionGraph& graph, std::int64_t pixels, std:
   shape.pixels = graph.images * pixels;
   shape.channels = shape.padded = static_cast<int>(channels);
   shape.dtype = graph.dtype;
-  shape.multiprocessors = Multiprocessors();
+  shape.sms = SmCount();
   return shape;
 }
 
@@ -105,9 +105,9 @@ std::size_t Fastest(cudnnHandle_t handle, const ConvolutionGraph& graph,
   }
 }
 
-std::optional<std::size_t> RaceWithSums(cudnnHandle_t handle, const ConvolutionGraph& graph,
-                                        const std::vector<ConvolutionAlgorithm>& candidates,
-                                        const ConvolutionAlgorithm& without) {
+std::optional<std::size_t> AutotuneWithBnStats(cudnnHandle_t handle, const ConvolutionGraph& graph,
+                                               const std::vector<ConvolutionAlgorithm>& candidates,
+                                               const ConvolutionAlgorithm& without) {
   ConvolutionGraph alone = graph;
   alone.sums = false;
   const NormShape shape = NormShapeBehind(graph);
@@ -121,14 +121,14 @@ std::optional<std::size_t> RaceWithSums(cudnnHandle_t handle, const ConvolutionG
                }));
 }
 
-std::optional<std::size_t> RaceGated(cudnnHandle_t handle, const ConvolutionGraph& graph,
-                                     const std::vector<ConvolutionAlgorithm>& candidates,
-                                     const ConvolutionAlgorithm& ungated) {
+std::optional<std::size_t> AutotuneDgradDrelu(cudnnHandle_t handle, const ConvolutionGraph& graph,
+                                              const std::vector<ConvolutionAlgorithm>& candidates,
+                                              const ConvolutionAlgorithm& ungated) {
   ConvolutionGraph alone = graph;
   alone.gated = false;
   const TimingMemory memory(graph, std::max(WorkspaceBytes(candidates), ungated.workspace_bytes()));
   const NormTimingMemory norm({.shape = NormShapeBefore(graph), .has_mask = true});
-  constexpr NormPace kDepths[] = {{.depth = 1}, {.depth = 2}};
+  constexpr NormLaunchConfig kDepths[] = {{.depth = 1}, {.depth = 2}};
   return OneOf(candidates, FastestOf(candidates.size() + std::size(kDepths),
                                      [&](std::size_t i, cudaStream_t stream) {
                                        if (i < candidates.size())

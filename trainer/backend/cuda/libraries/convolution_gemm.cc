@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cuda/libraries/convolution_product.h"
+#include "trainer/backend/cuda/libraries/convolution_gemm.h"
 
 namespace trainer {
 
-std::optional<MatmulSpec> ProductOf(const ConvolutionGraph& graph, const EngineRules& rules) {
+std::optional<MatmulSpec> GemmOf(const ConvolutionGraph& graph, const EngineRules& rules) {
   if (graph.kernel != 1 || graph.stride != 1 || graph.padding != 0) return std::nullopt;
   const std::int64_t pixels = graph.images * graph.height * graph.width;
   MatmulSpec spec{.input = graph.dtype,
@@ -34,7 +34,7 @@ std::optional<MatmulSpec> ProductOf(const ConvolutionGraph& graph, const EngineR
   return spec;
 }
 
-ProductOperands OperandsOf(ConvolutionPass pass, void* src, void* filter, void* dst) {
+GemmOperands OperandsOf(ConvolutionPass pass, void* src, void* filter, void* dst) {
   if (pass == ConvolutionPass::kForward) return {src, filter, dst};
   if (pass == ConvolutionPass::kBackwardData) return {dst, filter, src};
   return {dst, src, filter};

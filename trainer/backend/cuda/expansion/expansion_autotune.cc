@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cuda/expansion/expansion_race.h"
+#include "trainer/backend/cuda/expansion/expansion_autotune.h"
 
 #include <cmath>
 #include <map>
@@ -36,14 +36,14 @@ std::string ToString(const ExpansionShape& shape) {
 }
 
 // A batch norm with what it reads and keeps.
-class RacingNorm {
+class NormCandidate {
  public:
-  RacingNorm(const ExpansionShape& shape, int channels, bool adds)
+  NormCandidate(const ExpansionShape& shape, int channels, bool adds)
       : shape_{.pixels = shape.pixels,
                .channels = channels,
                .padded = channels,
                .dtype = shape.dtype,
-               .multiprocessors = shape.multiprocessors},
+               .sms = shape.sms},
         src_(TensorBytes(shape_)),
         saved_(FloatBytes(NormSavedFloats(shape_)) +
                static_cast<std::size_t>(NormMaskBytes(shape_))),
@@ -116,9 +116,9 @@ class RacingNorm {
 };
 
 // Both ways, each from `gradient` to what else it is given.
-class ExpansionRace {
+class ExpansionAutotuner {
  public:
-  ExpansionRace(const ExpansionShape& shape, const ExpansionPasses& passes)
+  ExpansionAutotuner(const ExpansionShape& shape, const ExpansionPasses& passes)
       : shape_(shape),
         passes_(passes),
         behind_(shape, kExpansionFilters, /*adds=*/true),
@@ -131,18 +131,18 @@ class ExpansionRace {
                   ScratchMemory(TensorBytes(before_.shape()))},
         filter_(FilterBytes()),
         diff_filter_{ScratchMemory(FilterBytes()), ScratchMemory(FilterBytes())},
-        coefficients_(RacingNorm::FloatBytes(NormCoefficientsFloats(behind_.shape()))),
-        sums_(RacingNorm::FloatBytes(std::int64_t{5} * kExpansionChannels)),
-        scratch_(RacingNorm::FloatBytes(ExpansionScratchFloats(shape))) {
+        coefficients_(NormCandidate::FloatBytes(NormCoefficientsFloats(behind_.shape()))),
+        sums_(NormCandidate::FloatBytes(std::int64_t{5} * kExpansionChannels)),
+        scratch_(NormCandidate::FloatBytes(ExpansionScratchFloats(shape))) {
     const std::unique_ptr<Stream> stream = MakeCudaStream();
     behind_.Forward(gradient_.data(), between_.data(), HandleOf(*stream));
     before_.Forward(nullptr, src_.data(), HandleOf(*stream));
     stream->Synchronize();
   }
 
-  void RunPasses(const NormPace& pace, cudaStream_t stream) const {
+  void RunPasses(const NormLaunchConfig& config, cudaStream_t stream) const {
     NormBackward call = behind_.Backward(gradient_.data(), between_.data());
-    call.pace = pace;
+    call.config = config;
     call.diff_residual = residual_.data();
     RunNormBackward(behind_.shape(), behind_.scale(), call, stream);
     void* const diff_src = diff_src_[0].data();
@@ -157,7 +157,7 @@ class ExpansionRace {
     passes_.backward_filter(operands, stream);
     passes_.backward_data(operands, stream);
     NormBackward last = before_.Backward(diff_src, diff_src);
-    last.pace = pace;
+    last.config = config;
     if (passes_.gates) {
       last.mask = nullptr;
       last.sums = Sums();
@@ -252,18 +252,18 @@ class ExpansionRace {
 
   const ExpansionShape shape_;
   const ExpansionPasses& passes_;
-  const RacingNorm behind_, before_;
+  const NormCandidate behind_, before_;
   const ScratchMemory gradient_, between_, residual_, src_;
   const ScratchMemory diff_src_[2], filter_, diff_filter_[2];  // of the passes, of the kernel
   const ScratchMemory coefficients_, sums_, scratch_;
 };
 
 bool ExpansionWins(const ExpansionShape& shape, const ExpansionPasses& passes) {
-  const ExpansionRace race(shape, passes);
-  if (!race.Agree()) return false;
-  return FastestOf(1 + kNormPaces.size(), [&](std::size_t i, cudaStream_t stream) {
-           if (i == 0) return race.RunKernel(stream);
-           race.RunPasses(kNormPaces[i - 1], stream);
+  const ExpansionAutotuner candidates(shape, passes);
+  if (!candidates.Agree()) return false;
+  return FastestOf(1 + kNormLaunchConfigs.size(), [&](std::size_t i, cudaStream_t stream) {
+           if (i == 0) return candidates.RunKernel(stream);
+           candidates.RunPasses(kNormLaunchConfigs[i - 1], stream);
          }) == 0;
 }
 
