@@ -35,7 +35,7 @@ UnappliedGradient BatchNorm::BackwardUnapplied(
   return {};
 }
 
-UnappliedGradient BatchNormPair::BackwardFirstUnapplied(
+UnappliedGradient DualBatchNorm::BackwardFirstUnapplied(
     Mode /*mode*/, const Operand& /*first*/, const Operand& /*second*/, const Tensor& /*diff_dst*/,
     const void* /*saved*/, const Gradients& /*diff_first*/, const Gradients& /*diff_second*/,
     void* /*coefficients*/, void* /*workspace*/, Stream& /*stream*/) {
@@ -58,8 +58,8 @@ std::unique_ptr<RecordedWork> Backend::Record(Stream& /*stream*/,
   return nullptr;
 }
 
-std::unique_ptr<BatchNormPair> Backend::MakeBatchNormPair(const BatchNormPairSpec& spec) {
-  return MakeDefaultBatchNormPair(*this, spec);
+std::unique_ptr<DualBatchNorm> Backend::MakeDualBatchNorm(const DualBatchNormSpec& spec) {
+  return MakeDefaultDualBatchNorm(*this, spec);
 }
 
 std::unique_ptr<Stem> Backend::MakeStem(const StemSpec& spec) {

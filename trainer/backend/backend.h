@@ -112,9 +112,9 @@ class Backend {
   virtual std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) = 0;
 
   // The default compositions (backend/block_defaults.h) unless a back end has something better.
-  virtual std::unique_ptr<BatchNormPair> MakeBatchNormPair(const BatchNormPairSpec& spec);
-  // Whether MakeBatchNormPair gives something better.
-  virtual bool fuses_batch_norm_pair() const { return false; }
+  virtual std::unique_ptr<DualBatchNorm> MakeDualBatchNorm(const DualBatchNormSpec& spec);
+  // Whether MakeDualBatchNorm gives something better.
+  virtual bool fuses_dual_batch_norm() const { return false; }
   virtual std::unique_ptr<Stem> MakeStem(const StemSpec& spec);
   // Whether MakeStem gives something better.
   virtual bool fuses_stem() const { return false; }

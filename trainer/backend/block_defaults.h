@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What can be composed out of the other ops of any back end: what
-// Backend::Make{BatchNormPair,Stem,Bottleneck,Head} give unless a back end overrides them.  It must
+// Backend::Make{DualBatchNorm,Stem,Bottleneck,Head} give unless a back end overrides them.  It must
 // be gone before its `backend` is.
 
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace trainer {
 
-std::unique_ptr<BatchNormPair> MakeDefaultBatchNormPair(Backend& backend,
-                                                        const BatchNormPairSpec& spec);
+std::unique_ptr<DualBatchNorm> MakeDefaultDualBatchNorm(Backend& backend,
+                                                        const DualBatchNormSpec& spec);
 std::unique_ptr<Stem> MakeDefaultStem(Backend& backend, const StemSpec& spec);
 std::unique_ptr<Bottleneck> MakeDefaultBottleneck(Backend& backend, const BottleneckSpec& spec);
 std::unique_ptr<Head> MakeDefaultHead(Backend& backend, const HeadSpec& spec);

@@ -133,13 +133,13 @@ void ConvolutionNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst,
   convolution_.Backward(src, gradients.convolved, gradients.src, workspace, stream);
 }
 
-ConvolutionNormPair::ConvolutionNormPair(Backend& backend, const ConvolutionSpec& first,
+ConvolutionDualNorm::ConvolutionDualNorm(Backend& backend, const ConvolutionSpec& first,
                                          const ConvolutionSpec& second)
     : first_(backend, first),
       second_(backend, second),
-      norms_(backend.MakeBatchNormPair({first_.dst()})) {}
+      norms_(backend.MakeDualBatchNorm({first_.dst()})) {}
 
-void ConvolutionNormPair::Reserve(const BlockTimes& times, const std::string& first,
+void ConvolutionDualNorm::Reserve(const BlockTimes& times, const std::string& first,
                                   const std::string& second, MemoryPlan& plan) {
   first_.Reserve(times, first, plan);
   second_.Reserve(times, second, plan);
@@ -149,7 +149,7 @@ void ConvolutionNormPair::Reserve(const BlockTimes& times, const std::string& fi
                                   times.backward, times.backward);
 }
 
-void ConvolutionNormPair::Bind(const MemoryPlan& plan, std::byte* arena,
+void ConvolutionDualNorm::Bind(const MemoryPlan& plan, std::byte* arena,
                                std::span<const ParameterBinding> bindings) {
   DDL_CHECK(bindings.size() == kParameters);
   first_.Bind(plan, arena, bindings.first(KeptConvolution::kParameters));
@@ -158,7 +158,7 @@ void ConvolutionNormPair::Bind(const MemoryPlan& plan, std::byte* arena,
   if (coefficients_id_ >= 0) coefficients_ = arena + plan.offset(coefficients_id_);
 }
 
-void ConvolutionNormPair::Forward(Mode mode, const Tensor& first_src, const Tensor& second_src,
+void ConvolutionDualNorm::Forward(Mode mode, const Tensor& first_src, const Tensor& second_src,
                                   const Tensor& dst, void* workspace, Stream& stream) {
   first_.Forward(mode, first_src, workspace, stream);
   second_.Forward(mode, second_src, workspace, stream);
@@ -166,12 +166,12 @@ void ConvolutionNormPair::Forward(Mode mode, const Tensor& first_src, const Tens
                   {second_.summed(mode), second_.norm()}, dst, saved_, workspace, stream);
 }
 
-void ConvolutionNormPair::Backward(Mode mode, const Tensor& first_src, const Tensor& second_src,
+void ConvolutionDualNorm::Backward(Mode mode, const Tensor& first_src, const Tensor& second_src,
                                    const Tensor& dst, const Tensor& diff_dst,
                                    const Gradients& first, const Gradients& second, void* workspace,
                                    Stream& stream) {
-  const BatchNormPair::Operand of_first = {{first_.kept()}, first_.norm()};
-  const BatchNormPair::Operand of_second = {{second_.kept()}, second_.norm()};
+  const DualBatchNorm::Operand of_first = {{first_.kept()}, first_.norm()};
+  const DualBatchNorm::Operand of_second = {{second_.kept()}, second_.norm()};
   if (coefficients_ != nullptr) {
     // diff_dst is still needed when the second one's gradient is written.
     const Tensor& diff_second = first.convolved;

@@ -143,11 +143,11 @@ class ConvolutionNorm {
 };
 
 // Two convolutions, each with a batch norm, whose sum goes through a ReLU.
-class ConvolutionNormPair {
+class ConvolutionDualNorm {
  public:
   static constexpr std::size_t kParameters = 2 * KeptConvolution::kParameters;
 
-  ConvolutionNormPair(Backend& backend, const ConvolutionSpec& first,
+  ConvolutionDualNorm(Backend& backend, const ConvolutionSpec& first,
                       const ConvolutionSpec& second);
 
   const TensorDesc& dst() const { return norms_->dst(); }
@@ -180,7 +180,7 @@ class ConvolutionNormPair {
  private:
   KeptConvolution first_;
   KeptConvolution second_;
-  std::unique_ptr<BatchNormPair> norms_;
+  std::unique_ptr<DualBatchNorm> norms_;
   int saved_id_ = -1;
   int coefficients_id_ = -1;
   void* saved_ = nullptr;

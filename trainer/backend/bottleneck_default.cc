@@ -160,7 +160,7 @@ class DefaultBottleneck final : public Bottleneck {
   ConvolutionNorm reduce_;
   ConvolutionNorm spatial_;
   std::optional<ConvolutionNorm> expand_;      // the end where the shortcut is src,
-  std::optional<ConvolutionNormPair> joined_;  // or where it has a convolution
+  std::optional<ConvolutionDualNorm> joined_;  // or where it has a convolution
   std::vector<ParameterSpec> parameters_;
 
   Scratch forward_;

@@ -122,10 +122,10 @@ class MeasuredBackend final : public Backend {
                         recorder_);
   }
 
-  bool fuses_batch_norm_pair() const override { return backend_.fuses_batch_norm_pair(); }
-  std::unique_ptr<BatchNormPair> MakeBatchNormPair(const BatchNormPairSpec& spec) override {
-    if (!fuses_batch_norm_pair()) return Backend::MakeBatchNormPair(spec);
-    return MakeMeasured(backend_.MakeBatchNormPair(spec), spec, recorder_);
+  bool fuses_dual_batch_norm() const override { return backend_.fuses_dual_batch_norm(); }
+  std::unique_ptr<DualBatchNorm> MakeDualBatchNorm(const DualBatchNormSpec& spec) override {
+    if (!fuses_dual_batch_norm()) return Backend::MakeDualBatchNorm(spec);
+    return MakeMeasured(backend_.MakeDualBatchNorm(spec), spec, recorder_);
   }
   bool fuses_stem() const override { return backend_.fuses_stem(); }
   std::unique_ptr<Stem> MakeStem(const StemSpec& spec) override {

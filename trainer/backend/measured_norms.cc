@@ -77,20 +77,20 @@ class MeasuredBatchNorm final : public BatchNorm {
 };
 
 // Its layer is that of the first batch norm.
-class MeasuredBatchNormPair final : public BatchNormPair {
+class MeasuredDualBatchNorm final : public DualBatchNorm {
  public:
-  MeasuredBatchNormPair(std::unique_ptr<BatchNormPair> op, const BatchNormPairSpec& spec,
+  MeasuredDualBatchNorm(std::unique_ptr<DualBatchNorm> op, const DualBatchNormSpec& spec,
                         OpRecorder& recorder)
       : op_(std::move(op)), recorder_(recorder) {
     const std::string shape = Times(spec.src.shape) + ", ReLU";
     for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
       forward_[static_cast<int>(mode)] = recorder.Add(
-          {"", "batch norm pair forward", shape, BatchNormPairForwardWork(spec, mode)});
+          {"", "batch norm pair forward", shape, DualBatchNormForwardWork(spec, mode)});
       backward_[static_cast<int>(mode)] = recorder.Add(
-          {"", "batch norm pair backward", shape, BatchNormPairBackwardWork(spec, mode)});
+          {"", "batch norm pair backward", shape, DualBatchNormBackwardWork(spec, mode)});
       first_unapplied_[static_cast<int>(mode)] =
           recorder.Add({"", "batch norm pair backward, but for one gradient", shape,
-                        BatchNormPairFirstUnappliedWork(spec, mode)});
+                        DualBatchNormFirstStatsOnlyWork(spec, mode)});
     }
   }
 
@@ -127,7 +127,7 @@ class MeasuredBatchNormPair final : public BatchNormPair {
   }
 
  private:
-  const std::unique_ptr<BatchNormPair> op_;
+  const std::unique_ptr<DualBatchNorm> op_;
   OpRecorder& recorder_;
   int forward_[3] = {};  // by mode
   int backward_[3] = {};
@@ -141,9 +141,9 @@ std::unique_ptr<BatchNorm> MakeMeasured(std::unique_ptr<BatchNorm> op, const Bat
   return std::make_unique<MeasuredBatchNorm>(std::move(op), spec, recorder);
 }
 
-std::unique_ptr<BatchNormPair> MakeMeasured(std::unique_ptr<BatchNormPair> op,
-                                            const BatchNormPairSpec& spec, OpRecorder& recorder) {
-  return std::make_unique<MeasuredBatchNormPair>(std::move(op), spec, recorder);
+std::unique_ptr<DualBatchNorm> MakeMeasured(std::unique_ptr<DualBatchNorm> op,
+                                            const DualBatchNormSpec& spec, OpRecorder& recorder) {
+  return std::make_unique<MeasuredDualBatchNorm>(std::move(op), spec, recorder);
 }
 
 }  // namespace trainer

@@ -24,8 +24,8 @@ std::unique_ptr<Convolution> MakeMeasured(std::unique_ptr<Convolution> op,
                                           const ConvolutionSpec& spec, OpRecorder& recorder);
 std::unique_ptr<BatchNorm> MakeMeasured(std::unique_ptr<BatchNorm> op, const BatchNormSpec& spec,
                                         OpRecorder& recorder);
-std::unique_ptr<BatchNormPair> MakeMeasured(std::unique_ptr<BatchNormPair> op,
-                                            const BatchNormPairSpec& spec, OpRecorder& recorder);
+std::unique_ptr<DualBatchNorm> MakeMeasured(std::unique_ptr<DualBatchNorm> op,
+                                            const DualBatchNormSpec& spec, OpRecorder& recorder);
 std::unique_ptr<MaxPool> MakeMeasured(std::unique_ptr<MaxPool> op, const MaxPoolSpec& spec,
                                       OpRecorder& recorder);
 std::unique_ptr<GlobalAveragePool> MakeMeasured(std::unique_ptr<GlobalAveragePool> op,

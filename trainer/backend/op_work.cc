@@ -81,17 +81,17 @@ OpWork BatchNormGradientSumsWork(const BatchNormSpec& spec) {
   return {5 * Values(spec.src), 2 * ValueBytes(spec.src)};
 }
 
-OpWork BatchNormPairForwardWork(const BatchNormPairSpec& spec, Mode mode) {
+OpWork DualBatchNormForwardWork(const DualBatchNormSpec& spec, Mode mode) {
   const double of_value = 2 * (mode == Mode::kTraining ? 5 : 2) + 2;
   return {of_value * Values(spec.src), 3 * ValueBytes(spec.src)};
 }
 
-OpWork BatchNormPairBackwardWork(const BatchNormPairSpec& spec, Mode mode) {
+OpWork DualBatchNormBackwardWork(const DualBatchNormSpec& spec, Mode mode) {
   const double of_value = 2 * (4 + (mode == Mode::kTraining ? 4 : 1)) + 1;
   return {of_value * Values(spec.src), 6 * ValueBytes(spec.src)};
 }
 
-OpWork BatchNormPairFirstUnappliedWork(const BatchNormPairSpec& spec, Mode mode) {
+OpWork DualBatchNormFirstStatsOnlyWork(const DualBatchNormSpec& spec, Mode mode) {
   const double of_value = 2 * 4 + (mode == Mode::kTraining ? 4 : 1) + 1;
   return {of_value * Values(spec.src), 5 * ValueBytes(spec.src)};
 }

@@ -50,10 +50,10 @@ OpWork BatchNormGradientSumsWork(const BatchNormSpec& spec);
 
 // Forward what the two do, and one addition and the ReLU, from two src to dst.  Backward what the
 // two do, and the ReLU; reads two src, diff_dst and dst, writes two diff_src.
-OpWork BatchNormPairForwardWork(const BatchNormPairSpec& spec, Mode mode);
-OpWork BatchNormPairBackwardWork(const BatchNormPairSpec& spec, Mode mode);
+OpWork DualBatchNormForwardWork(const DualBatchNormSpec& spec, Mode mode);
+OpWork DualBatchNormBackwardWork(const DualBatchNormSpec& spec, Mode mode);
 // Backward less the first diff_src.
-OpWork BatchNormPairFirstUnappliedWork(const BatchNormPairSpec& spec, Mode mode);
+OpWork DualBatchNormFirstStatsOnlyWork(const DualBatchNormSpec& spec, Mode mode);
 
 // One comparison for each value of a window; one addition for each value of dst.
 OpWork MaxPoolForwardWork(const MaxPoolSpec& spec, const TensorDesc& dst);

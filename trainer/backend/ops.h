@@ -197,12 +197,12 @@ class BatchNorm {
 // convolution:
 //   dst = max(y of the first + y of the second, 0), each y as of BatchNorm
 // Each has parameters and statistics of its own.  All tensors of images have the description src.
-struct BatchNormPairSpec {
+struct DualBatchNormSpec {
   TensorDesc src;
   float epsilon = 1e-5F;
   float kept = 0.9F;
 };
-class BatchNormPair {
+class DualBatchNorm {
  public:
   struct Operand {
     SummedTensor src;
@@ -212,7 +212,7 @@ class BatchNormPair {
     Tensor src, scale, shift;
   };
 
-  virtual ~BatchNormPair() = default;
+  virtual ~DualBatchNorm() = default;
   virtual const TensorDesc& dst() const = 0;
   virtual std::size_t saved_bytes() const = 0;
   virtual std::size_t workspace_bytes() const = 0;

@@ -74,7 +74,7 @@ class AppliedBackwardOn : public EachBackend {
     const BatchNormParameters first = Parameters(filters, 8);
     const BatchNormParameters second = Parameters(filters, 12);
     const auto norm = backend.MakeBatchNorm({desc, /*add=*/true, /*relu=*/true});
-    const auto norms = backend.MakeBatchNormPair({desc});
+    const auto norms = backend.MakeDualBatchNorm({desc});
     void* const saved = Poisoned(pair ? norms->saved_bytes() : norm->saved_bytes());
     void* const workspace = pair ? Workspace(*norms) : Workspace(*norm);
     if (pair) {
@@ -95,9 +95,9 @@ class AppliedBackwardOn : public EachBackend {
     const Tensor diff_second_shift = PerChannel(filters, 9, 0, 1);
     const Tensor diff_scale_before = PerChannel(channels, 9, 0, 1);
     const Tensor diff_shift_before = PerChannel(channels, 9, 0, 1);
-    const BatchNormPair::Operand of_first = {{convolved}, first};
-    const BatchNormPair::Operand of_second = {{residual}, second};
-    const BatchNormPair::Gradients to_second = {diff_residual, diff_second_scale,
+    const DualBatchNorm::Operand of_first = {{convolved}, first};
+    const DualBatchNorm::Operand of_second = {{residual}, second};
+    const DualBatchNorm::Gradients to_second = {diff_residual, diff_second_scale,
                                                 diff_second_shift};
     if (applying != nullptr) {
       void* const coefficients =

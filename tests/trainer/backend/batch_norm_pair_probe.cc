@@ -22,7 +22,7 @@ class BatchNormPairProbe final : public Probe {
       : device_(device),
         case_(c),
         desc_(device.Images(c.src)),
-        op_(device.backend().MakeBatchNormPair({desc_})),
+        op_(device.backend().MakeDualBatchNorm({desc_})),
         dst_(device.Make(desc_)),
         diff_dst_(device.Make(desc_)),
         saved_(device.Scratch(op_->saved_bytes())),
@@ -95,8 +95,8 @@ class BatchNormPairProbe final : public Probe {
  private:
   struct Side {
     std::string name;
-    BatchNormPair::Operand operand = {};
-    BatchNormPair::Gradients gradients = {};
+    DualBatchNorm::Operand operand = {};
+    DualBatchNorm::Gradients gradients = {};
 
     std::array<Tensor*, 6> PerChannel() {
       BatchNormParameters& parameters = operand.parameters;
@@ -111,7 +111,7 @@ class BatchNormPairProbe final : public Probe {
   Device& device_;
   BatchNormPairCase case_;
   TensorDesc desc_;
-  std::unique_ptr<BatchNormPair> op_;
+  std::unique_ptr<DualBatchNorm> op_;
   std::array<Side, 2> sides_ = {Side{"first_"}, Side{"second_"}};
   Tensor dst_, diff_dst_;
   void* saved_;

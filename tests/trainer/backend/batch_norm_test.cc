@@ -91,15 +91,15 @@ TEST_P(BatchNormOn, ReluPassesNothingAtZero) {
                  diff_scale, diff_shift, workspace, device_.stream());
     EXPECT_THAT(device_.Export(diff_shift), ElementsAre(1, 1));
   }
-  const auto op = device_.backend().MakeBatchNormPair({desc});
+  const auto op = device_.backend().MakeDualBatchNorm({desc});
   void* saved = device_.Scratch(op->saved_bytes());
   void* workspace = device_.Scratch(op->workspace_bytes());
-  const BatchNormPair::Operand operand = {{src}, parameters};
+  const DualBatchNorm::Operand operand = {{src}, parameters};
   const auto gradients = [&] {
-    return BatchNormPair::Gradients{device_.Make(desc), channels(0), channels(0)};
+    return DualBatchNorm::Gradients{device_.Make(desc), channels(0), channels(0)};
   };
-  const BatchNormPair::Gradients first = gradients();
-  const BatchNormPair::Gradients second = gradients();
+  const DualBatchNorm::Gradients first = gradients();
+  const DualBatchNorm::Gradients second = gradients();
   op->Forward(Mode::kFrozen, operand, operand, dst, saved, workspace, device_.stream());
   op->Backward(Mode::kFrozen, operand, operand, dst, gradient(), saved, first, second, workspace,
                device_.stream());

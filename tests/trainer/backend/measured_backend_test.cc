@@ -120,18 +120,18 @@ TEST_P(MeasuredStepTest, SeesAPairOfBatchNormsAsTheBackendHasIt) {
   Device device(GetParam());
   measured_ = MakeMeasuredBackend(device.backend(), recorder_);
   const TensorDesc desc = device.Images({2, 3, 2, 2});
-  const auto op = measured_->MakeBatchNormPair({desc});
+  const auto op = measured_->MakeDualBatchNorm({desc});
   const auto operand = [&] {
     const auto ones = [&] { return device.Make({3}, {1, 1, 1}); };
-    return BatchNormPair::Operand{{device.Make(desc, Floats(24, 1))},
+    return DualBatchNorm::Operand{{device.Make(desc, Floats(24, 1))},
                                   {ones(), ones(), ones(), ones()}};
   };
   const auto gradients = [&] {
     const auto channels = [&] { return device.Make({3}, {0, 0, 0}); };
-    return BatchNormPair::Gradients{device.Make(desc), channels(), channels()};
+    return DualBatchNorm::Gradients{device.Make(desc), channels(), channels()};
   };
-  const BatchNormPair::Operand first = operand();
-  const BatchNormPair::Operand second = operand();
+  const DualBatchNorm::Operand first = operand();
+  const DualBatchNorm::Operand second = operand();
   const Tensor dst = device.Make(desc);
   void* saved = device.Scratch(op->saved_bytes());
   void* workspace = device.Scratch(op->workspace_bytes());
@@ -142,11 +142,11 @@ TEST_P(MeasuredStepTest, SeesAPairOfBatchNormsAsTheBackendHasIt) {
                gradients(), gradients(), workspace, device.stream());
   recorder_.Collect();
   std::map<std::string, int> expected = {{"batch norm forward", 2}, {"batch norm backward", 2}};
-  if (device.backend().fuses_batch_norm_pair()) {
+  if (device.backend().fuses_dual_batch_norm()) {
     expected = {{"batch norm pair forward", 1}, {"batch norm pair backward", 1}};
     EXPECT_EQ(recorder_.Ops()[0].layer, "bn3");
-    EXPECT_EQ(recorder_.Ops()[0].work, BatchNormPairForwardWork({desc}, Mode::kTraining));
-    EXPECT_EQ(recorder_.Ops()[1].work, BatchNormPairBackwardWork({desc}, Mode::kFrozen));
+    EXPECT_EQ(recorder_.Ops()[0].work, DualBatchNormForwardWork({desc}, Mode::kTraining));
+    EXPECT_EQ(recorder_.Ops()[1].work, DualBatchNormBackwardWork({desc}, Mode::kFrozen));
   }
   EXPECT_EQ(CallsByKind(), expected);
 }

@@ -76,14 +76,14 @@ TEST(OpWork, OfTheSumsOfAGradient) {
 }
 
 TEST(OpWork, OfAPairOfBatchNorms) {
-  const BatchNormPairSpec spec = {ChannelsLast({2, 4, 5, 5}, kFp16)};  // 200 values, 400 bytes
-  EXPECT_EQ(BatchNormPairForwardWork(spec, Mode::kTraining), (OpWork{2400, 1200}));
-  EXPECT_EQ(BatchNormPairForwardWork(spec, Mode::kFrozen), (OpWork{1200, 1200}));
-  EXPECT_EQ(BatchNormPairForwardWork(spec, Mode::kInference), (OpWork{1200, 1200}));
-  EXPECT_EQ(BatchNormPairBackwardWork(spec, Mode::kTraining), (OpWork{3400, 2400}));
-  EXPECT_EQ(BatchNormPairBackwardWork(spec, Mode::kFrozen), (OpWork{2200, 2400}));
-  EXPECT_EQ(BatchNormPairFirstUnappliedWork(spec, Mode::kTraining), (OpWork{2600, 2000}));
-  EXPECT_EQ(BatchNormPairFirstUnappliedWork(spec, Mode::kFrozen), (OpWork{2000, 2000}));
+  const DualBatchNormSpec spec = {ChannelsLast({2, 4, 5, 5}, kFp16)};  // 200 values, 400 bytes
+  EXPECT_EQ(DualBatchNormForwardWork(spec, Mode::kTraining), (OpWork{2400, 1200}));
+  EXPECT_EQ(DualBatchNormForwardWork(spec, Mode::kFrozen), (OpWork{1200, 1200}));
+  EXPECT_EQ(DualBatchNormForwardWork(spec, Mode::kInference), (OpWork{1200, 1200}));
+  EXPECT_EQ(DualBatchNormBackwardWork(spec, Mode::kTraining), (OpWork{3400, 2400}));
+  EXPECT_EQ(DualBatchNormBackwardWork(spec, Mode::kFrozen), (OpWork{2200, 2400}));
+  EXPECT_EQ(DualBatchNormFirstStatsOnlyWork(spec, Mode::kTraining), (OpWork{2600, 2000}));
+  EXPECT_EQ(DualBatchNormFirstStatsOnlyWork(spec, Mode::kFrozen), (OpWork{2000, 2000}));
 }
 
 TEST(OpWork, OfPools) {

@@ -219,9 +219,9 @@ class CudaBackend final : public Backend {
     return MakeCudaLars(*this, std::move(tensors), precision_.storage);
   }
 
-  bool fuses_batch_norm_pair() const override { return true; }
-  std::unique_ptr<BatchNormPair> MakeBatchNormPair(const BatchNormPairSpec& spec) override {
-    return MakeCudaBatchNormPair(spec);
+  bool fuses_dual_batch_norm() const override { return true; }
+  std::unique_ptr<DualBatchNorm> MakeDualBatchNorm(const DualBatchNormSpec& spec) override {
+    return MakeCudaDualBatchNorm(spec);
   }
   bool fuses_stem() const override { return true; }
   std::unique_ptr<Stem> MakeStem(const StemSpec& spec) override {

@@ -15,7 +15,7 @@ namespace trainer {
 
 std::unique_ptr<InputTransform> MakeCudaInputTransform(const Shape& images, DType dtype);
 std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec, CudaLibraries& libraries);
-std::unique_ptr<BatchNormPair> MakeCudaBatchNormPair(const BatchNormPairSpec& spec);
+std::unique_ptr<DualBatchNorm> MakeCudaDualBatchNorm(const DualBatchNormSpec& spec);
 std::unique_ptr<MaxPool> MakeCudaMaxPool(const MaxPoolSpec& spec);
 std::unique_ptr<GlobalAveragePool> MakeCudaGlobalAveragePool(const TensorDesc& src);
 std::unique_ptr<SoftmaxCrossEntropy> MakeCudaSoftmaxCrossEntropy(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sum of two batch norms with a ReLU behind it (BatchNormPair), in passes that each go over
+// The sum of two batch norms with a ReLU behind it (DualBatchNorm), in passes that each go over
 // both: neither the second one's result nor the gradient behind the ReLU is ever in memory.  As
 // batch_norm_kernels.h in everything else.
 
@@ -12,10 +12,10 @@ namespace trainer {
 
 // Floats of scratch for the calls below, and floats that Forward keeps: of the first, then of the
 // second.
-std::int64_t NormPairScratchFloats(const NormShape& shape);
-std::int64_t NormPairSavedFloats(const NormShape& shape);
+std::int64_t DualNormScratchFloats(const NormShape& shape);
+std::int64_t DualNormSavedFloats(const NormShape& shape);
 
-struct NormPairForward {
+struct DualNormForward {
   NormSource first;
   NormSource second;
   void* dst = nullptr;
@@ -24,17 +24,17 @@ struct NormPairForward {
   std::uint8_t* mask = nullptr;  // gets where the result is > 0; or null
   float* scratch = nullptr;
 };
-void RunNormPairForward(const NormShape& shape, const NormParameters& first,
-                        const NormParameters& second, const NormPairForward& call,
+void RunDualNormForward(const NormShape& shape, const NormParameters& first,
+                        const NormParameters& second, const DualNormForward& call,
                         CUstream_st* stream);
 
-struct NormPairGradients {
+struct DualNormGradients {
   const float* scale = nullptr;  // the parameter
   void* diff_src = nullptr;      // that of the second may be diff_dst
   float* diff_scale = nullptr;
   float* diff_shift = nullptr;
 };
-struct NormPairBackward {
+struct DualNormBackward {
   const void* first = nullptr;
   const void* second = nullptr;
   const std::uint8_t* mask = nullptr;
@@ -46,8 +46,8 @@ struct NormPairBackward {
   float* first_coefficients = nullptr;
   float* scratch = nullptr;
 };
-void RunNormPairBackward(const NormShape& shape, const NormPairGradients& first,
-                         const NormPairGradients& second, const NormPairBackward& call,
+void RunDualNormBackward(const NormShape& shape, const DualNormGradients& first,
+                         const DualNormGradients& second, const DualNormBackward& call,
                          CUstream_st* stream);
 
 }  // namespace trainer

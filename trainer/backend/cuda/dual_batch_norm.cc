@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "trainer/backend/cuda/cuda_ops.h"
-#include "trainer/backend/cuda/norms/batch_norm_pair_kernels.h"
+#include "trainer/backend/cuda/norms/dual_batch_norm_kernels.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
 
-NormPairGradients GradientsOf(const BatchNormPair::Operand& operand,
-                              const BatchNormPair::Gradients& gradients) {
-  NormPairGradients to;
+DualNormGradients GradientsOf(const DualBatchNorm::Operand& operand,
+                              const DualBatchNorm::Gradients& gradients) {
+  DualNormGradients to;
   to.scale = operand.parameters.scale.As<float>();
   to.diff_src = gradients.src.data;
   to.diff_scale = gradients.scale.As<float>();
@@ -18,35 +18,35 @@ NormPairGradients GradientsOf(const BatchNormPair::Operand& operand,
   return to;
 }
 
-class CudaBatchNormPair final : public BatchNormPair {
+class CudaDualBatchNorm final : public DualBatchNorm {
  public:
-  explicit CudaBatchNormPair(const BatchNormPairSpec& spec)
+  explicit CudaDualBatchNorm(const DualBatchNormSpec& spec)
       : spec_(spec), shape_(NormShapeOf(spec.src)) {
     DDL_CHECK(spec.src.layout == Layout::kChannelsLast);
   }
 
   const TensorDesc& dst() const override { return spec_.src; }
   std::size_t saved_bytes() const override {
-    return static_cast<std::size_t>(NormPairSavedFloats(shape_)) * sizeof(float) +
+    return static_cast<std::size_t>(DualNormSavedFloats(shape_)) * sizeof(float) +
            static_cast<std::size_t>(NormMaskBytes(shape_));
   }
   std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(NormPairScratchFloats(shape_)) * sizeof(float);
+    return static_cast<std::size_t>(DualNormScratchFloats(shape_)) * sizeof(float);
   }
 
   void Forward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
                void* saved, void* workspace, Stream& stream) override {
-    NormPairForward call;
+    DualNormForward call;
     call.first = {first.src.values.data, static_cast<const float*>(first.src.sums)};
     call.second = {second.src.values.data, static_cast<const float*>(second.src.sums)};
     call.dst = dst.data;
     call.of_batch = mode == Mode::kTraining;
     if (mode != Mode::kInference) {
       call.saved = static_cast<float*>(saved);
-      call.mask = reinterpret_cast<std::uint8_t*>(call.saved + NormPairSavedFloats(shape_));
+      call.mask = reinterpret_cast<std::uint8_t*>(call.saved + DualNormSavedFloats(shape_));
     }
     call.scratch = static_cast<float*>(workspace);
-    RunNormPairForward(shape_, NormParametersOf(first.parameters, spec_.epsilon, spec_.kept),
+    RunDualNormForward(shape_, NormParametersOf(first.parameters, spec_.epsilon, spec_.kept),
                        NormParametersOf(second.parameters, spec_.epsilon, spec_.kept), call,
                        HandleOf(stream));
   }
@@ -55,7 +55,7 @@ class CudaBatchNormPair final : public BatchNormPair {
   void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& /*dst*/,
                 const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
                 const Gradients& diff_second, void* workspace, Stream& stream) override {
-    RunNormPairBackward(shape_, GradientsOf(first, diff_first), GradientsOf(second, diff_second),
+    RunDualNormBackward(shape_, GradientsOf(first, diff_first), GradientsOf(second, diff_second),
                         CallOf(mode, first, second, diff_dst, saved, workspace), HandleOf(stream));
   }
 
@@ -67,9 +67,9 @@ class CudaBatchNormPair final : public BatchNormPair {
                                            const Gradients& diff_first,
                                            const Gradients& diff_second, void* coefficients,
                                            void* workspace, Stream& stream) override {
-    NormPairBackward call = CallOf(mode, first, second, diff_dst, saved, workspace);
+    DualNormBackward call = CallOf(mode, first, second, diff_dst, saved, workspace);
     call.first_coefficients = static_cast<float*>(coefficients);
-    RunNormPairBackward(shape_, GradientsOf(first, diff_first), GradientsOf(second, diff_second),
+    RunDualNormBackward(shape_, GradientsOf(first, diff_first), GradientsOf(second, diff_second),
                         call, HandleOf(stream));
     return {.gradient = diff_dst,
             .src = first.src.values,
@@ -80,27 +80,27 @@ class CudaBatchNormPair final : public BatchNormPair {
   }
 
  private:
-  NormPairBackward CallOf(Mode mode, const Operand& first, const Operand& second,
+  DualNormBackward CallOf(Mode mode, const Operand& first, const Operand& second,
                           const Tensor& diff_dst, const void* saved, void* workspace) const {
-    NormPairBackward call;
+    DualNormBackward call;
     call.first = first.src.values.data;
     call.second = second.src.values.data;
     call.diff_dst = diff_dst.data;
     call.of_batch = mode == Mode::kTraining;
     call.saved = static_cast<const float*>(saved);
-    call.mask = reinterpret_cast<const std::uint8_t*>(call.saved + NormPairSavedFloats(shape_));
+    call.mask = reinterpret_cast<const std::uint8_t*>(call.saved + DualNormSavedFloats(shape_));
     call.scratch = static_cast<float*>(workspace);
     return call;
   }
 
-  const BatchNormPairSpec spec_;
+  const DualBatchNormSpec spec_;
   const NormShape shape_;
 };
 
 }  // namespace
 
-std::unique_ptr<BatchNormPair> MakeCudaBatchNormPair(const BatchNormPairSpec& spec) {
-  return std::make_unique<CudaBatchNormPair>(spec);
+std::unique_ptr<DualBatchNorm> MakeCudaDualBatchNorm(const DualBatchNormSpec& spec) {
+  return std::make_unique<CudaDualBatchNorm>(spec);
 }
 
 }  // namespace trainer

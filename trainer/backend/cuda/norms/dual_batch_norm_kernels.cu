@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cuda/norms/batch_norm_pair_kernels.h"
 #include "trainer/backend/cuda/norms/batch_norm_passes.cuh"
+#include "trainer/backend/cuda/norms/dual_batch_norm_kernels.h"
 
 namespace trainer {
 namespace batch_norm {
 namespace {
 
 // Differentiate has 64 coefficients in each thread: 128 registers.
-constexpr int kPairBlocksAtOnce = 2;
+constexpr int kDualNormBlocksAtOnce = 2;
 
 // `mask` (or null) gets where the ReLU passes.
 template <typename T>
@@ -68,11 +68,11 @@ struct PairPixels {
 
 // As GradientSums, of two inputs at once.  *_saved: means and 1 / deviations.
 template <typename T>
-__global__ void __launch_bounds__(kThreads, kPairBlocksAtOnce)
-    PairGradientSums(const T* first_src, const T* second_src, const std::uint8_t* mask,
-                     const T* diff_dst, const float* first_saved, const float* second_saved,
-                     int pixels, int padded, int columns, float* first_partial,
-                     float* second_partial) {
+__global__ void __launch_bounds__(kThreads, kDualNormBlocksAtOnce)
+    DualNormGradientSums(const T* first_src, const T* second_src, const std::uint8_t* mask,
+                         const T* diff_dst, const float* first_saved, const float* second_saved,
+                         int pixels, int padded, int columns, float* first_partial,
+                         float* second_partial) {
   const Track track = TrackOf(columns, pixels);
   float sum[8] = {};
   float first_products[8] = {};
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kThreads, kPairBlocksAtOnce)
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads, kPairBlocksAtOnce)
+__global__ void __launch_bounds__(kThreads, kDualNormBlocksAtOnce)
     DifferentiatePair(const T* first_src, const T* second_src, const std::uint8_t* mask,
                       const T* diff_dst, const float* first_means, const float* second_means,
                       BackwardCoefficients first_by, BackwardCoefficients second_by, int pixels,
@@ -143,14 +143,14 @@ __global__ void __launch_bounds__(kThreads, kPairBlocksAtOnce)
 }  // namespace batch_norm
 
 // Coefficients of both, then partial sums of both.
-std::int64_t NormPairScratchFloats(const NormShape& shape) {
+std::int64_t DualNormScratchFloats(const NormShape& shape) {
   return (std::int64_t{4} * batch_norm::SweepOf(shape).blocks + 6) * shape.padded;
 }
 
-std::int64_t NormPairSavedFloats(const NormShape& shape) { return 2 * NormSavedFloats(shape); }
+std::int64_t DualNormSavedFloats(const NormShape& shape) { return 2 * NormSavedFloats(shape); }
 
-void RunNormPairForward(const NormShape& shape, const NormParameters& first,
-                        const NormParameters& second, const NormPairForward& call,
+void RunDualNormForward(const NormShape& shape, const NormParameters& first,
+                        const NormParameters& second, const DualNormForward& call,
                         CUstream_st* stream) {
   // The second one's means go where the first one's partial sums are no longer needed.
   float* saved_of_second = call.saved == nullptr ? nullptr : call.saved + NormSavedFloats(shape);
@@ -168,10 +168,10 @@ void RunNormPairForward(const NormShape& shape, const NormParameters& first,
   });
 }
 
-void RunNormPairBackward(const NormShape& shape, const NormPairGradients& first,
-                         const NormPairGradients& second, const NormPairBackward& call,
+void RunDualNormBackward(const NormShape& shape, const DualNormGradients& first,
+                         const DualNormGradients& second, const DualNormBackward& call,
                          CUstream_st* stream) {
-  const batch_norm::Sweep sweep = batch_norm::SweepOf(shape, batch_norm::kPairBlocksAtOnce);
+  const batch_norm::Sweep sweep = batch_norm::SweepOf(shape, batch_norm::kDualNormBlocksAtOnce);
   const int padded = shape.padded;
   const float* first_saved = call.saved;
   const float* second_saved = call.saved + NormSavedFloats(shape);
@@ -187,9 +187,9 @@ void RunNormPairBackward(const NormShape& shape, const NormPairGradients& first,
     const auto* first_src = static_cast<const T*>(call.first);
     const auto* second_src = static_cast<const T*>(call.second);
     const auto* diff_dst = static_cast<const T*>(call.diff_dst);
-    Launch(batch_norm::PairGradientSums<T>, sweep.grid(), kThreads, stream, first_src, second_src,
-           call.mask, diff_dst, first_saved, second_saved, shape.pixels, padded, sweep.columns,
-           first_partial, second_partial);
+    Launch(batch_norm::DualNormGradientSums<T>, sweep.grid(), kThreads, stream, first_src,
+           second_src, call.mask, diff_dst, first_saved, second_saved, shape.pixels, padded,
+           sweep.columns, first_partial, second_partial);
     batch_norm::FinishGradientSums(shape, sweep, first_partial, first.scale, first_saved + padded,
                                    call.of_batch, first.diff_scale, first.diff_shift, by_first,
                                    stream);

@@ -10,9 +10,9 @@ namespace trainer {
 namespace {
 
 // The second one's result is the first one's residual.
-class DefaultBatchNormPair final : public BatchNormPair {
+class DefaultDualBatchNorm final : public DualBatchNorm {
  public:
-  DefaultBatchNormPair(Backend& backend, const BatchNormPairSpec& spec)
+  DefaultDualBatchNorm(Backend& backend, const DualBatchNormSpec& spec)
       : first_(backend.MakeBatchNorm(
             {spec.src, /*add=*/true, /*relu=*/true, spec.epsilon, spec.kept})),
         second_(backend.MakeBatchNorm(
@@ -58,9 +58,9 @@ class DefaultBatchNormPair final : public BatchNormPair {
 
 }  // namespace
 
-std::unique_ptr<BatchNormPair> MakeDefaultBatchNormPair(Backend& backend,
-                                                        const BatchNormPairSpec& spec) {
-  return std::make_unique<DefaultBatchNormPair>(backend, spec);
+std::unique_ptr<DualBatchNorm> MakeDefaultDualBatchNorm(Backend& backend,
+                                                        const DualBatchNormSpec& spec) {
+  return std::make_unique<DefaultDualBatchNorm>(backend, spec);
 }
 
 }  // namespace trainer
