@@ -7,26 +7,27 @@
 
 namespace trainer {
 
-void Convolution::ForwardWithSums(const Tensor& /*src*/, const Tensor& /*filter*/,
-                                  const Tensor& /*dst*/, void* /*sums*/, void* /*workspace*/,
-                                  Stream& /*stream*/) {
-  DDL_CHECK(sums_bytes() > 0);
+void Convolution::ForwardWithBnStats(const Tensor& /*src*/, const Tensor& /*filter*/,
+                                     const Tensor& /*dst*/, void* /*sums*/, void* /*workspace*/,
+                                     Stream& /*stream*/) {
+  DDL_CHECK(bn_stats_bytes() > 0);
 }
 
-void Convolution::BackwardDataSummed(const Tensor& /*diff_dst*/, const Tensor& /*filter*/,
-                                     const NormInput& /*before*/, const Tensor& /*diff_src*/,
-                                     void* /*sums*/, void* /*workspace*/, Stream& /*stream*/) {
-  DDL_CHECK(gradient_sums_bytes() > 0);
+void Convolution::BackwardDataDreluBnStats(const Tensor& /*diff_dst*/, const Tensor& /*filter*/,
+                                           const NormInput& /*before*/, const Tensor& /*diff_src*/,
+                                           void* /*sums*/, void* /*workspace*/,
+                                           Stream& /*stream*/) {
+  DDL_CHECK(bn_backward_stats_bytes() > 0);
 }
 
-void Convolution::BackwardNormed(const UnappliedGradient& /*diff_dst*/, const Tensor& /*filter*/,
-                                 const NormInput& /*before*/, const Tensor& /*diff_filter*/,
-                                 const Tensor& /*diff_src*/, void* /*sums*/, void* /*workspace*/,
-                                 Stream& /*stream*/) {
+void Convolution::BackwardWithBnApply(const GradientBeforeBnBackward& /*diff_dst*/,
+                                      const Tensor& /*filter*/, const NormInput& /*before*/,
+                                      const Tensor& /*diff_filter*/, const Tensor& /*diff_src*/,
+                                      void* /*sums*/, void* /*workspace*/, Stream& /*stream*/) {
   DDL_CHECK(applies_norm_backward());
 }
 
-UnappliedGradient BatchNorm::BackwardUnapplied(
+GradientBeforeBnBackward BatchNorm::BackwardStatsOnly(
     Mode /*mode*/, const Tensor& /*src*/, const Tensor& /*diff_dst*/,
     const BatchNormParameters& /*parameters*/, const void* /*saved*/,
     const Tensor& /*diff_residual*/, const Tensor& /*diff_scale*/, const Tensor& /*diff_shift*/,
@@ -35,7 +36,7 @@ UnappliedGradient BatchNorm::BackwardUnapplied(
   return {};
 }
 
-UnappliedGradient DualBatchNorm::BackwardFirstUnapplied(
+GradientBeforeBnBackward DualBatchNorm::BackwardFirstStatsOnly(
     Mode /*mode*/, const Operand& /*first*/, const Operand& /*second*/, const Tensor& /*diff_dst*/,
     const void* /*saved*/, const Gradients& /*diff_first*/, const Gradients& /*diff_second*/,
     void* /*coefficients*/, void* /*workspace*/, Stream& /*stream*/) {
@@ -43,12 +44,12 @@ UnappliedGradient DualBatchNorm::BackwardFirstUnapplied(
   return {};
 }
 
-void BatchNorm::BackwardSummed(Mode /*mode*/, const Tensor& /*src*/,
-                               const SummedTensor& /*diff_dst*/,
-                               const BatchNormParameters& /*parameters*/, const void* /*saved*/,
-                               const Tensor& /*diff_src*/, const Tensor& /*diff_scale*/,
-                               const Tensor& /*diff_shift*/, void* /*workspace*/,
-                               Stream& /*stream*/) {
+void BatchNorm::BackwardWithBnStats(Mode /*mode*/, const Tensor& /*src*/,
+                                    const TensorWithBnStats& /*diff_dst*/,
+                                    const BatchNormParameters& /*parameters*/,
+                                    const void* /*saved*/, const Tensor& /*diff_src*/,
+                                    const Tensor& /*diff_scale*/, const Tensor& /*diff_shift*/,
+                                    void* /*workspace*/, Stream& /*stream*/) {
   DDL_CHECK(!"a back end whose convolutions sum no gradients");
 }
 

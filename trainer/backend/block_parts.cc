@@ -31,18 +31,18 @@ void AppendConvolutionNormParameters(const std::string& convolution, const std::
 }
 
 KeptConvolution::KeptConvolution(Backend& backend, const ConvolutionSpec& spec) {
-  ConvolutionSpec with_sums = spec;
-  with_sums.wants_sums = true;
-  convolution_ = backend.MakeConvolution(with_sums);
+  ConvolutionSpec with_bn_stats = spec;
+  with_bn_stats.wants_bn_stats = true;
+  convolution_ = backend.MakeConvolution(with_bn_stats);
 }
 
 void KeptConvolution::Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) {
   kept_id_ = plan.Reserve(name + ".convolved", dst().bytes, times.forward, times.backward);
-  const std::size_t sums = convolution_->sums_bytes();
-  if (sums > 0) sums_id_ = plan.Reserve(name + ".sums", sums, times.forward, times.forward);
-  const std::size_t gradient_sums = convolution_->gradient_sums_bytes();
+  const std::size_t sums = convolution_->bn_stats_bytes();
+  if (sums > 0) bn_stats_id_ = plan.Reserve(name + ".sums", sums, times.forward, times.forward);
+  const std::size_t gradient_sums = convolution_->bn_backward_stats_bytes();
   if (gradient_sums == 0) return;
-  gradient_sums_id_ =
+  bn_backward_stats_id_ =
       plan.Reserve(name + ".gradient_sums", gradient_sums, times.backward, times.backward);
 }
 
@@ -50,8 +50,8 @@ void KeptConvolution::Bind(const MemoryPlan& plan, std::byte* arena,
                            std::span<const ParameterBinding> bindings) {
   DDL_CHECK(bindings.size() == kParameters);
   kept_ = TensorAt(dst(), plan, kept_id_, arena);
-  if (sums_id_ >= 0) sums_ = arena + plan.offset(sums_id_);
-  if (gradient_sums_id_ >= 0) gradient_sums_ = arena + plan.offset(gradient_sums_id_);
+  if (bn_stats_id_ >= 0) sums_ = arena + plan.offset(bn_stats_id_);
+  if (bn_backward_stats_id_ >= 0) gradient_sums_ = arena + plan.offset(bn_backward_stats_id_);
   filter_ = bindings[0];
   norm_ = {bindings[1].value, bindings[2].value, bindings[3].value, bindings[4].value};
   diff_scale_ = bindings[1].gradient;
@@ -60,7 +60,7 @@ void KeptConvolution::Bind(const MemoryPlan& plan, std::byte* arena,
 
 void KeptConvolution::Forward(Mode mode, const Tensor& src, void* workspace, Stream& stream) {
   if (mode == Mode::kTraining && sums_ != nullptr) {
-    convolution_->ForwardWithSums(src, filter_.value, kept_, sums_, workspace, stream);
+    convolution_->ForwardWithBnStats(src, filter_.value, kept_, sums_, workspace, stream);
   } else {
     convolution_->Forward(src, filter_.value, kept_, workspace, stream);
   }
@@ -72,17 +72,18 @@ void KeptConvolution::Backward(const Tensor& src, const Tensor& diff_kept,
   if (!diff_src.values) return;
   if (gradient_sums_ != nullptr) {
     DDL_CHECK(diff_src.before.saved != nullptr);
-    convolution_->BackwardDataSummed(diff_kept, filter_.value, diff_src.before, diff_src.values,
-                                     gradient_sums_, workspace, stream);
+    convolution_->BackwardDataDreluBnStats(diff_kept, filter_.value, diff_src.before,
+                                           diff_src.values, gradient_sums_, workspace, stream);
   } else {
     convolution_->BackwardData(diff_kept, filter_.value, diff_src.values, workspace, stream);
   }
 }
 
-void KeptConvolution::BackwardNormed(const UnappliedGradient& diff_kept,
-                                     const SrcGradient& diff_src, void* workspace, Stream& stream) {
-  convolution_->BackwardNormed(diff_kept, filter_.value, diff_src.before, filter_.gradient,
-                               diff_src.values, gradient_sums_, workspace, stream);
+void KeptConvolution::BackwardWithBnApply(const GradientBeforeBnBackward& diff_kept,
+                                          const SrcGradient& diff_src, void* workspace,
+                                          Stream& stream) {
+  convolution_->BackwardWithBnApply(diff_kept, filter_.value, diff_src.before, filter_.gradient,
+                                    diff_src.values, gradient_sums_, workspace, stream);
 }
 
 ConvolutionNorm::ConvolutionNorm(Backend& backend, const Spec& spec)
@@ -112,19 +113,19 @@ void ConvolutionNorm::Forward(Mode mode, const Tensor& src, const Tensor& residu
 }
 
 void ConvolutionNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst,
-                               const SummedTensor& diff_dst, const Gradients& gradients,
+                               const TensorWithBnStats& diff_dst, const Gradients& gradients,
                                void* workspace, Stream& stream) {
   if (coefficients_ != nullptr) {
-    const UnappliedGradient unapplied = norm_->BackwardUnapplied(
+    const GradientBeforeBnBackward stats_only = norm_->BackwardStatsOnly(
         mode, convolution_.kept(), diff_dst.values, convolution_.norm(), saved_, gradients.residual,
         convolution_.diff_scale(), convolution_.diff_shift(), coefficients_, workspace, stream);
-    convolution_.BackwardNormed(unapplied, gradients.src, workspace, stream);
+    convolution_.BackwardWithBnApply(stats_only, gradients.src, workspace, stream);
     return;
   }
   if (diff_dst.sums != nullptr) {
-    norm_->BackwardSummed(mode, convolution_.kept(), diff_dst, convolution_.norm(), saved_,
-                          gradients.convolved, convolution_.diff_scale(), convolution_.diff_shift(),
-                          workspace, stream);
+    norm_->BackwardWithBnStats(mode, convolution_.kept(), diff_dst, convolution_.norm(), saved_,
+                               gradients.convolved, convolution_.diff_scale(),
+                               convolution_.diff_shift(), workspace, stream);
   } else {
     norm_->Backward(mode, convolution_.kept(), dst, diff_dst.values, convolution_.norm(), saved_,
                     gradients.convolved, gradients.residual, convolution_.diff_scale(),
@@ -175,11 +176,11 @@ void ConvolutionDualNorm::Backward(Mode mode, const Tensor& first_src, const Ten
   if (coefficients_ != nullptr) {
     // diff_dst is still needed when the second one's gradient is written.
     const Tensor& diff_second = first.convolved;
-    const UnappliedGradient unapplied = norms_->BackwardFirstUnapplied(
+    const GradientBeforeBnBackward stats_only = norms_->BackwardFirstStatsOnly(
         mode, of_first, of_second, diff_dst, saved_, {{}, first_.diff_scale(), first_.diff_shift()},
         {diff_second, second_.diff_scale(), second_.diff_shift()}, coefficients_, workspace,
         stream);
-    first_.BackwardNormed(unapplied, first.src, workspace, stream);
+    first_.BackwardWithBnApply(stats_only, first.src, workspace, stream);
     second_.Backward(second_src, diff_second, second.src, workspace, stream);
     return;
   }

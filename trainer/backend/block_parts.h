@@ -61,14 +61,14 @@ class KeptConvolution {
   bool applies_norm_backward() const { return convolution_->applies_norm_backward(); }
   // The same from a gradient that has yet to go back through the batch norm behind.  `diff_src` has
   // one before.
-  void BackwardNormed(const UnappliedGradient& diff_kept, const SrcGradient& diff_src,
-                      void* workspace, Stream& stream);
+  void BackwardWithBnApply(const GradientBeforeBnBackward& diff_kept, const SrcGradient& diff_src,
+                           void* workspace, Stream& stream);
   // As the batch norm before takes it.
-  SummedTensor diff_src(const Tensor& values) const { return {values, gradient_sums_}; }
+  TensorWithBnStats diff_src(const Tensor& values) const { return {values, gradient_sums_}; }
 
   const Tensor& kept() const { return kept_; }
   // The same as the batch norm reads it, in the mode of the last Forward.
-  SummedTensor summed(Mode mode) const {
+  TensorWithBnStats summed(Mode mode) const {
     return {kept_, mode == Mode::kTraining ? sums_ : nullptr};
   }
   const BatchNormParameters& norm() const { return norm_; }
@@ -78,8 +78,8 @@ class KeptConvolution {
  private:
   std::unique_ptr<Convolution> convolution_;
   int kept_id_ = -1;
-  int sums_id_ = -1;
-  int gradient_sums_id_ = -1;
+  int bn_stats_id_ = -1;
+  int bn_backward_stats_id_ = -1;
   Tensor kept_;
   void* sums_ = nullptr;           // null if the convolution gives none
   void* gradient_sums_ = nullptr;  // same
@@ -128,10 +128,10 @@ class ConvolutionNorm {
     Tensor residual;
     KeptConvolution::SrcGradient src;
   };
-  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const SummedTensor& diff_dst,
+  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const TensorWithBnStats& diff_dst,
                 const Gradients& gradients, void* workspace, Stream& stream);
   // What it has put there, as the one before takes it.
-  SummedTensor diff_src(const Tensor& values) const { return convolution_.diff_src(values); }
+  TensorWithBnStats diff_src(const Tensor& values) const { return convolution_.diff_src(values); }
 
  private:
   KeptConvolution convolution_;

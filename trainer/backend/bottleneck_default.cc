@@ -114,7 +114,7 @@ class DefaultBottleneck final : public Bottleneck {
                         {.convolved = diff_expanded, .src = to_mixed},
                         {.convolved = diff_dst, .src = {diff_src, {}}}, s.At(s.end), stream);
     }
-    const SummedTensor of_mixed =
+    const TensorWithBnStats of_mixed =
         expand_ ? expand_->diff_src(diff_mixed) : joined_->first().diff_src(diff_mixed);
     spatial_.Backward(
         mode, reduced_, mixed_, of_mixed,

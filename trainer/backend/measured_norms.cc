@@ -29,7 +29,7 @@ class MeasuredBatchNorm final : public BatchNorm {
   std::size_t saved_bytes() const override { return op_->saved_bytes(); }
   std::size_t workspace_bytes() const override { return op_->workspace_bytes(); }
 
-  void Forward(Mode mode, const SummedTensor& src, const Tensor& residual,
+  void Forward(Mode mode, const TensorWithBnStats& src, const Tensor& residual,
                const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                void* workspace, Stream& stream) override {
     recorder_.Run(forward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
@@ -45,27 +45,28 @@ class MeasuredBatchNorm final : public BatchNorm {
                     diff_scale, diff_shift, workspace, stream);
     });
   }
-  void BackwardSummed(Mode mode, const Tensor& src, const SummedTensor& diff_dst,
-                      const BatchNormParameters& parameters, const void* saved,
-                      const Tensor& diff_src, const Tensor& diff_scale, const Tensor& diff_shift,
-                      void* workspace, Stream& stream) override {
+  void BackwardWithBnStats(Mode mode, const Tensor& src, const TensorWithBnStats& diff_dst,
+                           const BatchNormParameters& parameters, const void* saved,
+                           const Tensor& diff_src, const Tensor& diff_scale,
+                           const Tensor& diff_shift, void* workspace, Stream& stream) override {
     recorder_.Run(backward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
-      op_->BackwardSummed(mode, src, diff_dst, parameters, saved, diff_src, diff_scale, diff_shift,
-                          workspace, stream);
+      op_->BackwardWithBnStats(mode, src, diff_dst, parameters, saved, diff_src, diff_scale,
+                               diff_shift, workspace, stream);
     });
   }
   std::size_t coefficients_bytes() const override { return op_->coefficients_bytes(); }
-  UnappliedGradient BackwardUnapplied(Mode mode, const Tensor& src, const Tensor& diff_dst,
-                                      const BatchNormParameters& parameters, const void* saved,
-                                      const Tensor& diff_residual, const Tensor& diff_scale,
-                                      const Tensor& diff_shift, void* coefficients, void* workspace,
-                                      Stream& stream) override {
-    UnappliedGradient unapplied;
+  GradientBeforeBnBackward BackwardStatsOnly(Mode mode, const Tensor& src, const Tensor& diff_dst,
+                                             const BatchNormParameters& parameters,
+                                             const void* saved, const Tensor& diff_residual,
+                                             const Tensor& diff_scale, const Tensor& diff_shift,
+                                             void* coefficients, void* workspace,
+                                             Stream& stream) override {
+    GradientBeforeBnBackward stats_only;
     recorder_.Run(gradient_sums_, parameters.scale.data, stream, [&] {
-      unapplied = op_->BackwardUnapplied(mode, src, diff_dst, parameters, saved, diff_residual,
-                                         diff_scale, diff_shift, coefficients, workspace, stream);
+      stats_only = op_->BackwardStatsOnly(mode, src, diff_dst, parameters, saved, diff_residual,
+                                          diff_scale, diff_shift, coefficients, workspace, stream);
     });
-    return unapplied;
+    return stats_only;
   }
 
  private:
@@ -88,7 +89,7 @@ class MeasuredDualBatchNorm final : public DualBatchNorm {
           {"", "batch norm pair forward", shape, DualBatchNormForwardWork(spec, mode)});
       backward_[static_cast<int>(mode)] = recorder.Add(
           {"", "batch norm pair backward", shape, DualBatchNormBackwardWork(spec, mode)});
-      first_unapplied_[static_cast<int>(mode)] =
+      first_stats_only_[static_cast<int>(mode)] =
           recorder.Add({"", "batch norm pair backward, but for one gradient", shape,
                         DualBatchNormFirstStatsOnlyWork(spec, mode)});
     }
@@ -112,18 +113,18 @@ class MeasuredDualBatchNorm final : public DualBatchNorm {
     });
   }
   std::size_t coefficients_bytes() const override { return op_->coefficients_bytes(); }
-  UnappliedGradient BackwardFirstUnapplied(Mode mode, const Operand& first, const Operand& second,
-                                           const Tensor& diff_dst, const void* saved,
-                                           const Gradients& diff_first,
-                                           const Gradients& diff_second, void* coefficients,
-                                           void* workspace, Stream& stream) override {
-    UnappliedGradient unapplied;
+  GradientBeforeBnBackward BackwardFirstStatsOnly(Mode mode, const Operand& first,
+                                                  const Operand& second, const Tensor& diff_dst,
+                                                  const void* saved, const Gradients& diff_first,
+                                                  const Gradients& diff_second, void* coefficients,
+                                                  void* workspace, Stream& stream) override {
+    GradientBeforeBnBackward stats_only;
     recorder_.Run(
-        first_unapplied_[static_cast<int>(mode)], first.parameters.scale.data, stream, [&] {
-          unapplied = op_->BackwardFirstUnapplied(mode, first, second, diff_dst, saved, diff_first,
-                                                  diff_second, coefficients, workspace, stream);
+        first_stats_only_[static_cast<int>(mode)], first.parameters.scale.data, stream, [&] {
+          stats_only = op_->BackwardFirstStatsOnly(mode, first, second, diff_dst, saved, diff_first,
+                                                   diff_second, coefficients, workspace, stream);
         });
-    return unapplied;
+    return stats_only;
   }
 
  private:
@@ -131,7 +132,7 @@ class MeasuredDualBatchNorm final : public DualBatchNorm {
   OpRecorder& recorder_;
   int forward_[3] = {};  // by mode
   int backward_[3] = {};
-  int first_unapplied_[3] = {};
+  int first_stats_only_[3] = {};
 };
 
 }  // namespace

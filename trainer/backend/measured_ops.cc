@@ -54,8 +54,8 @@ class MeasuredConvolution final : public Convolution {
         {"", "convolution backward data", shape, ConvolutionBackwardDataWork(spec, filter, dst)});
     backward_filter_ = recorder.Add({"", "convolution backward filter", shape,
                                      ConvolutionBackwardFilterWork(spec, filter, dst)});
-    backward_normed_ = recorder.Add({"", "convolution backward, with batch norms", shape,
-                                     ConvolutionBackwardNormedWork(spec, filter, dst)});
+    backward_bn_apply_ = recorder.Add({"", "convolution backward, with batch norms", shape,
+                                       ConvolutionBackwardBnApplyWork(spec, filter, dst)});
   }
 
   const TensorDesc& filter() const override { return op_->filter(); }
@@ -67,23 +67,23 @@ class MeasuredConvolution final : public Convolution {
     recorder_.Run(forward_, filter.data, stream,
                   [&] { op_->Forward(src, filter, dst, workspace, stream); });
   }
-  std::size_t sums_bytes() const override { return op_->sums_bytes(); }
-  void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
-                       void* workspace, Stream& stream) override {
+  std::size_t bn_stats_bytes() const override { return op_->bn_stats_bytes(); }
+  void ForwardWithBnStats(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
+                          void* workspace, Stream& stream) override {
     recorder_.Run(forward_, filter.data, stream,
-                  [&] { op_->ForwardWithSums(src, filter, dst, sums, workspace, stream); });
+                  [&] { op_->ForwardWithBnStats(src, filter, dst, sums, workspace, stream); });
   }
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                     void* workspace, Stream& stream) override {
     recorder_.Run(backward_data_, filter.data, stream,
                   [&] { op_->BackwardData(diff_dst, filter, diff_src, workspace, stream); });
   }
-  std::size_t gradient_sums_bytes() const override { return op_->gradient_sums_bytes(); }
-  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormInput& before,
-                          const Tensor& diff_src, void* sums, void* workspace,
-                          Stream& stream) override {
+  std::size_t bn_backward_stats_bytes() const override { return op_->bn_backward_stats_bytes(); }
+  void BackwardDataDreluBnStats(const Tensor& diff_dst, const Tensor& filter,
+                                const NormInput& before, const Tensor& diff_src, void* sums,
+                                void* workspace, Stream& stream) override {
     recorder_.Run(backward_data_, filter.data, stream, [&] {
-      op_->BackwardDataSummed(diff_dst, filter, before, diff_src, sums, workspace, stream);
+      op_->BackwardDataDreluBnStats(diff_dst, filter, before, diff_src, sums, workspace, stream);
     });
   }
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
@@ -92,11 +92,13 @@ class MeasuredConvolution final : public Convolution {
                   [&] { op_->BackwardFilter(src, diff_dst, diff_filter, workspace, stream); });
   }
   bool applies_norm_backward() const override { return op_->applies_norm_backward(); }
-  void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
-                      const NormInput& before, const Tensor& diff_filter, const Tensor& diff_src,
-                      void* sums, void* workspace, Stream& stream) override {
-    recorder_.Run(backward_normed_, filter.data, stream, [&] {
-      op_->BackwardNormed(diff_dst, filter, before, diff_filter, diff_src, sums, workspace, stream);
+  void BackwardWithBnApply(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
+                           const NormInput& before, const Tensor& diff_filter,
+                           const Tensor& diff_src, void* sums, void* workspace,
+                           Stream& stream) override {
+    recorder_.Run(backward_bn_apply_, filter.data, stream, [&] {
+      op_->BackwardWithBnApply(diff_dst, filter, before, diff_filter, diff_src, sums, workspace,
+                               stream);
     });
   }
 
@@ -106,7 +108,7 @@ class MeasuredConvolution final : public Convolution {
   int forward_ = 0;
   int backward_data_ = 0;
   int backward_filter_ = 0;
-  int backward_normed_ = 0;
+  int backward_bn_apply_ = 0;
 };
 
 class MeasuredMaxPool final : public MaxPool {

@@ -58,8 +58,8 @@ OpWork ConvolutionBackwardFilterWork(const ConvolutionSpec& spec, const TensorDe
   return ConvolutionForwardWork(spec, filter, dst);
 }
 
-OpWork ConvolutionBackwardNormedWork(const ConvolutionSpec& spec, const TensorDesc& filter,
-                                     const TensorDesc& dst) {
+OpWork ConvolutionBackwardBnApplyWork(const ConvolutionSpec& spec, const TensorDesc& filter,
+                                      const TensorDesc& dst) {
   return {2 * ConvolutionFlop(filter, dst) + 5 * Values(dst) + 6 * Values(spec.src),
           2 * (ValueBytes(spec.src) + ValueBytes(filter) + ValueBytes(dst))};
 }

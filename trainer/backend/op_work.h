@@ -32,11 +32,11 @@ OpWork ConvolutionBackwardDataWork(const ConvolutionSpec& spec, const TensorDesc
 OpWork ConvolutionBackwardFilterWork(const ConvolutionSpec& spec, const TensorDesc& filter,
                                      const TensorDesc& dst);
 
-// Of BackwardNormed: both gradients; for each value of dst 4 for its gradient and 1 for the ReLU,
-// and for each of src 6.  Reads what both batch norms have read, the gradient and the filter;
+// Of BackwardWithBnApply: both gradients; for each value of dst 4 for its gradient and 1 for the
+// ReLU, and for each of src 6.  Reads what both batch norms have read, the gradient and the filter;
 // writes the gradients of src and filter.  That of the residual is left out: only some have one.
-OpWork ConvolutionBackwardNormedWork(const ConvolutionSpec& spec, const TensorDesc& filter,
-                                     const TensorDesc& dst);
+OpWork ConvolutionBackwardBnApplyWork(const ConvolutionSpec& spec, const TensorDesc& filter,
+                                      const TensorDesc& dst);
 
 // For each value: kTraining 3 for the sums and 2 to normalize, else 2; 1 each for the addition and
 // the ReLU.
@@ -45,7 +45,7 @@ OpWork BatchNormForwardWork(const BatchNormSpec& spec, Mode mode);
 // there is a ReLU, and writes diff_residual where there was an addition.
 OpWork BatchNormBackwardWork(const BatchNormSpec& spec, Mode mode);
 
-// Of BackwardUnapplied: 4 for the sums and 1 for the ReLU, which read src and diff_dst.
+// Of BackwardStatsOnly: 4 for the sums and 1 for the ReLU, which read src and diff_dst.
 OpWork BatchNormGradientSumsWork(const BatchNormSpec& spec);
 
 // Forward what the two do, and one addition and the ReLU, from two src to dst.  Backward what the

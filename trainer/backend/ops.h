@@ -68,10 +68,10 @@ struct NormInput {
 };
 
 // A gradient that has yet to go back through the batch norm behind a convolution, as
-// BatchNorm::BackwardUnapplied says: `gradient` where the ReLU behind it let values through, which
+// BatchNorm::BackwardStatsOnly says: `gradient` where the ReLU behind it let values through, which
 // is also what becomes diff_residual, and from there to what the batch norm has read, `src`.  The
 // rest is the business of the back end that has made both.
-struct UnappliedGradient {
+struct GradientBeforeBnBackward {
   Tensor gradient;
   Tensor src;
   Tensor diff_residual;  // empty: nobody wants it; may be `gradient`
@@ -91,9 +91,10 @@ struct ConvolutionSpec {
   std::int64_t kernel = 1;  // R
   std::int64_t stride = 1;
   std::int64_t padding = 0;
-  bool adds_diff_src = false;  // BackwardData adds to diff_src instead of overwriting it
-  bool wants_sums = false;     // a batch norm is behind it: ForwardWithSums is worth having
-  bool follows_norm = false;   // a batch norm with a ReLU is before it: so is BackwardDataSummed
+  bool adds_diff_src = false;   // BackwardData adds to diff_src instead of overwriting it
+  bool wants_bn_stats = false;  // a batch norm is behind it: ForwardWithBnStats is worth having
+  bool follows_norm =
+      false;  // a batch norm with a ReLU is before it: so is BackwardDataDreluBnStats
 };
 class Convolution {
  public:
@@ -104,33 +105,34 @@ class Convolution {
   virtual void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
                        Stream& stream) = 0;
   // As Forward, and gives the sums of dst that a BatchNorm of the same back end reads in place of
-  // adding dst up: sums_bytes() bytes, whose meaning is the back end's business.  REQUIRES:
-  // sums_bytes() > 0, which no convolution has that was not asked to.
-  virtual std::size_t sums_bytes() const { return 0; }
-  virtual void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst,
-                               void* sums, void* workspace, Stream& stream);
+  // adding dst up: bn_stats_bytes() bytes, whose meaning is the back end's business.  REQUIRES:
+  // bn_stats_bytes() > 0, which no convolution has that was not asked to.
+  virtual std::size_t bn_stats_bytes() const { return 0; }
+  virtual void ForwardWithBnStats(const Tensor& src, const Tensor& filter, const Tensor& dst,
+                                  void* sums, void* workspace, Stream& stream);
   virtual void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                             void* workspace, Stream& stream) = 0;
   // As BackwardData, and on through the ReLU before the convolution: diff_src becomes the gradient
   // of what the batch norm there gives, `before` is that batch norm's, and `sums` becomes what its
-  // BackwardSummed needs: gradient_sums_bytes() bytes.  REQUIRES: gradient_sums_bytes() > 0, which
-  // no convolution has that was not asked to.
-  virtual std::size_t gradient_sums_bytes() const { return 0; }
-  virtual void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter,
-                                  const NormInput& before, const Tensor& diff_src, void* sums,
-                                  void* workspace, Stream& stream);
+  // BackwardWithBnStats needs: bn_backward_stats_bytes() bytes.  REQUIRES:
+  // bn_backward_stats_bytes() > 0, which no convolution has that was not asked to.
+  virtual std::size_t bn_backward_stats_bytes() const { return 0; }
+  virtual void BackwardDataDreluBnStats(const Tensor& diff_dst, const Tensor& filter,
+                                        const NormInput& before, const Tensor& diff_src, void* sums,
+                                        void* workspace, Stream& stream);
   virtual void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                               void* workspace, Stream& stream) = 0;
   // Whether it applies what the batch norm behind it does backward while it reads, for both of its
-  // gradients at once, since that is faster than the passes.  Then gradient_sums_bytes() > 0, and
-  // BackwardNormed takes the place of all the others backward.  No convolution does that was not
-  // asked to by wants_sums and follows_norm.
+  // gradients at once, since that is faster than the passes.  Then bn_backward_stats_bytes() > 0,
+  // and BackwardWithBnApply takes the place of all the others backward.  No convolution does that
+  // was not asked to by wants_bn_stats and follows_norm.
   virtual bool applies_norm_backward() const { return false; }
-  // diff_filter and the residual's gradient, and diff_src and `sums` as BackwardDataSummed has
-  // them. What the convolution has read is computed again from `before`.
-  virtual void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
-                              const NormInput& before, const Tensor& diff_filter,
-                              const Tensor& diff_src, void* sums, void* workspace, Stream& stream);
+  // diff_filter and the residual's gradient, and diff_src and `sums` as BackwardDataDreluBnStats
+  // has them. What the convolution has read is computed again from `before`.
+  virtual void BackwardWithBnApply(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
+                                   const NormInput& before, const Tensor& diff_filter,
+                                   const Tensor& diff_src, void* sums, void* workspace,
+                                   Stream& stream);
 };
 
 // Batch norm over N, H, W with an optional addition and ReLU behind it:
@@ -148,8 +150,8 @@ struct BatchNormSpec {
   float kept = 0.9F;
 };
 // What a batch norm reads, and what the convolution that has written it gave with it, or null: in
-// kTraining by ForwardWithSums, backward by BackwardDataSummed.
-struct SummedTensor {
+// kTraining by ForwardWithBnStats, backward by BackwardDataDreluBnStats.
+struct TensorWithBnStats {
   Tensor values;
   const void* sums = nullptr;
 };
@@ -164,7 +166,7 @@ class BatchNorm {
   virtual std::size_t workspace_bytes() const = 0;
   // `residual` is empty unless spec.add; it may be dst.  dst may be src when nothing will go
   // backward through it.
-  virtual void Forward(Mode mode, const SummedTensor& src, const Tensor& residual,
+  virtual void Forward(Mode mode, const TensorWithBnStats& src, const Tensor& residual,
                        const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                        void* workspace, Stream& stream) = 0;
   // diff_residual is empty unless spec.add; it may be diff_dst, and so may diff_src if
@@ -175,22 +177,21 @@ class BatchNorm {
                         const Tensor& diff_src, const Tensor& diff_residual,
                         const Tensor& diff_scale, const Tensor& diff_shift, void* workspace,
                         Stream& stream) = 0;
-  // Of a gradient that a convolution gave by BackwardDataSummed.  diff_src may be it.  REQUIRES:
-  // spec.relu, not spec.add.
-  virtual void BackwardSummed(Mode mode, const Tensor& src, const SummedTensor& diff_dst,
-                              const BatchNormParameters& parameters, const void* saved,
-                              const Tensor& diff_src, const Tensor& diff_scale,
-                              const Tensor& diff_shift, void* workspace, Stream& stream);
+  // Of a gradient that a convolution gave by BackwardDataDreluBnStats.  diff_src may be it.
+  // REQUIRES: spec.relu, not spec.add.
+  virtual void BackwardWithBnStats(Mode mode, const Tensor& src, const TensorWithBnStats& diff_dst,
+                                   const BatchNormParameters& parameters, const void* saved,
+                                   const Tensor& diff_src, const Tensor& diff_scale,
+                                   const Tensor& diff_shift, void* workspace, Stream& stream);
   // As Backward, but diff_src and diff_residual are left to a convolution that
   // applies_norm_backward().  `coefficients`, of coefficients_bytes(), and all that is read here
   // stay as they are until that is done.  Where the ReLU passes is in `saved`.  REQUIRES:
   // spec.relu.
   virtual std::size_t coefficients_bytes() const { return 0; }
-  virtual UnappliedGradient BackwardUnapplied(Mode mode, const Tensor& src, const Tensor& diff_dst,
-                                              const BatchNormParameters& parameters,
-                                              const void* saved, const Tensor& diff_residual,
-                                              const Tensor& diff_scale, const Tensor& diff_shift,
-                                              void* coefficients, void* workspace, Stream& stream);
+  virtual GradientBeforeBnBackward BackwardStatsOnly(
+      Mode mode, const Tensor& src, const Tensor& diff_dst, const BatchNormParameters& parameters,
+      const void* saved, const Tensor& diff_residual, const Tensor& diff_scale,
+      const Tensor& diff_shift, void* coefficients, void* workspace, Stream& stream);
 };
 
 // The sum of two batch norms with a ReLU behind it, as where the shortcut of a bottleneck has a
@@ -205,7 +206,7 @@ struct DualBatchNormSpec {
 class DualBatchNorm {
  public:
   struct Operand {
-    SummedTensor src;
+    TensorWithBnStats src;
     BatchNormParameters parameters;
   };
   struct Gradients {
@@ -222,14 +223,13 @@ class DualBatchNorm {
   virtual void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
                         const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
                         const Gradients& diff_second, void* workspace, Stream& stream) = 0;
-  // As Backward, but diff_first.src is left to a convolution as BatchNorm::BackwardUnapplied has
+  // As Backward, but diff_first.src is left to a convolution as BatchNorm::BackwardStatsOnly has
   // it, and diff_second.src may not be diff_dst, which stays as it is.
   virtual std::size_t coefficients_bytes() const { return 0; }
-  virtual UnappliedGradient BackwardFirstUnapplied(Mode mode, const Operand& first,
-                                                   const Operand& second, const Tensor& diff_dst,
-                                                   const void* saved, const Gradients& diff_first,
-                                                   const Gradients& diff_second, void* coefficients,
-                                                   void* workspace, Stream& stream);
+  virtual GradientBeforeBnBackward BackwardFirstStatsOnly(
+      Mode mode, const Operand& first, const Operand& second, const Tensor& diff_dst,
+      const void* saved, const Gradients& diff_first, const Gradients& diff_second,
+      void* coefficients, void* workspace, Stream& stream);
 };
 
 // Largest value of each window; padding never wins.  Of equal values the first in row-major order

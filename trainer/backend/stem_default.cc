@@ -42,7 +42,7 @@ class DefaultStem final : public Stem {
         plan.Reserve(name + ".workspace", workspace_bytes, times.forward, times.forward);
     backward_workspace_id_ =
         plan.Reserve(name + ".workspace", workspace_bytes, times.backward, times.backward);
-    diff_normed_id_ =
+    diff_bn_id_ =
         plan.Reserve(name + ".diff_normed", norm_.dst().bytes, times.backward, times.backward);
   }
 
@@ -52,7 +52,7 @@ class DefaultStem final : public Stem {
     norm_.Bind(plan, arena, bindings);
     input_ = TensorAt(input_transform_->dst(), plan, input_id_, arena);
     normed_ = TensorAt(norm_.dst(), plan, normed_id_, arena);
-    diff_normed_ = TensorAt(norm_.dst(), plan, diff_normed_id_, arena);
+    diff_bn_ = TensorAt(norm_.dst(), plan, diff_bn_id_, arena);
     pool_saved_ = arena + plan.offset(pool_saved_id_);
     forward_workspace_ = arena + plan.offset(forward_workspace_id_);
     backward_workspace_ = arena + plan.offset(backward_workspace_id_);
@@ -65,10 +65,9 @@ class DefaultStem final : public Stem {
   }
 
   void Backward(Mode mode, const Tensor& /*dst*/, const Tensor& diff_dst, Stream& stream) override {
-    pool_->Backward(diff_dst, pool_saved_, diff_normed_, stream);
-    norm_.Backward(mode, input_, normed_, {diff_normed_},
-                   {.convolved = diff_normed_, .residual = {}, .src = {}}, backward_workspace_,
-                   stream);
+    pool_->Backward(diff_dst, pool_saved_, diff_bn_, stream);
+    norm_.Backward(mode, input_, normed_, {diff_bn_},
+                   {.convolved = diff_bn_, .residual = {}, .src = {}}, backward_workspace_, stream);
   }
 
  private:
@@ -82,10 +81,10 @@ class DefaultStem final : public Stem {
   int pool_saved_id_ = -1;
   int forward_workspace_id_ = -1;
   int backward_workspace_id_ = -1;
-  int diff_normed_id_ = -1;
+  int diff_bn_id_ = -1;
   Tensor input_;
   Tensor normed_;
-  Tensor diff_normed_;
+  Tensor diff_bn_;
   void* pool_saved_ = nullptr;
   void* forward_workspace_ = nullptr;
   void* backward_workspace_ = nullptr;

@@ -22,7 +22,7 @@ class AppliedBackwardOn : public EachBackend {
                                                bool between_norms) {
     return backend_->MakeConvolution({.src = device_.Images(src),
                                       .out_channels = filters,
-                                      .wants_sums = between_norms,
+                                      .wants_bn_stats = between_norms,
                                       .follows_norm = between_norms});
   }
 
@@ -102,18 +102,18 @@ class AppliedBackwardOn : public EachBackend {
     if (applying != nullptr) {
       void* const coefficients =
           Poisoned(pair ? norms->coefficients_bytes() : norm->coefficients_bytes());
-      const UnappliedGradient unapplied =
-          pair ? norms->BackwardFirstUnapplied(mode, of_first, of_second, diff_dst, saved,
+      const GradientBeforeBnBackward stats_only =
+          pair ? norms->BackwardFirstStatsOnly(mode, of_first, of_second, diff_dst, saved,
                                                {{}, diff_scale, diff_shift}, to_second,
                                                coefficients, workspace, stream)
-               : norm->BackwardUnapplied(mode, convolved, diff_dst, first, saved, diff_residual,
+               : norm->BackwardStatsOnly(mode, convolved, diff_dst, first, saved, diff_residual,
                                          diff_scale, diff_shift, coefficients, workspace, stream);
-      void* const sums = Poisoned(applying->gradient_sums_bytes());
-      applying->BackwardNormed(unapplied, filter, {before, saved_before}, diff_filter, diff_src,
-                               sums, Workspace(*applying), stream);
-      norm_before->BackwardSummed(mode, before, {diff_src, sums}, parameters_before, saved_before,
-                                  diff_src, diff_scale_before, diff_shift_before,
-                                  Workspace(*norm_before), stream);
+      void* const sums = Poisoned(applying->bn_backward_stats_bytes());
+      applying->BackwardWithBnApply(stats_only, filter, {before, saved_before}, diff_filter,
+                                    diff_src, sums, Workspace(*applying), stream);
+      norm_before->BackwardWithBnStats(mode, before, {diff_src, sums}, parameters_before,
+                                       saved_before, diff_src, diff_scale_before, diff_shift_before,
+                                       Workspace(*norm_before), stream);
     } else {
       if (pair) {
         norms->Backward(mode, of_first, of_second, dst, diff_dst, saved,
@@ -204,14 +204,14 @@ TEST_P(AppliedBackwardOn, IsOfBottlenecksOf64ChannelsAlone) {
   const auto adding = device_.backend().MakeConvolution({.src = device_.Images({1, 64, 3, 3}),
                                                          .out_channels = 256,
                                                          .adds_diff_src = true,
-                                                         .wants_sums = true,
+                                                         .wants_bn_stats = true,
                                                          .follows_norm = true});
   EXPECT_FALSE(adding->applies_norm_backward());
   const auto wide = device_.backend().MakeConvolution({.src = device_.Images({1, 64, 3, 3}),
                                                        .out_channels = 256,
                                                        .kernel = 3,
                                                        .padding = 1,
-                                                       .wants_sums = true,
+                                                       .wants_bn_stats = true,
                                                        .follows_norm = true});
   EXPECT_FALSE(wide->applies_norm_backward());
 }

@@ -121,14 +121,15 @@ TEST_P(BatchNormOn, TakesTheSumsOfTheConvolutionBeforeIt) {
                                                                 .kernel = c.kernel,
                                                                 .stride = c.stride,
                                                                 .padding = c.kernel / 2,
-                                                                .wants_sums = true});
-    if (convolution->sums_bytes() == 0) continue;
+                                                                .wants_bn_stats = true});
+    if (convolution->bn_stats_bytes() == 0) continue;
     const Tensor filter = device_.Make(convolution->filter(),
                                        RandomFloats(convolution->filter().shape.elements(), 2));
     const Tensor convolved = device_.Make(convolution->dst());
-    void* sums = device_.Scratch(convolution->sums_bytes());
-    convolution->ForwardWithSums(src, filter, convolved, sums,
-                                 device_.Scratch(convolution->workspace_bytes()), device_.stream());
+    void* sums = device_.Scratch(convolution->bn_stats_bytes());
+    convolution->ForwardWithBnStats(src, filter, convolved, sums,
+                                    device_.Scratch(convolution->workspace_bytes()),
+                                    device_.stream());
     const auto norm = device_.backend().MakeBatchNorm({convolved.desc});
     const auto per_channel = [&](std::uint64_t seed) {
       return device_.Make({c.filters}, RandomFloats(c.filters, seed));

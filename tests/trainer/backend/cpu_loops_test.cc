@@ -30,7 +30,7 @@ Floats NormResults(const Loops& loops, const ChunkShape& shape) {
   const Floats factor = RandomFloats(shape.block, 4);
   const Floats shift = RandomFloats(shape.block, 5);
   Floats mean(block), deviation(block), sum(block), dot(block);
-  Floats dst(size), gated(size), diff_src(size);
+  Floats dst(size), masked(size), diff_src(size);
   Floats results;
   const auto keep = [&results](const Floats& values) {
     results.insert(results.end(), values.begin(), values.end());
@@ -45,13 +45,13 @@ Floats NormResults(const Loops& loops, const ChunkShape& shape) {
     keep(dst);
   }
   const ChunkGradient in{src.data(), dst.data(), diff_dst.data(), norm};
-  for (const Gate gate : {Gate::kOpen, Gate::kSrc, Gate::kDst}) {
-    loops.gradient_sums(shape, gate, in, gated.data(), sum.data(), dot.data());
-    keep(gated);
+  for (const ReluMask relu_mask : {ReluMask::kOpen, ReluMask::kSrc, ReluMask::kDst}) {
+    loops.gradient_sums(shape, relu_mask, in, masked.data(), sum.data(), dot.data());
+    keep(masked);
     keep(sum);
     keep(dot);
-    if (gate == Gate::kDst) continue;
-    loops.gradient_apply(shape, gate, in, shift.data(), factor.data(), diff_src.data());
+    if (relu_mask == ReluMask::kDst) continue;
+    loops.gradient_apply(shape, relu_mask, in, shift.data(), factor.data(), diff_src.data());
     keep(diff_src);
   }
   return results;

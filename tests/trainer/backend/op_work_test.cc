@@ -43,7 +43,7 @@ TEST_F(ConvolutionWork, ReadsTheGradientThatItAddsTo) {
 
 // The batch norms before and behind it read as much as it reads and gives.
 TEST_F(ConvolutionWork, WithBatchNormsIsThatOfBothGradients) {
-  EXPECT_EQ(ConvolutionBackwardNormedWork(spec_, filter_, dst_),
+  EXPECT_EQ(ConvolutionBackwardBnApplyWork(spec_, filter_, dst_),
             (OpWork{2 * kFlop + 5 * 144 + 6 * 288, 2 * kBytes}));
 }
 

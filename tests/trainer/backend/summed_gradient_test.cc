@@ -36,7 +36,7 @@ class SummedGradientOn : public EachBackend {
   }
 
   // Backward from a gradient of what `convolution` gives, to that of what the batch norm before it
-  // has read.  `sums`: by BackwardDataSummed, or else in passes.
+  // has read.  `sums`: by BackwardDataDreluBnStats, or else in passes.
   Results Run(const SummedCase& c, Mode mode, Convolution& convolution, bool sums) {
     Stream& stream = device_.stream();
     const std::int64_t channels = c.src[1];
@@ -59,11 +59,11 @@ class SummedGradientOn : public EachBackend {
     const Tensor diff_shift = PerChannel(channels, 9, 0, 1);
     void* const workspace = device_.Scratch(convolution.workspace_bytes());
     if (sums) {
-      void* const gradient_sums = device_.Scratch(convolution.gradient_sums_bytes());
-      convolution.BackwardDataSummed(diff_dst, filter, {src, saved}, diff_src, gradient_sums,
-                                     workspace, stream);
-      norm->BackwardSummed(mode, src, {diff_src, gradient_sums}, parameters, saved, diff_src,
-                           diff_scale, diff_shift, norm_workspace, stream);
+      void* const gradient_sums = device_.Scratch(convolution.bn_backward_stats_bytes());
+      convolution.BackwardDataDreluBnStats(diff_dst, filter, {src, saved}, diff_src, gradient_sums,
+                                           workspace, stream);
+      norm->BackwardWithBnStats(mode, src, {diff_src, gradient_sums}, parameters, saved, diff_src,
+                                diff_scale, diff_shift, norm_workspace, stream);
     } else {
       convolution.BackwardData(diff_dst, filter, diff_src, workspace, stream);
       norm->Backward(mode, src, normed, diff_src, parameters, saved, diff_src, {}, diff_scale,
@@ -80,9 +80,9 @@ TEST_P(SummedGradientOn, GivesWhatPassesGive) {
                               {{1, 40, 3, 3}, 8, 1, 1}};
   for (const SummedCase& c : cases) {
     const auto summing = MakeConvolution(c, true);
-    if (summing->gradient_sums_bytes() == 0) continue;
+    if (summing->bn_backward_stats_bytes() == 0) continue;
     const auto plain = MakeConvolution(c, false);
-    EXPECT_EQ(plain->gradient_sums_bytes(), 0);
+    EXPECT_EQ(plain->bn_backward_stats_bytes(), 0);
     for (const Mode mode : {Mode::kTraining, Mode::kFrozen}) {
       const Results results = Run(c, mode, *summing, true);
       const Results expected = Run(c, mode, *plain, false);

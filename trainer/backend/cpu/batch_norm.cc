@@ -20,7 +20,7 @@ namespace trainer {
 namespace {
 
 using detail::ChunkGradient;
-using detail::Gate;
+using detail::ReluMask;
 using Index = std::int64_t;
 
 // Bytes of one pass that one core's cache is taken to hold until the next pass.
@@ -40,7 +40,7 @@ class CpuBatchNorm final : public BatchNorm {
     return static_cast<std::size_t>(2 * layout_.batch + 5) * ChannelBytes();
   }
 
-  void Forward(Mode mode, const SummedTensor& src, const Tensor& residual,
+  void Forward(Mode mode, const TensorWithBnStats& src, const Tensor& residual,
                const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                void* workspace, Stream& /*stream*/) override;
   void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
@@ -111,7 +111,7 @@ class CpuBatchNorm final : public BatchNorm {
   double count_;  // values of one channel: N * H * W
 };
 
-void CpuBatchNorm::Forward(Mode mode, const SummedTensor& summed, const Tensor& residual,
+void CpuBatchNorm::Forward(Mode mode, const TensorWithBnStats& summed, const Tensor& residual,
                            const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                            void* workspace, Stream& /*stream*/) {
   const Tensor& src = summed.values;
@@ -158,10 +158,12 @@ void CpuBatchNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst, con
                             Stream& /*stream*/) {
   const Scratch scratch = ScratchIn(workspace);
   const Statistics statistics = StatisticsIn(const_cast<void*>(saved));
-  const Gate gate = !spec_.relu ? Gate::kOpen : spec_.add ? Gate::kDst : Gate::kSrc;
+  const ReluMask relu_mask = !spec_.relu ? ReluMask::kOpen
+                             : spec_.add ? ReluMask::kDst
+                                         : ReluMask::kSrc;
   const auto gradient_at = [&](Index n, Index b, const Tensor& diff) {
     const Index at = layout_.offset(n, b);
-    const float* passed = gate == Gate::kDst ? dst.As<float>() + at : nullptr;
+    const float* passed = relu_mask == ReluMask::kDst ? dst.As<float>() + at : nullptr;
     return ChunkGradient{src.As<float>() + at, passed, diff.As<float>() + at, NormOf(scratch, b)};
   };
   const Index group = GroupSize(2);
@@ -182,7 +184,7 @@ void CpuBatchNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst, con
     for (Index b = first; b < end; ++b) {
       for (Index n = 0; n < layout_.batch; ++n) {
         const Index sums = n * layout_.padded_channels() + b * layout_.block;
-        loops_.gradient_sums(chunk_, gate, gradient_at(n, b, diff_dst),
+        loops_.gradient_sums(chunk_, relu_mask, gradient_at(n, b, diff_dst),
                              spec_.add ? diff_residual.As<float>() + layout_.offset(n, b) : nullptr,
                              scratch.first + sums, scratch.second + sums);
       }
@@ -196,7 +198,7 @@ void CpuBatchNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst, con
     for (Index b = first; b < end; ++b) {
       for (Index n = 0; n < layout_.batch; ++n) {
         const Index c = b * layout_.block;
-        loops_.gradient_apply(chunk_, spec_.add ? Gate::kOpen : gate,
+        loops_.gradient_apply(chunk_, spec_.add ? ReluMask::kOpen : relu_mask,
                               gradient_at(n, b, spec_.add ? diff_residual : diff_dst),
                               scratch.offset + c, scratch.slope + c,
                               diff_src.As<float>() + layout_.offset(n, b));

@@ -57,31 +57,31 @@ struct Constants {
 };
 
 // The gradient of one row behind the gate.
-template <Gate kGate, typename Lanes>
-DDL_INLINE inline void LoadGated(const ChunkGradient& in, Index at, const Constants<Lanes>& k,
-                                 const Lanes& x, Lanes& dy) {
+template <ReluMask kReluMask, typename Lanes>
+DDL_INLINE inline void LoadMasked(const ChunkGradient& in, Index at, const Constants<Lanes>& k,
+                                  const Lanes& x, Lanes& dy) {
   Load(in.diff_dst + at, dy);
   Lanes y;
-  if constexpr (kGate == Gate::kSrc) k.Normalise(x, y);
-  if constexpr (kGate == Gate::kDst) Load(in.dst + at, y);
-  if constexpr (kGate != Gate::kOpen) dy = y > 0 ? dy : Lanes{};
+  if constexpr (kReluMask == ReluMask::kSrc) k.Normalise(x, y);
+  if constexpr (kReluMask == ReluMask::kDst) Load(in.dst + at, y);
+  if constexpr (kReluMask != ReluMask::kOpen) dy = y > 0 ? dy : Lanes{};
 }
 
-template <Gate kGate, typename Lanes>
+template <ReluMask kReluMask, typename Lanes>
 DDL_INLINE inline void AddRow(const ChunkGradient& in, Index at, const Constants<Lanes>& k,
-                              float* gated, Lanes& sum, Lanes& dot) {
+                              float* masked, Lanes& sum, Lanes& dot) {
   Lanes x;
   Lanes dy;
   Load(in.src + at, x);
-  LoadGated<kGate>(in, at, k, x, dy);
-  if (gated != nullptr) Store(dy, gated + at);
+  LoadMasked<kReluMask>(in, at, k, x, dy);
+  if (masked != nullptr) Store(dy, masked + at);
   sum += dy;
   dot += dy * (x - k.mean);
 }
 
-template <Gate kGate>
+template <ReluMask kReluMask>
 DDL_INLINE inline void GradientSumsOf(const ChunkShape& shape, const ChunkGradient& in,
-                                      float* gated, float* sum, float* dot) {
+                                      float* masked, float* sum, float* dot) {
   ForLanes(shape.block, [&](const auto& zero, Index c) DDL_INLINE {
     using Lanes = std::decay_t<decltype(zero)>;
     const Constants<Lanes> k(in.norm, c);
@@ -92,10 +92,10 @@ DDL_INLINE inline void GradientSumsOf(const ChunkShape& shape, const ChunkGradie
     Lanes dot1 = zero;
     Index r = 0;
     for (; r + 2 <= shape.rows; r += 2) {
-      AddRow<kGate>(in, r * shape.block + c, k, gated, sum0, dot0);
-      AddRow<kGate>(in, (r + 1) * shape.block + c, k, gated, sum1, dot1);
+      AddRow<kReluMask>(in, r * shape.block + c, k, masked, sum0, dot0);
+      AddRow<kReluMask>(in, (r + 1) * shape.block + c, k, masked, sum1, dot1);
     }
-    if (r < shape.rows) AddRow<kGate>(in, r * shape.block + c, k, gated, sum0, dot0);
+    if (r < shape.rows) AddRow<kReluMask>(in, r * shape.block + c, k, masked, sum0, dot0);
     sum0 += sum1;
     dot0 += dot1;
     Store(sum0, sum + c);
@@ -103,7 +103,7 @@ DDL_INLINE inline void GradientSumsOf(const ChunkShape& shape, const ChunkGradie
   });
 }
 
-template <Gate kGate>
+template <ReluMask kReluMask>
 DDL_INLINE inline void GradientApplyOf(const ChunkShape& shape, const ChunkGradient& in,
                                        const float* offset, const float* slope, float* diff_src) {
   ForLanes(shape.block, [&](const auto& zero, Index c) DDL_INLINE {
@@ -117,7 +117,7 @@ DDL_INLINE inline void GradientApplyOf(const ChunkShape& shape, const ChunkGradi
       Lanes x;
       Lanes dy;
       Load(in.src + at, x);
-      LoadGated<kGate>(in, at, k, x, dy);
+      LoadMasked<kReluMask>(in, at, k, x, dy);
       dy = k.factor * (dy - offset_lanes - (x - k.mean) * slope_lanes);
       Store(dy, diff_src + at);
     }
@@ -193,22 +193,23 @@ void Normalise(const ChunkShape& shape, const ChunkNorm& norm, const float* src,
   return NormaliseRows<false, false>(shape, norm, src, residual, dst);
 }
 
-void GradientSums(const ChunkShape& shape, Gate gate, const ChunkGradient& in, float* gated,
-                  float* sum, float* dot) {
-  switch (gate) {
-    case Gate::kOpen:
-      return GradientSumsOf<Gate::kOpen>(shape, in, gated, sum, dot);
-    case Gate::kSrc:
-      return GradientSumsOf<Gate::kSrc>(shape, in, gated, sum, dot);
-    case Gate::kDst:
-      return GradientSumsOf<Gate::kDst>(shape, in, gated, sum, dot);
+void GradientSums(const ChunkShape& shape, ReluMask relu_mask, const ChunkGradient& in,
+                  float* masked, float* sum, float* dot) {
+  switch (relu_mask) {
+    case ReluMask::kOpen:
+      return GradientSumsOf<ReluMask::kOpen>(shape, in, masked, sum, dot);
+    case ReluMask::kSrc:
+      return GradientSumsOf<ReluMask::kSrc>(shape, in, masked, sum, dot);
+    case ReluMask::kDst:
+      return GradientSumsOf<ReluMask::kDst>(shape, in, masked, sum, dot);
   }
 }
 
-void GradientApply(const ChunkShape& shape, Gate gate, const ChunkGradient& in, const float* offset,
-                   const float* slope, float* diff_src) {
-  if (gate == Gate::kSrc) return GradientApplyOf<Gate::kSrc>(shape, in, offset, slope, diff_src);
-  return GradientApplyOf<Gate::kOpen>(shape, in, offset, slope, diff_src);
+void GradientApply(const ChunkShape& shape, ReluMask relu_mask, const ChunkGradient& in,
+                   const float* offset, const float* slope, float* diff_src) {
+  if (relu_mask == ReluMask::kSrc)
+    return GradientApplyOf<ReluMask::kSrc>(shape, in, offset, slope, diff_src);
+  return GradientApplyOf<ReluMask::kOpen>(shape, in, offset, slope, diff_src);
 }
 
 void Add(const float* __restrict src, float* __restrict dst, std::size_t count) {

@@ -28,7 +28,7 @@ struct ChunkNorm {
 };
 
 // Where a gradient passes the ReLU behind the normalisation.
-enum class Gate : std::uint8_t {
+enum class ReluMask : std::uint8_t {
   kOpen,  // everywhere
   kSrc,   // where normalise gave more than 0 without a residual: found again from src
   kDst,   // where dst is more than 0
@@ -52,12 +52,12 @@ struct Loops {
 
   // With dy the gradient behind the gate: sum[c] of dy, dot[c] = sum of dy * (src - mean).  dy is
   // written to gated unless that is null; it may be diff_dst.
-  void (*gradient_sums)(const ChunkShape& shape, Gate gate, const ChunkGradient& in, float* gated,
-                        float* sum, float* dot);
+  void (*gradient_sums)(const ChunkShape& shape, ReluMask relu_mask, const ChunkGradient& in,
+                        float* masked, float* sum, float* dot);
 
   // diff_src = factor * (dy - offset - (src - mean) * slope); diff_src may be diff_dst.
   // REQUIRES: gate is not kDst.
-  void (*gradient_apply)(const ChunkShape& shape, Gate gate, const ChunkGradient& in,
+  void (*gradient_apply)(const ChunkShape& shape, ReluMask relu_mask, const ChunkGradient& in,
                          const float* offset, const float* slope, float* diff_src);
 
   // dst += src.

@@ -30,7 +30,7 @@ class CudaBatchNorm final : public BatchNorm {
     return static_cast<std::size_t>(NormScratchFloats(shape_)) * sizeof(float);
   }
 
-  void Forward(Mode mode, const SummedTensor& src, const Tensor& residual,
+  void Forward(Mode mode, const TensorWithBnStats& src, const Tensor& residual,
                const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                void* workspace, Stream& stream) override {
     const NormParameters values = NormParametersOf(parameters, spec_.epsilon, spec_.kept);
@@ -69,10 +69,10 @@ class CudaBatchNorm final : public BatchNorm {
     call.scratch = static_cast<float*>(workspace);
     RunNormBackward(shape_, parameters.scale.As<float>(), call, HandleOf(stream));
   }
-  void BackwardSummed(Mode mode, const Tensor& src, const SummedTensor& diff_dst,
-                      const BatchNormParameters& parameters, const void* saved,
-                      const Tensor& diff_src, const Tensor& diff_scale, const Tensor& diff_shift,
-                      void* workspace, Stream& stream) override {
+  void BackwardWithBnStats(Mode mode, const Tensor& src, const TensorWithBnStats& diff_dst,
+                           const BatchNormParameters& parameters, const void* saved,
+                           const Tensor& diff_src, const Tensor& diff_scale,
+                           const Tensor& diff_shift, void* workspace, Stream& stream) override {
     DDL_CHECK(spec_.relu && !spec_.add);
     NormBackward call;
     call.config = backward_launch_config_;
@@ -91,11 +91,12 @@ class CudaBatchNorm final : public BatchNorm {
   std::size_t coefficients_bytes() const override {
     return static_cast<std::size_t>(NormCoefficientsFloats(shape_)) * sizeof(float);
   }
-  UnappliedGradient BackwardUnapplied(Mode mode, const Tensor& src, const Tensor& diff_dst,
-                                      const BatchNormParameters& parameters, const void* saved,
-                                      const Tensor& diff_residual, const Tensor& diff_scale,
-                                      const Tensor& diff_shift, void* coefficients, void* workspace,
-                                      Stream& stream) override {
+  GradientBeforeBnBackward BackwardStatsOnly(Mode mode, const Tensor& src, const Tensor& diff_dst,
+                                             const BatchNormParameters& parameters,
+                                             const void* saved, const Tensor& diff_residual,
+                                             const Tensor& diff_scale, const Tensor& diff_shift,
+                                             void* coefficients, void* workspace,
+                                             Stream& stream) override {
     DDL_CHECK(spec_.relu);
     NormBackward call;
     call.config = backward_launch_config_;
@@ -107,7 +108,7 @@ class CudaBatchNorm final : public BatchNorm {
     call.saved = static_cast<const float*>(saved);
     call.mask = reinterpret_cast<const std::uint8_t*>(call.saved + NormSavedFloats(shape_));
     call.scratch = static_cast<float*>(workspace);
-    RunNormBackwardUnapplied(shape_, parameters.scale.As<float>(), call,
+    RunNormBackwardStatsOnly(shape_, parameters.scale.As<float>(), call,
                              static_cast<float*>(coefficients), HandleOf(stream));
     return {.gradient = diff_dst,
             .src = src,

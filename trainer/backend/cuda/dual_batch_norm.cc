@@ -62,11 +62,11 @@ class CudaDualBatchNorm final : public DualBatchNorm {
   std::size_t coefficients_bytes() const override {
     return static_cast<std::size_t>(NormCoefficientsFloats(shape_)) * sizeof(float);
   }
-  UnappliedGradient BackwardFirstUnapplied(Mode mode, const Operand& first, const Operand& second,
-                                           const Tensor& diff_dst, const void* saved,
-                                           const Gradients& diff_first,
-                                           const Gradients& diff_second, void* coefficients,
-                                           void* workspace, Stream& stream) override {
+  GradientBeforeBnBackward BackwardFirstStatsOnly(Mode mode, const Operand& first,
+                                                  const Operand& second, const Tensor& diff_dst,
+                                                  const void* saved, const Gradients& diff_first,
+                                                  const Gradients& diff_second, void* coefficients,
+                                                  void* workspace, Stream& stream) override {
     DualNormBackward call = CallOf(mode, first, second, diff_dst, saved, workspace);
     call.first_coefficients = static_cast<float*>(coefficients);
     RunDualNormBackward(shape_, GradientsOf(first, diff_first), GradientsOf(second, diff_second),

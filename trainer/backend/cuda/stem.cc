@@ -180,7 +180,7 @@ class CudaStem final : public Stem {
   void ForwardRecompute(PooledNormForward call, CUstream_st* stream) {
     FilterToLines(bindings_[0].value.data, dtype_, filters(), block_filter_.data, stream);
     if (call.norm.of_batch) {
-      RunConvolvedSums(size_, operands(), call.norm.scratch, At<float>(kSums), stream);
+      RunBnStats(size_, operands(), call.norm.scratch, At<float>(kSums), stream);
       call.norm.src.sums = At<float>(kSums);
     }
     RunConvolvedForward(size_, operands(), Parameters(), call, stream);

@@ -141,7 +141,7 @@ TEST_F(DescribedGpus, HaveEnginesThatGoBackThroughARelu) {
     if (layer.channels == 3) continue;
     ConvolutionGraph graph = GraphOf(layer, DType::kFloat16);
     graph.pass = ConvolutionPass::kBackwardData;
-    graph.gated = true;
+    graph.masked = true;
     EXPECT_NO_THROW({
       const auto plans = FindPlans(target, graph, {}, 2);
       const auto again = FindPlanAgain(target, graph, {}, plans.back().id());

@@ -125,7 +125,8 @@ class FusedEngines : public testing::Test {
   };
   BackwardData RunBackwardData(const ConvolutionGraph& graph, const ConvolutionPlan& plan,
                                const Operands& operands) {
-    const DeviceMemory gate(operands.src), filter(operands.filter), diff_dst(operands.diff_dst);
+    const DeviceMemory relu_mask(operands.src), filter(operands.filter),
+        diff_dst(operands.diff_dst);
     const DeviceMemory diff_src(operands.src.size() * sizeof(__half));
     const DeviceMemory sums(kGradientSumArrays * static_cast<std::size_t>(graph.channels) *
                             sizeof(float));
@@ -136,7 +137,7 @@ class FusedEngines : public testing::Test {
                .filter = filter.data(),
                .dst = diff_dst.data(),
                .sums = sums.data(),
-               .gate = gate.data(),
+               .relu_mask = relu_mask.data(),
                .statistics = static_cast<const float*>(statistics.data())});
     return {diff_src.DownloadHalves(), sums.Download<float>()};
   }
@@ -219,12 +220,12 @@ TEST_F(FusedEngines, ThatGoBackThroughAReluGiveItsGradientAndSums) {
       const float before = normalized[i] * of_channel[2 * channels] + of_channel[3 * channels];
       if (before <= 0) expected[i] = 0;
     }
-    ConvolutionGraph gated = plain;
-    gated.gated = true;
-    for (const ConvolutionPlan& plan : Plans(gated)) {
-      const BackwardData result = RunBackwardData(gated, plan, operands);
+    ConvolutionGraph masked = plain;
+    masked.masked = true;
+    for (const ConvolutionPlan& plan : Plans(masked)) {
+      const BackwardData result = RunBackwardData(masked, plan, operands);
       EXPECT_LE(LargestError(result.diff_src, expected), kTolerance)
-          << ToString(gated) << ": " << PlanOf(plan.id());
+          << ToString(masked) << ": " << PlanOf(plan.id());
       std::vector<double> sums(2 * channels);
       for (std::size_t i = 0; i < result.diff_src.size(); ++i) {
         sums[i % channels] += double{result.diff_src[i]} * normalized[i];
@@ -236,7 +237,7 @@ TEST_F(FusedEngines, ThatGoBackThroughAReluGiveItsGradientAndSums) {
       };
       for (const std::size_t first : {std::size_t{0}, channels}) {
         EXPECT_LE(LargestError(of(result.sums, first), of(sums, first)), kTolerance)
-            << "sums of the " << ToString(gated) << ": " << PlanOf(plan.id());
+            << "sums of the " << ToString(masked) << ": " << PlanOf(plan.id());
       }
     }
   }

@@ -114,14 +114,14 @@ class EmulatedConvolution final : public Convolution {
   }
 
   // In 16 bits, as cuDNN.
-  std::size_t sums_bytes() const override {
-    const bool has_sums = spec_.wants_sums && dst_.dtype != DType::kFloat32;
+  std::size_t bn_stats_bytes() const override {
+    const bool has_sums = spec_.wants_bn_stats && dst_.dtype != DType::kFloat32;
     return has_sums ? 2 * static_cast<std::size_t>(PaddedChannels(dst_.shape[1])) * sizeof(float)
                     : 0;
   }
-  void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
-                       void* workspace, Stream& stream) override {
-    DDL_CHECK(sums_bytes() > 0);
+  void ForwardWithBnStats(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
+                          void* workspace, Stream& stream) override {
+    DDL_CHECK(bn_stats_bytes() > 0);
     QueueForward(src, filter, dst, static_cast<float*>(sums), workspace, stream);
   }
 
@@ -140,18 +140,18 @@ class EmulatedConvolution final : public Convolution {
 
   // In fp16, as cuDNN, but of all shapes: the sum of products and the sum; the other arrays are
   // cuDNN's and of no use.
-  std::size_t gradient_sums_bytes() const override {
+  std::size_t bn_backward_stats_bytes() const override {
     const bool has_sums =
         spec_.follows_norm && !spec_.adds_diff_src && dst_.dtype == DType::kFloat16;
     return has_sums || applies_norm_backward() ? 5 * SrcChannels() * sizeof(float) : 0;
   }
-  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormInput& before,
-                          const Tensor& diff_src, void* sums, void* workspace,
-                          Stream& stream) override {
-    DDL_CHECK(gradient_sums_bytes() > 0);
+  void BackwardDataDreluBnStats(const Tensor& diff_dst, const Tensor& filter,
+                                const NormInput& before, const Tensor& diff_src, void* sums,
+                                void* workspace, Stream& stream) override {
+    DDL_CHECK(bn_backward_stats_bytes() > 0);
     BackwardData(diff_dst, filter, diff_src, workspace, stream);
     cuda_emulator::QueueWork(HandleOf(stream),
-                             [=, this] { Gate(before, diff_src, static_cast<float*>(sums)); });
+                             [=, this] { ReluMask(before, diff_src, static_cast<float*>(sums)); });
   }
 
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
@@ -169,9 +169,10 @@ class EmulatedConvolution final : public Convolution {
 
   // Wherever there is a kernel.
   bool applies_norm_backward() const override { return expansion_.has_value(); }
-  void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
-                      const NormInput& before, const Tensor& diff_filter, const Tensor& diff_src,
-                      void* sums, void* workspace, Stream& stream) override {
+  void BackwardWithBnApply(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
+                           const NormInput& before, const Tensor& diff_filter,
+                           const Tensor& diff_src, void* sums, void* workspace,
+                           Stream& stream) override {
     DDL_CHECK(applies_norm_backward());
     RunExpansionBackward(
         *expansion_,
@@ -186,7 +187,7 @@ class EmulatedConvolution final : public Convolution {
 
   // As cuDNN's graph does it: the ReLU's input is computed again from what the batch norm has
   // saved.
-  void Gate(const NormInput& before, const Tensor& diff_src, float* sums) const {
+  void ReluMask(const NormInput& before, const Tensor& diff_src, float* sums) const {
     const std::size_t channels = SrcChannels();
     const auto* mean = static_cast<const float*>(before.saved);
     const float* inverse = mean + channels;

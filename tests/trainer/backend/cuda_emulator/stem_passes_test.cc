@@ -157,7 +157,7 @@ class StemPasses : public testing::Test {
     FilterToLines(filter_.data(), size_.norm.dtype, kPadded, lines.data(), nullptr);
     DeviceVector<float> sums(std::size_t{2} * kPadded, kNaN);
     DeviceVector<float> scratch(static_cast<std::size_t>(StemScratchFloats(size_)), kNaN);
-    RunConvolvedSums(size_, {blocks_.data(), lines.data()}, scratch.data(), sums.data(), nullptr);
+    RunBnStats(size_, {blocks_.data(), lines.data()}, scratch.data(), sums.data(), nullptr);
     return sums;
   }
 

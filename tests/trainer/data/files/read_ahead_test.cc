@@ -253,7 +253,7 @@ TEST(ReadAhead, UsesItsMemoryToTheLastByte) {
 // When ReadAhead has threads, how many, and when they work.
 
 // Storage whose reads wait until they are let go.
-class Gate {
+class ReluMask {
  public:
   void Pass() {
     std::unique_lock lock(mutex_);
@@ -299,26 +299,26 @@ TEST(ReadAheadThreads, AddsNoThreadWhereThereIsNoRoom) {
 
 TEST(ReadAheadThreads, AddsThreadsForThoseWhoWaitUpToItsMost) {
   constexpr int kMost = 4;
-  Gate gate;
+  ReluMask relu_mask;
   ReadAhead ring({.most_threads = kMost, .items = 20, .bytes = 1000, .end = 20},
                  {.size = [](std::int64_t) { return 10U; },
                   .read =
                       [&](std::int64_t item, auto) {
-                        if (item > 0) gate.Pass();
+                        if (item > 0) relu_mask.Pass();
                         Sleep();
                       }});
   ring.Take(0);
-  gate.WaitUntilArrived(1);
+  relu_mask.WaitUntilArrived(1);
   EXPECT_EQ(ring.threads(), 1);
   std::vector<std::jthread> workers;
   for (int item = 1; item < 10; ++item) {
     workers.emplace_back([&, item] { ring.Take(item); });
     // Each who waits adds one at most; what is left when there are enough is read by who wants it.
-    gate.WaitUntilArrived(std::max(item, std::min(item + 1, kMost)));
+    relu_mask.WaitUntilArrived(std::max(item, std::min(item + 1, kMost)));
     EXPECT_EQ(ring.threads(), std::min(item + 1, kMost));
   }
-  EXPECT_EQ(gate.arrived(), 9);
-  gate.Open();
+  EXPECT_EQ(relu_mask.arrived(), 9);
+  relu_mask.Open();
   workers.clear();
   for (std::int64_t item = 10; item < 20; ++item) ring.Take(item);
   EXPECT_EQ(ring.threads(), kMost);

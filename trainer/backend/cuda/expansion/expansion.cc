@@ -9,7 +9,7 @@ namespace trainer {
 
 std::optional<ExpansionShape> ExpansionOf(const ConvolutionSpec& spec) {
   const Shape& src = spec.src.shape;
-  const bool is_between_norms = spec.wants_sums && spec.follows_norm && !spec.adds_diff_src;
+  const bool is_between_norms = spec.wants_bn_stats && spec.follows_norm && !spec.adds_diff_src;
   if (!is_between_norms || spec.kernel != 1 || spec.stride != 1 || spec.padding != 0 ||
       PaddedChannels(src[1]) != kExpansionChannels ||
       PaddedChannels(spec.out_channels) != kExpansionFilters) {
@@ -26,7 +26,7 @@ std::size_t ExpansionWorkspaceBytes(const ExpansionShape& shape) {
   return static_cast<std::size_t>(ExpansionScratchFloats(shape)) * sizeof(float);
 }
 
-ExpansionBackward ExpansionCallOf(const UnappliedGradient& diff_dst, const Tensor& filter,
+ExpansionBackward ExpansionCallOf(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
                                   const NormInput& before, const Tensor& diff_filter,
                                   const Tensor& diff_src, void* sums, void* workspace) {
   return {.gradient = diff_dst.gradient.data,

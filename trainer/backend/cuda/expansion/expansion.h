@@ -18,8 +18,8 @@ std::optional<ExpansionShape> ExpansionOf(const ConvolutionSpec& spec);
 
 std::size_t ExpansionWorkspaceBytes(const ExpansionShape& shape);
 
-// The arguments of Convolution::BackwardNormed.
-ExpansionBackward ExpansionCallOf(const UnappliedGradient& diff_dst, const Tensor& filter,
+// The arguments of Convolution::BackwardWithBnApply.
+ExpansionBackward ExpansionCallOf(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
                                   const NormInput& before, const Tensor& diff_filter,
                                   const Tensor& diff_src, void* sums, void* workspace);
 

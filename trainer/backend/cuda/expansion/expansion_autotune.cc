@@ -167,7 +167,7 @@ class ExpansionAutotuner {
 
   void RunKernel(void* diff_residual, cudaStream_t stream) const {
     const NormBackward first = behind_.Backward(gradient_.data(), nullptr);
-    RunNormBackwardUnapplied(behind_.shape(), behind_.scale(), first,
+    RunNormBackwardStatsOnly(behind_.shape(), behind_.scale(), first,
                              static_cast<float*>(coefficients_.data()), stream);
     void* const diff_src = diff_src_[1].data();
     RunExpansionBackward(shape_,

@@ -37,7 +37,7 @@ std::int64_t ExpansionScratchFloats(const ExpansionShape& shape);
 struct ExpansionBackward {
   // Of the batch norm behind the convolution: the gradient of what it gives, where its ReLU lets
   // that through, what it has read, its means, and three coefficients of each channel
-  // (RunNormBackwardUnapplied).
+  // (RunNormBackwardStatsOnly).
   const void* gradient = nullptr;
   const std::uint8_t* mask = nullptr;
   const void* convolved = nullptr;

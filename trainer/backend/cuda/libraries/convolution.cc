@@ -32,7 +32,7 @@ class CudnnConvolution final : public Convolution {
                    TensorDesc dst)
       : device_(std::move(device)),
         channels_(static_cast<int>(graph.channels)),
-        sums_bytes_(2 * static_cast<std::size_t>(graph.filters) * sizeof(float)),
+        bn_stats_bytes_(2 * static_cast<std::size_t>(graph.filters) * sizeof(float)),
         filter_(std::move(filter)),
         dst_(std::move(dst)) {
     ConvolutionGraph of_pass = graph;
@@ -41,8 +41,8 @@ class CudnnConvolution final : public Convolution {
       of_pass.adds = spec.adds_diff_src && of_pass.pass == ConvolutionPass::kBackwardData;
       algorithms_[pass] = &device_->Choose(of_pass, rules);
     }
-    if (spec.wants_sums) with_sums_ = device_->ChooseWithBnStats(graph, rules);
-    if (spec.follows_norm && !spec.adds_diff_src) gated_ = device_->ChooseDgradDrelu(graph, rules);
+    if (spec.wants_bn_stats) with_bn_stats_ = device_->ChooseWithBnStats(graph, rules);
+    if (spec.follows_norm && !spec.adds_diff_src) masked_ = device_->ChooseDgradDrelu(graph, rules);
     if (!rules.deterministic) expansion_ = ChosenExpansion(spec);
   }
 
@@ -50,8 +50,8 @@ class CudnnConvolution final : public Convolution {
   const TensorDesc& dst() const override { return dst_; }
   std::size_t workspace_bytes() const override {
     std::vector<const ConvolutionAlgorithm*> all(algorithms_.begin(), algorithms_.end());
-    if (with_sums_ != nullptr) all.push_back(with_sums_);
-    if (gated_ != nullptr) all.push_back(gated_);
+    if (with_bn_stats_ != nullptr) all.push_back(with_bn_stats_);
+    if (masked_ != nullptr) all.push_back(masked_);
     std::size_t bytes = 0;
     for (const ConvolutionAlgorithm* algorithm : all) {
       bytes = std::max(bytes, algorithm->workspace_bytes());
@@ -63,42 +63,45 @@ class CudnnConvolution final : public Convolution {
                Stream& stream) override {
     Run(ConvolutionPass::kForward, src, filter, dst, workspace, stream);
   }
-  std::size_t sums_bytes() const override { return with_sums_ != nullptr ? sums_bytes_ : 0; }
-  void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
-                       void* workspace, Stream& stream) override {
-    DDL_CHECK(with_sums_ != nullptr);
-    with_sums_->Run(device_->handle(), ConvolutionPass::kForward,
-                    {.src = src.data, .filter = filter.data, .dst = dst.data, .sums = sums},
-                    workspace, HandleOf(stream));
+  std::size_t bn_stats_bytes() const override {
+    return with_bn_stats_ != nullptr ? bn_stats_bytes_ : 0;
+  }
+  void ForwardWithBnStats(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
+                          void* workspace, Stream& stream) override {
+    DDL_CHECK(with_bn_stats_ != nullptr);
+    with_bn_stats_->Run(device_->handle(), ConvolutionPass::kForward,
+                        {.src = src.data, .filter = filter.data, .dst = dst.data, .sums = sums},
+                        workspace, HandleOf(stream));
   }
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                     void* workspace, Stream& stream) override {
     Run(ConvolutionPass::kBackwardData, diff_src, filter, diff_dst, workspace, stream);
   }
-  std::size_t gradient_sums_bytes() const override {
-    return gated_ == nullptr && !expansion_ ? 0 : GatedSumsBytes();
+  std::size_t bn_backward_stats_bytes() const override {
+    return masked_ == nullptr && !expansion_ ? 0 : DreluBnStatsBytes();
   }
-  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormInput& before,
-                          const Tensor& diff_src, void* sums, void* workspace,
-                          Stream& stream) override {
-    DDL_CHECK(gated_ != nullptr);
-    gated_->Run(device_->handle(), ConvolutionPass::kBackwardData,
-                {.src = diff_src.data,
-                 .filter = filter.data,
-                 .dst = diff_dst.data,
-                 .sums = sums,
-                 .gate = before.values.data,
-                 .statistics = static_cast<const float*>(before.saved)},
-                workspace, HandleOf(stream));
+  void BackwardDataDreluBnStats(const Tensor& diff_dst, const Tensor& filter,
+                                const NormInput& before, const Tensor& diff_src, void* sums,
+                                void* workspace, Stream& stream) override {
+    DDL_CHECK(masked_ != nullptr);
+    masked_->Run(device_->handle(), ConvolutionPass::kBackwardData,
+                 {.src = diff_src.data,
+                  .filter = filter.data,
+                  .dst = diff_dst.data,
+                  .sums = sums,
+                  .relu_mask = before.values.data,
+                  .statistics = static_cast<const float*>(before.saved)},
+                 workspace, HandleOf(stream));
   }
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                       void* workspace, Stream& stream) override {
     Run(ConvolutionPass::kBackwardFilter, src, diff_filter, diff_dst, workspace, stream);
   }
   bool applies_norm_backward() const override { return expansion_.has_value(); }
-  void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
-                      const NormInput& before, const Tensor& diff_filter, const Tensor& diff_src,
-                      void* sums, void* workspace, Stream& stream) override {
+  void BackwardWithBnApply(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
+                           const NormInput& before, const Tensor& diff_filter,
+                           const Tensor& diff_src, void* sums, void* workspace,
+                           Stream& stream) override {
     RunExpansionBackward(
         expansion_.value(),
         ExpansionCallOf(diff_dst, filter, before, diff_filter, diff_src, sums, workspace),
@@ -113,7 +116,7 @@ class CudnnConvolution final : public Convolution {
         workspace, HandleOf(stream));
   }
 
-  std::size_t GatedSumsBytes() const {
+  std::size_t DreluBnStatsBytes() const {
     return kGradientSumArrays * static_cast<std::size_t>(channels_) * sizeof(float);
   }
 
@@ -123,7 +126,7 @@ class CudnnConvolution final : public Convolution {
     if (!shape) return std::nullopt;
     const ScratchMemory workspace(workspace_bytes());
     ExpansionPasses passes;
-    passes.gates = gated_ != nullptr;
+    passes.gates = masked_ != nullptr;
     const auto run = [&](const ConvolutionAlgorithm* algorithm, ConvolutionPass pass,
                          const ConvolutionOperands& operands, cudaStream_t stream) {
       algorithm->Run(device_->handle(), pass, operands, workspace.data(), stream);
@@ -137,13 +140,13 @@ class CudnnConvolution final : public Convolution {
     };
     passes.backward_data = [&](const ExpansionPasses::Operands& operands, cudaStream_t stream) {
       constexpr auto kPass = ConvolutionPass::kBackwardData;
-      const bool gates = gated_ != nullptr;
-      run(gates ? gated_ : algorithms_[static_cast<std::size_t>(kPass)], kPass,
+      const bool gates = masked_ != nullptr;
+      run(gates ? masked_ : algorithms_[static_cast<std::size_t>(kPass)], kPass,
           {.src = operands.diff_src,
            .filter = operands.filter,
            .dst = operands.diff_dst,
            .sums = gates ? operands.sums : nullptr,
-           .gate = gates ? operands.before : nullptr,
+           .relu_mask = gates ? operands.before : nullptr,
            .statistics = gates ? operands.saved : nullptr},
           stream);
     };
@@ -153,13 +156,13 @@ class CudnnConvolution final : public Convolution {
 
   const std::shared_ptr<CudnnDevice> device_;
   const int channels_;  // of src, with padding
-  const std::size_t sums_bytes_;
+  const std::size_t bn_stats_bytes_;
   TensorDesc filter_;
   TensorDesc dst_;
   std::array<const ConvolutionAlgorithm*, 3> algorithms_{};  // by ConvolutionPass
-  const ConvolutionAlgorithm* with_sums_ = nullptr;          // none, or that of ForwardWithSums
-  const ConvolutionAlgorithm* gated_ = nullptr;              // none, or that of BackwardDataSummed
-  std::optional<ExpansionShape> expansion_;                  // that of BackwardNormed
+  const ConvolutionAlgorithm* with_bn_stats_ = nullptr;      // none, or that of ForwardWithBnStats
+  const ConvolutionAlgorithm* masked_ = nullptr;  // none, or that of BackwardDataDreluBnStats
+  std::optional<ExpansionShape> expansion_;       // that of BackwardWithBnApply
 };
 
 }  // namespace

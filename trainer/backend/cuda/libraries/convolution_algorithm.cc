@@ -14,7 +14,7 @@ void ConvolutionAlgorithm::Run(cudnnHandle_t handle, ConvolutionPass pass,
     CheckCudnn(cudnnSetStream(handle, stream), "cuDNN: setting the stream");
     plan_->Execute(handle, operands, workspace);
   } else {
-    DDL_CHECK(operands.sums == nullptr && operands.gate == nullptr);
+    DDL_CHECK(operands.sums == nullptr && operands.relu_mask == nullptr);
     const GemmOperands matrices = OperandsOf(pass, operands.src, operands.filter, operands.dst);
     product_->Run(matrices.a, matrices.b, nullptr, matrices.d, workspace, stream);
   }

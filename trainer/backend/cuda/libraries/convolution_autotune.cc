@@ -30,17 +30,17 @@ std::int64_t SrcElements(const ConvolutionGraph& graph) {
 
 // Memory for one run of any pass of a convolution.
 struct TimingMemory {
-  ScratchMemory src, filter, dst, sums, gate, statistics, workspace;
+  ScratchMemory src, filter, dst, sums, relu_mask, statistics, workspace;
 
   TimingMemory(const ConvolutionGraph& graph, std::size_t workspace_bytes)
       : src(BytesOf(graph, SrcElements(graph))),
         filter(BytesOf(graph, graph.filters * graph.kernel * graph.kernel * graph.channels)),
         dst(BytesOf(graph, graph.images * graph.dst_height() * graph.dst_width() * graph.filters)),
-        sums(FloatBytes(graph.sums    ? 2 * graph.filters
-                        : graph.gated ? kGradientSumArrays * graph.channels
-                                      : 0)),
-        gate(graph.gated ? BytesOf(graph, SrcElements(graph)) : 0),
-        statistics(FloatBytes(graph.gated ? 4 * graph.channels : 0)),
+        sums(FloatBytes(graph.sums     ? 2 * graph.filters
+                        : graph.masked ? kGradientSumArrays * graph.channels
+                                       : 0)),
+        relu_mask(graph.masked ? BytesOf(graph, SrcElements(graph)) : 0),
+        statistics(FloatBytes(graph.masked ? 4 * graph.channels : 0)),
         workspace(workspace_bytes) {}
 
   // Queues one run of `algorithm` for a graph of that size.
@@ -50,8 +50,8 @@ struct TimingMemory {
         .src = src.data(),
         .filter = filter.data(),
         .dst = dst.data(),
-        .sums = graph.sums || graph.gated ? sums.data() : nullptr,
-        .gate = graph.gated ? gate.data() : nullptr,
+        .sums = graph.sums || graph.masked ? sums.data() : nullptr,
+        .relu_mask = graph.masked ? relu_mask.data() : nullptr,
         .statistics = static_cast<const float*>(statistics.data())};
     algorithm.Run(handle, graph.pass, operands, workspace.data(), stream);
     // The handle outlives the stream of the race.
@@ -123,17 +123,18 @@ std::optional<std::size_t> AutotuneWithBnStats(cudnnHandle_t handle, const Convo
 
 std::optional<std::size_t> AutotuneDgradDrelu(cudnnHandle_t handle, const ConvolutionGraph& graph,
                                               const std::vector<ConvolutionAlgorithm>& candidates,
-                                              const ConvolutionAlgorithm& ungated) {
+                                              const ConvolutionAlgorithm& unmasked) {
   ConvolutionGraph alone = graph;
-  alone.gated = false;
-  const TimingMemory memory(graph, std::max(WorkspaceBytes(candidates), ungated.workspace_bytes()));
+  alone.masked = false;
+  const TimingMemory memory(graph,
+                            std::max(WorkspaceBytes(candidates), unmasked.workspace_bytes()));
   const NormTimingMemory norm({.shape = NormShapeBefore(graph), .has_mask = true});
   constexpr NormLaunchConfig kDepths[] = {{.depth = 1}, {.depth = 2}};
   return OneOf(candidates, FastestOf(candidates.size() + std::size(kDepths),
                                      [&](std::size_t i, cudaStream_t stream) {
                                        if (i < candidates.size())
                                          return memory.Run(candidates[i], graph, handle, stream);
-                                       memory.Run(ungated, alone, handle, stream);
+                                       memory.Run(unmasked, alone, handle, stream);
                                        norm.RunBackwardSums(kDepths[i - candidates.size()], stream);
                                      }));
 }

@@ -14,7 +14,7 @@ std::string ToString(const ConvolutionGraph& graph) {
          " channels, kernel " + std::to_string(graph.kernel) + ", stride " +
          std::to_string(graph.stride) + ", padding " + std::to_string(graph.padding) + ", " +
          std::string(NameOf(graph.dtype)) + (graph.adds ? ", added to what is there" : "") +
-         (graph.sums ? ", with sums" : "") + (graph.gated ? ", before a ReLU, with sums" : "");
+         (graph.sums ? ", with sums" : "") + (graph.masked ? ", before a ReLU, with sums" : "");
 }
 
 }  // namespace trainer

@@ -27,7 +27,7 @@ struct ConvolutionGraph {
   bool sums = false;
   // Backward data only, and not adding: src is a ReLU over a batch norm, and the result is the
   // gradient before that ReLU; what the batch norm needs of it is summed.
-  bool gated = false;
+  bool masked = false;
 
   std::int64_t dst_height() const { return (height + 2 * padding - kernel) / stride + 1; }
   std::int64_t dst_width() const { return (width + 2 * padding - kernel) / stride + 1; }
@@ -54,7 +54,7 @@ struct ConvolutionOperands {
   void* sums = nullptr;
   // Null unless it is gated: what the batch norm has read, and its mean, 1 / deviation, scale and
   // shift, of all channels each.
-  const void* gate = nullptr;
+  const void* relu_mask = nullptr;
   const float* statistics = nullptr;
 };
 

@@ -74,7 +74,7 @@ const CudnnDevice::Choice* CudnnDevice::Known(const ConvolutionGraph& graph,
 
 const ConvolutionAlgorithm& CudnnDevice::Choose(const ConvolutionGraph& graph,
                                                 const EngineRules& rules) {
-  DDL_CHECK(!graph.sums && !graph.gated);
+  DDL_CHECK(!graph.sums && !graph.masked);
   const Choice* choice = Known(graph, rules);
   if (choice == nullptr) choice = &choices_.emplace_back(Choice{graph, rules, Find(graph, rules)});
   return *choice->algorithm;
@@ -85,10 +85,10 @@ const ConvolutionAlgorithm* CudnnDevice::ChooseWithBnStats(const ConvolutionGrap
   // cuDNN does not say of an engine that gives sums whether its bits are the same each time.
   if (rules.deterministic) return nullptr;
   const ConvolutionAlgorithm& without = Choose(graph, rules);
-  ConvolutionGraph with_sums = graph;
-  with_sums.sums = true;
-  return ChooseFused(with_sums, rules, [&](const auto& candidates) {
-    return AutotuneWithBnStats(handle(), with_sums, candidates, without);
+  ConvolutionGraph with_bn_stats = graph;
+  with_bn_stats.sums = true;
+  return ChooseFused(with_bn_stats, rules, [&](const auto& candidates) {
+    return AutotuneWithBnStats(handle(), with_bn_stats, candidates, without);
   });
 }
 
@@ -96,12 +96,12 @@ const ConvolutionAlgorithm* CudnnDevice::ChooseDgradDrelu(const ConvolutionGraph
                                                           const EngineRules& rules) {
   // As above.  Those of fp32 could round to TF32 without saying so.
   if (rules.deterministic || graph.dtype != DType::kFloat16) return nullptr;
-  ConvolutionGraph gated = graph;
-  gated.pass = ConvolutionPass::kBackwardData;
-  const ConvolutionAlgorithm& ungated = Choose(gated, rules);
-  gated.gated = true;
-  return ChooseFused(gated, rules, [&](const auto& candidates) {
-    return AutotuneDgradDrelu(handle(), gated, candidates, ungated);
+  ConvolutionGraph masked = graph;
+  masked.pass = ConvolutionPass::kBackwardData;
+  const ConvolutionAlgorithm& unmasked = Choose(masked, rules);
+  masked.masked = true;
+  return ChooseFused(masked, rules, [&](const auto& candidates) {
+    return AutotuneDgradDrelu(handle(), masked, candidates, unmasked);
   });
 }
 

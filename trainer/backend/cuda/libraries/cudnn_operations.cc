@@ -17,10 +17,10 @@ constexpr std::int64_t kFilter = 2;
 constexpr std::int64_t kDst = 3;
 constexpr std::int64_t kSum = 4;
 constexpr std::int64_t kSquares = 5;
-constexpr std::int64_t kGateInput = 6;
+constexpr std::int64_t kMaskFromInput = 6;
 constexpr std::int64_t kStatistics = 7;     // the first of four
-constexpr std::int64_t kGateOnTheWay = 11;  // the first of four
-constexpr std::int64_t kUngated = 15;
+constexpr std::int64_t kMaskOnTheFly = 11;  // the first of four
+constexpr std::int64_t kUnmasked = 15;
 constexpr std::int64_t kGradientSums = 16;  // the first of kGradientSumArrays
 
 // (outer, channels, height, width), channels last in memory.  A virtual one is never in memory.
@@ -129,21 +129,21 @@ CudnnDescriptor MakePointwise(cudnnPointwiseMode_t mode, const CudnnDescriptor& 
 
 // What goes back through the ReLU over the batch norm before the convolution, and its sums, in the
 // form that the engines of Ampere and Hopper have: the batch norm is computed again, in four steps.
-// `ungated` is what the convolution gives, `gated` where the result goes.
-void AppendGate(const ConvolutionGraph& graph, const CudnnDescriptor& ungated,
-                const CudnnDescriptor& gated, std::vector<CudnnDescriptor>& operations) {
+// `unmasked` is what the convolution gives, `masked` where the result goes.
+void AppendReluMask(const ConvolutionGraph& graph, const CudnnDescriptor& unmasked,
+                    const CudnnDescriptor& masked, std::vector<CudnnDescriptor>& operations) {
   const auto per_channel = [&](std::int64_t id) {
     return MakeTensor(id, DType::kFloat32, 1, graph.channels, 1, 1);
   };
-  const CudnnDescriptor input =
-      MakeTensor(kGateInput, graph.dtype, graph.images, graph.channels, graph.height, graph.width);
+  const CudnnDescriptor input = MakeTensor(kMaskFromInput, graph.dtype, graph.images,
+                                           graph.channels, graph.height, graph.width);
   std::vector<CudnnDescriptor> statistics;
   for (std::int64_t i = 0; i < 4; ++i) statistics.push_back(per_channel(kStatistics + i));
   const auto& [mean, inverse, scale, shift] =
       std::tie(statistics[0], statistics[1], statistics[2], statistics[3]);
   std::vector<CudnnDescriptor> steps;
   for (std::int64_t i = 0; i < 4; ++i) {
-    steps.push_back(MakeTensor(kGateOnTheWay + i, DType::kFloat32, graph.images, graph.channels,
+    steps.push_back(MakeTensor(kMaskOnTheFly + i, DType::kFloat32, graph.images, graph.channels,
                                graph.height, graph.width, /*is_virtual=*/true));
   }
   operations.push_back(MakePointwise(CUDNN_POINTWISE_SUB, input, mean, steps[0]));
@@ -154,8 +154,8 @@ void AppendGate(const ConvolutionGraph& graph, const CudnnDescriptor& ungated,
   CudnnDescriptor relu(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   relu.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, MakeMode(CUDNN_POINTWISE_RELU_BWD));
   relu.Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, steps[3]);
-  relu.Set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, ungated);
-  relu.Set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, gated);
+  relu.Set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, unmasked);
+  relu.Set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, masked);
   relu.Finalize();
   operations.push_back(std::move(relu));
 
@@ -165,7 +165,7 @@ void AppendGate(const ConvolutionGraph& graph, const CudnnDescriptor& ungated,
   sums.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC, mean);
   sums.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC, inverse);
   sums.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC, scale);
-  sums.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, gated);
+  sums.Set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, masked);
   std::int64_t id = kGradientSums;
   for (const auto name : {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC,
                           CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC,
@@ -181,17 +181,17 @@ void AppendGate(const ConvolutionGraph& graph, const CudnnDescriptor& ungated,
 }  // namespace
 
 CudnnDescriptor MakeOperationGraph(const ConvolutionGraph& graph, cudnnHandle_t handle) {
-  DDL_CHECK(!graph.gated || (graph.pass == ConvolutionPass::kBackwardData && !graph.adds));
+  DDL_CHECK(!graph.masked || (graph.pass == ConvolutionPass::kBackwardData && !graph.adds));
   const PassAttributes names = AttributesOf(graph.pass);
   std::vector<CudnnDescriptor> all;
   const CudnnDescriptor src =
       MakeTensor(kSrc, graph.dtype, graph.images, graph.channels, graph.height, graph.width);
   CudnnDescriptor operation(names.operation);
   operation.Set(names.convolution, MakeConvolutionDescriptor(graph));
-  const CudnnDescriptor ungated =
-      MakeTensor(kUngated, DType::kFloat32, graph.images, graph.channels, graph.height, graph.width,
-                 /*is_virtual=*/true);
-  operation.Set(names.src, graph.gated ? ungated : src);
+  const CudnnDescriptor unmasked = MakeTensor(kUnmasked, DType::kFloat32, graph.images,
+                                              graph.channels, graph.height, graph.width,
+                                              /*is_virtual=*/true);
+  operation.Set(names.src, graph.masked ? unmasked : src);
   operation.Set(names.filter, MakeTensor(kFilter, graph.dtype, graph.filters, graph.channels,
                                          graph.kernel, graph.kernel));
   const CudnnDescriptor dst = MakeTensor(kDst, graph.dtype, graph.images, graph.filters,
@@ -202,7 +202,7 @@ CudnnDescriptor MakeOperationGraph(const ConvolutionGraph& graph, cudnnHandle_t 
   operation.Finalize();
   all.push_back(std::move(operation));
   if (graph.sums) all.push_back(MakeSums(graph, dst));
-  if (graph.gated) AppendGate(graph, ungated, src, all);
+  if (graph.masked) AppendReluMask(graph, unmasked, src, all);
 
   CudnnDescriptor operations(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   operations.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, all);
@@ -225,8 +225,8 @@ TensorPointers PointersOf(const ConvolutionGraph& graph, const ConvolutionOperan
   const auto channels = static_cast<std::size_t>(graph.channels);
   const auto filters = static_cast<std::size_t>(graph.filters);
   if (graph.sums) add(kSum, 2, operands.sums, filters * sizeof(float));
-  if (graph.gated) {
-    add(kGateInput, 1, operands.gate, 0);
+  if (graph.masked) {
+    add(kMaskFromInput, 1, operands.relu_mask, 0);
     add(kStatistics, 4, operands.statistics, channels * sizeof(float));
     add(kGradientSums, kGradientSumArrays, operands.sums, channels * sizeof(float));
   }

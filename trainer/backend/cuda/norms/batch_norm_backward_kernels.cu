@@ -155,7 +155,7 @@ void RunNormBackwardSums(const NormShape& shape, const NormBackward& call, CUstr
   });
 }
 
-void RunNormBackwardUnapplied(const NormShape& shape, const float* scale, const NormBackward& call,
+void RunNormBackwardStatsOnly(const NormShape& shape, const float* scale, const NormBackward& call,
                               float* coefficients, CUstream_st* stream) {
   DDL_CHECK(call.sums == nullptr);
   RunNormBackwardSums(shape, call, stream);

@@ -114,7 +114,7 @@ constexpr std::int64_t NormCoefficientsFloats(const NormShape& shape) {
 }
 // As RunNormBackward up to diff_src, which is left to what reads `coefficients`; with a mask, and
 // without sums.
-void RunNormBackwardUnapplied(const NormShape& shape, const float* scale, const NormBackward& call,
+void RunNormBackwardStatsOnly(const NormShape& shape, const float* scale, const NormBackward& call,
                               float* coefficients, CUstream_st* stream);
 
 }  // namespace trainer

@@ -27,14 +27,14 @@ constexpr double kHopeless = 3;
 
 // Holds a stream up until it is opened, or gone.  For a moment at most, lest it waits for a library
 // that waits for the stream.
-class Gate {
+class ReluMask {
  public:
-  explicit Gate(cudaStream_t stream) : stream_(stream) {
-    CheckCuda(cudaLaunchHostFunc(stream, &Gate::Wait, &is_open_), "holding a stream up");
+  explicit ReluMask(cudaStream_t stream) : stream_(stream) {
+    CheckCuda(cudaLaunchHostFunc(stream, &ReluMask::Wait, &is_open_), "holding a stream up");
   }
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
-  ~Gate() {
+  ReluMask(const ReluMask&) = delete;
+  ReluMask& operator=(const ReluMask&) = delete;
+  ~ReluMask() {
     Open();
     cudaStreamSynchronize(stream_);  // it looks at this object
   }
@@ -64,11 +64,11 @@ class Stopwatch {
   // Seconds on the device for each of `runs`.  They start when all are queued: what the host needs
   // for that does not count.
   double Time(int runs, const std::function<void(cudaStream_t)>& run) {
-    Gate gate(HandleOf(*stream_));
+    ReluMask relu_mask(HandleOf(*stream_));
     begin_->Record(*stream_);
     for (int i = 0; i < runs; ++i) run(HandleOf(*stream_));
     end_->Record(*stream_);
-    gate.Open();
+    relu_mask.Open();
     end_->Synchronize();
     return end_->SecondsSince(*begin_) / runs;
   }

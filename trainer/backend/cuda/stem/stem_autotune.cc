@@ -189,7 +189,7 @@ class Candidates {
     auto* scratch = static_cast<float*>(scratch_.data());
     auto* sums = static_cast<float*>(sums_.data());
     FilterToLines(pixel_filter_.data(), dtype_, size_.norm.padded, block_filter_.data(), stream);
-    RunConvolvedSums(size_, operands, scratch, sums, stream);
+    RunBnStats(size_, operands, scratch, sums, stream);
     PooledNormForward forward = ForwardCall(to);
     forward.norm.src.sums = sums;
     RunConvolvedForward(size_, operands, Parameters(to), forward, stream);

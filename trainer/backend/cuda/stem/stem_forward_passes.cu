@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kForwardThreads, kForwardAtOnce)
   partial[blockIdx.x * 2 * kChannels + threadIdx.x] = all;
 }
 
-__global__ void FinishConvolvedSums(const float* partial, int blocks, float* sums) {
+__global__ void FinishBnStats(const float* partial, int blocks, float* sums) {
   const batch_norm::TwoSums of = batch_norm::SumOfPartials(partial, blocks, kChannels);
   if (threadIdx.y != 0) return;
   sums[batch_norm::LaneChannel()] = of.first;
@@ -284,8 +284,8 @@ std::int64_t StemScratchFloats(const StemSize& size) {
   return std::max(stem::ForwardScratchFloats(size), stem::BackwardScratchFloats(size));
 }
 
-void RunConvolvedSums(const StemSize& size, const StemOperands& operands, float* scratch,
-                      float* sums, CUstream_st* stream) {
+void RunBnStats(const StemSize& size, const StemOperands& operands, float* scratch, float* sums,
+                CUstream_st* stream) {
   const stem::Plane plane = stem::SumPlane(size.images);
   const int grid = stem::BlocksOver(plane, size, stem::kForwardAtOnce);
   stem::WithTensorCores(size, [&](auto zero, auto cores) {
@@ -298,7 +298,7 @@ void RunConvolvedSums(const StemSize& size, const StemOperands& operands, float*
                      static_cast<const T*>(operands.blocks), static_cast<const T*>(operands.lines),
                      plane, plane.tiles(), scratch);
   });
-  Launch(stem::FinishConvolvedSums, batch_norm::LaneGrid(stem::kChannels),
+  Launch(stem::FinishBnStats, batch_norm::LaneGrid(stem::kChannels),
          dim3(batch_norm::kLaneChannels, batch_norm::kLanes), stream, scratch, grid, sums);
 }
 

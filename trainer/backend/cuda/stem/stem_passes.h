@@ -30,12 +30,12 @@ struct StemOperands {
   const void* lines = nullptr;   // FilterToLines
 };
 
-// Floats of scratch for RunConvolvedSums and RunConvolvedBackward.
+// Floats of scratch for RunBnStats and RunConvolvedBackward.
 std::int64_t StemScratchFloats(const StemSize& size);
 
 // To `sums` what NormSource::sums is; the result as it is before it is rounded.
-void RunConvolvedSums(const StemSize& size, const StemOperands& operands, float* scratch,
-                      float* sums, CUstream_st* stream);
+void RunBnStats(const StemSize& size, const StemOperands& operands, float* scratch, float* sums,
+                CUstream_st* stream);
 
 // As RunPooledNormForward.  call.norm: src.sums, of_batch, saved; the rest is not used.
 void RunConvolvedForward(const StemSize& size, const StemOperands& operands,
