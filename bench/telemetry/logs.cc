@@ -143,7 +143,7 @@ Times Cost(unsigned logs, double step_seconds) {
   const Schedule schedule = MakeSchedule(config.schedule, kImages, {kBatch, kRanks});
   Report report(config, *communicator, outputs, {});
   StepTrace trace(config, *communicator, spans, log);
-  StepRecord record;
+  StepResult record;
   record.loss_scale = 1024;
   record.times.step = step_seconds;
   record.times.phases.fill(step_seconds / kStepPhases);

@@ -53,9 +53,9 @@ void BatchNorm::BackwardWithBnStats(Mode /*mode*/, const Tensor& /*src*/,
   DDL_CHECK(!"a back end whose convolutions sum no gradients");
 }
 
-std::unique_ptr<RecordedWork> Backend::Record(Stream& /*stream*/,
-                                              const std::function<void()>& /*queue*/) {
-  DDL_CHECK(can_record());
+std::unique_ptr<CapturedGraph> Backend::Capture(Stream& /*stream*/,
+                                                const std::function<void()>& /*queue*/) {
+  DDL_CHECK(can_capture());
   return nullptr;
 }
 

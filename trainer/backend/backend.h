@@ -23,9 +23,9 @@
 namespace trainer {
 
 // Work that was recorded once, to be queued any number of times.
-class RecordedWork {
+class CapturedGraph {
  public:
-  virtual ~RecordedWork() = default;
+  virtual ~CapturedGraph() = default;
   // Queues all of it on `stream`.
   virtual void Queue(Stream& stream) = 0;
 };
@@ -79,15 +79,17 @@ class Backend {
   virtual std::unique_ptr<Stream> MakeHighPriorityStream() { return MakeStream(); }
   virtual std::unique_ptr<Event> MakeEvent() = 0;
 
-  // Whether Record works: starting recorded work costs the host less than queueing it call by call.
-  virtual bool can_record() const { return false; }
+  // Whether Capture works: starting recorded work costs the host less than queueing it call by
+  // call.
+  virtual bool can_capture() const { return false; }
   // What `queue` queues on `stream`, and on streams that wait for an event of it, which does not
   // run now.  Addresses are recorded too, so memory must stay where it is.  `queue` allocates
   // nothing, waits for nothing on the device, and has run once before: what is loaded at first use
   // must be there.  Nothing is added to a recording by two threads at a time, on whichever of its
   // streams: where `queue` has another thread add something, it waits until that is done.  What
-  // other threads do on streams of their own is not recorded.  REQUIRES: can_record().
-  virtual std::unique_ptr<RecordedWork> Record(Stream& stream, const std::function<void()>& queue);
+  // other threads do on streams of their own is not recorded.  REQUIRES: can_capture().
+  virtual std::unique_ptr<CapturedGraph> Capture(Stream& stream,
+                                                 const std::function<void()>& queue);
 
   // Names what the calling thread does from here on, until the end of that range, for a profiler of
   // the device that watches; ranges lie in each other.  Without one this costs nothing.  `name`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What changes from one call of an op to the next, beside addresses.  Ops read it from device
-// memory when their work runs, so that work that was recorded once (Backend::Record) can be told
+// memory when their work runs, so that work that was recorded once (Backend::Capture) can be told
 // something else each time.  Plain, so that kernels can include it.
 
 #pragma once

@@ -72,7 +72,7 @@ class NcclCommunicator final : public Communicator {
     const ncclDataType_t type = TypeOf(dtype);
     const ncclRedOp_t operation = reduction == Reduction::kMean ? ncclAvg : ncclSum;
     if (count == 0) return;
-    is_recorded_ = is_recorded_ || producer.Records();
+    is_captured_ = is_captured_ || producer.Records();
     parts_.produced->Record(producer);
     parts_.produced->MakeWait(*parts_.stream);
     Check(nccl_.all_reduce(data, data, count, type, operation, comm_, Queue()), kSumming);
@@ -149,7 +149,7 @@ class NcclCommunicator final : public Communicator {
         [call = nccl_.comm_abort, comm = std::exchange(comm_, nullptr)] { call(comm); });
     const std::future<void> aborted = abort.get_future();
     std::thread(std::move(abort)).detach();
-    aborted.wait_for(is_recorded_ ? kLeaveSeconds : kAbortSeconds);
+    aborted.wait_for(is_captured_ ? kLeaveSeconds : kAbortSeconds);
   }
 
   ncclResult_t State() const {
@@ -209,7 +209,7 @@ class NcclCommunicator final : public Communicator {
   const int exceptions_before_ = std::uncaught_exceptions();
   ncclComm_t comm_ = nullptr;     // null once it was aborted
   std::optional<Error> failure_;  // why
-  bool is_recorded_ = false;      // some sum
+  bool is_captured_ = false;      // some sum
 };
 
 }  // namespace

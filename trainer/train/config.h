@@ -48,7 +48,7 @@ constexpr bool IsEvaluating(RunMode mode) {
          mode == RunMode::kInferenceBenchmark;
 }
 
-// Whether a training step is recorded once and then started as one piece (Backend::Record).
+// Whether a training step is recorded once and then started as one piece (Backend::Capture).
 enum class StepGraph : std::uint8_t {
   kAuto,  // where the back end can and a rank is alone
   kOn,    // also where ranks sum on the device; refused elsewhere

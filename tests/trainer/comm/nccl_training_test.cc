@@ -64,7 +64,7 @@ Training Train(StepGraph graph, ReducePrecision reduce_precision, const MakeSums
     TrainingStep step({config, *backend, network, device_batch, sums ? *sums : host, *stream,
                        loss_scale, source, kSteps});
     for (int i = 0; i < kSteps; ++i) {
-      const StepRecord record = step.Run(i, 0.0002, {}).record;
+      const StepResult record = step.Run(i, 0.0002, {}).record;
       if (host.rank() != 0) continue;
       training.losses.push_back(record.total_loss());
       if (i == 0) training.gradients = GradientsOf(step, network, *stream);

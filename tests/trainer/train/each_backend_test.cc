@@ -66,7 +66,7 @@ void Move(Values& averages, const Values& values, float decay) {
 
 // Of one rank.
 struct Outcome {
-  std::vector<StepRecord> records;  // what each step reported
+  std::vector<StepResult> records;  // what each step reported
   Values weights;
   Values averages;          // if they are kept
   Values averages_on_host;  // as they should be, by the weights after each step
@@ -128,15 +128,15 @@ Outcome RunAll(const Steps& steps) {
   return RunAll(steps, communicator);
 }
 
-std::vector<StepRecord> RunSteps(const Steps& steps, Communicator& communicator) {
+std::vector<StepResult> RunSteps(const Steps& steps, Communicator& communicator) {
   return RunAll(steps, communicator).records;
 }
 
-std::vector<StepRecord> RunSteps(const Steps& steps) { return RunAll(steps).records; }
+std::vector<StepResult> RunSteps(const Steps& steps) { return RunAll(steps).records; }
 
-std::vector<double> Losses(const std::vector<StepRecord>& records) {
+std::vector<double> Losses(const std::vector<StepResult>& records) {
   std::vector<double> losses;
-  for (const StepRecord& record : records) losses.push_back(record.total_loss());
+  for (const StepResult& record : records) losses.push_back(record.total_loss());
   return losses;
 }
 
@@ -206,7 +206,7 @@ TEST_P(TrainingOn, AsOneGraphIsEqualToCallByCall) {
   EXPECT_THAT(Losses(outcome.records), ElementsAreArray(Losses(expected.records)));
   EXPECT_EQ(outcome.weights, expected.weights);
   EXPECT_EQ(outcome.averages, expected.averages);
-  for (const StepRecord& record : outcome.records) {
+  for (const StepResult& record : outcome.records) {
     EXPECT_GT(record.times[StepPhase::kForward], 0);
     EXPECT_GT(record.times[StepPhase::kBackward], 0);
     EXPECT_GT(record.times.step, 0);
@@ -239,7 +239,7 @@ TEST_P(TrainingOn, OfTwoRanksIsThatOfOneWithTwiceTheBatch) {
   const Steps two{.backend = GetParam(), .count = 4, .batch = 8, .freeze_batch_norm = true};
   std::vector<double> losses;
   RunRanks(2, [&](Communicator& communicator) {
-    const std::vector<StepRecord> records = RunSteps(two, communicator);
+    const std::vector<StepResult> records = RunSteps(two, communicator);
     if (communicator.rank() == 0) losses = Losses(records);
   });
   Steps one = two;
@@ -253,8 +253,8 @@ TEST_P(TrainingOn, OfSeveralBatchesIsThatOfALargeOne) {
   Steps whole = parts;
   whole.batch = 16;
   whole.accumulate = 1;
-  const std::vector<StepRecord> records = RunSteps(parts);
-  const std::vector<StepRecord> expected = RunSteps(whole);
+  const std::vector<StepResult> records = RunSteps(parts);
+  const std::vector<StepResult> expected = RunSteps(whole);
   EXPECT_THAT(Losses(records), Pointwise(AreWithin(Tolerance()), Losses(expected)));
   for (std::size_t i = 0; i < records.size(); ++i) {
     const double norm = expected[i].gradient_norm;
@@ -330,7 +330,7 @@ TEST_P(TrainingOn, WithLarsRanksAgreeToTheBit) {
 // In bf16 nothing overflows that does not in fp32.
 TEST_P(TrainingOn, GoesOnAfterGradientsThatOverflow) {
   if (!is_fp16()) GTEST_SKIP() << "of fp16 alone";
-  const std::vector<StepRecord> records =
+  const std::vector<StepResult> records =
       RunSteps({.backend = GetParam(), .count = 24, .loss_scale = LossScale::Dynamic(16777216)});
   EXPECT_TRUE(records.front().skipped);
   EXPECT_FALSE(records.back().skipped);

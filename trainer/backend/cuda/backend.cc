@@ -181,13 +181,13 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Stream> MakeHighPriorityStream() override { return MakeHighPriorityCudaStream(); }
   std::unique_ptr<Event> MakeEvent() override { return MakeCudaEvent(); }
 
-  bool can_record() const override { return true; }
+  bool can_capture() const override { return true; }
   void BeginRange(const char* name) override { BeginProfilerRange(name); }
   void EndRange() override { EndProfilerRange(); }
 
-  std::unique_ptr<RecordedWork> Record(Stream& stream,
-                                       const std::function<void()>& queue) override {
-    return RecordCudaGraph(stream, queue);
+  std::unique_ptr<CapturedGraph> Capture(Stream& stream,
+                                         const std::function<void()>& queue) override {
+    return CaptureCudaGraph(stream, queue);
   }
 
   std::unique_ptr<InputTransform> MakeInputTransform(const Shape& images) override {

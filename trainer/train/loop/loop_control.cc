@@ -67,7 +67,7 @@ void LoopControl::Enter(Activity activity, std::int64_t step) {
   if (control_ != nullptr) report_.DisplayEvery(control_->display_every());
 }
 
-void LoopControl::Stepped(const StepRecord& record) {
+void LoopControl::Stepped(const StepResult& record) {
   stragglers_.After(record.rank_seconds, record.times);
   links_.After(record.rank_seconds, record.times);
   if (parts_.requests != nullptr) parts_.requests->StepTook(record.times.step);

@@ -34,7 +34,7 @@ class LoopControl {
   // What the loop does.  `step` updates are done.
   void StartTraining(const Schedule& schedule);  // collective
   void Enter(Activity activity, std::int64_t step);
-  void Stepped(const StepRecord& record);  // collective
+  void Stepped(const StepResult& record);  // collective
   // There is a checkpoint, from before.
   void Found(std::int64_t step);
   // The evaluation that was asked for is done, or needless.

@@ -227,7 +227,7 @@ TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {
     return training_step.Run(result_.step, schedule_.LearningRate(result_.step),
                              control_.Requested());
   } catch (const std::exception& error) {
-    training_step.ForgetRecorded();
+    training_step.ResetCapture();
     parts_.failed(error);
     throw;
   }

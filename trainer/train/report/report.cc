@@ -63,7 +63,7 @@ void Report::EndWarmup() {
   if (outputs_.gpu != nullptr) outputs_.gpu->Restart();
 }
 
-StepMetrics Report::Metrics(const StepRecord& record) const {
+StepMetrics Report::Metrics(const StepResult& record) const {
   const std::int64_t epoch = schedule_.EpochOf(record.step);
   const bool counts_epochs = config_.schedule.iter_unit == IterationUnit::kEpoch;
   return {.step = record.step,
@@ -86,7 +86,7 @@ StepMetrics Report::Metrics(const StepRecord& record) const {
           .times = record.times};
 }
 
-void Report::Step(const StepRecord& record) {
+void Report::Step(const StepResult& record) {
   if (record.skipped) {
     Say(fmt::format("step {}: a gradient overflowed, the update is skipped; loss scale was {}",
                     record.step, record.loss_scale));
@@ -130,7 +130,7 @@ void Report::GoOn(std::int64_t step, double seconds) {
 }
 
 // Outliers; the first update that is left out.  How many those were is said at the end.
-void Report::WatchNumbers(const StepRecord& record) {
+void Report::WatchNumbers(const StepResult& record) {
   std::vector<std::string> warnings;
   const auto watch = [&](OutlierWatch& outliers, const char* what, double value) {
     const std::optional<Outlier> outlier = outliers.Add(value);

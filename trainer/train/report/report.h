@@ -19,7 +19,7 @@
 #include "trainer/train/config.h"
 #include "trainer/train/evaluation/evaluate.h"
 #include "trainer/train/schedule.h"
-#include "trainer/train/step/step_record.h"
+#include "trainer/train/step/step_result.h"
 #include "trainer/train/watch/outlier_watch.h"
 
 namespace trainer {
@@ -51,7 +51,7 @@ class Report {
   void StartTraining(const Schedule& schedule, const SetSizes& sizes);
   // The steps of a benchmark begin that count.
   void EndWarmup();
-  void Step(const StepRecord& record);
+  void Step(const StepResult& record);
   // Steps between those that are displayed, from now on; at first config.display_every.
   void DisplayEvery(std::int64_t steps) { display_every_ = steps; }
   // A step has found numbers that are none: all ranks go back to a checkpoint.  `found` as NanWatch
@@ -79,10 +79,10 @@ class Report {
   void EndInferenceBenchmark(double median_seconds, std::int64_t steps);
 
  private:
-  StepMetrics Metrics(const StepRecord& record) const;
+  StepMetrics Metrics(const StepResult& record) const;
   // To which the weights after `step` updates belong.
   std::int64_t EpochBefore(std::int64_t step) const;
-  void WatchNumbers(const StepRecord& record);
+  void WatchNumbers(const StepResult& record);
   void Warn(const std::string& line);
   void LogGpuStats(double images_per_second);
   // A line for people, from rank 0; ends a redrawn progress line first.

@@ -40,7 +40,7 @@ void StepProfile::Before(std::int64_t step) {
   parts_->recorder->Start();
 }
 
-void StepProfile::After(const StepRecord& record) {
+void StepProfile::After(const StepResult& record) {
   if (is_done_ || !parts_->recorder->is_on()) return;
   parts_->recorder->Collect();
   ++steps_;

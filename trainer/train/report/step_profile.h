@@ -37,7 +37,7 @@ class StepProfile : public StepWatcher {
   // Warns where no step is to be profiled.
   void Start(std::int64_t first, std::int64_t end) override;
   void Before(std::int64_t step) override;
-  void After(const StepRecord& record) override;
+  void After(const StepResult& record) override;
   void LeaveOut() override;
   // What is profiled has to be steps in a row: it starts anew where steps that are to be profiled
   // are made again.

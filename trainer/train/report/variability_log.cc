@@ -82,7 +82,7 @@ void VariabilityLog::LeaveOut() {
   }
 }
 
-void VariabilityLog::After(const StepRecord& record) {
+void VariabilityLog::After(const StepResult& record) {
   if (parts_ == nullptr) return;
   const StepTimes& times = record.times;
   const double seconds = times[StepPhase::kForward] + times[StepPhase::kBackward] +

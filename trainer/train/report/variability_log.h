@@ -54,7 +54,7 @@ class VariabilityLog : public StepWatcher {
 
   // Collective.  Throws Error(EX_OSERR) that names a file which cannot be written, and the option.
   void Start(std::int64_t first, std::int64_t end) override;
-  void After(const StepRecord& record) override;
+  void After(const StepResult& record) override;
   void LeaveOut() override;
   void RolledBack() override { LeaveOut(); }
   // Collective.

@@ -15,20 +15,20 @@ namespace {
 constexpr char kRestart[] =
     "start again from the last checkpoint with a smaller --lr_init or more --lr_warmup_epochs";
 
-std::string AtStep(const StepRecord& record) { return fmt::format("step {}: ", record.step); }
+std::string AtStep(const StepResult& record) { return fmt::format("step {}: ", record.step); }
 
-std::string WithRate(const std::string& found, const StepRecord& record) {
+std::string WithRate(const std::string& found, const StepResult& record) {
   return fmt::format("{} (learning rate {:g})", found, record.learning_rate);
 }
 
-std::string LossText(const StepRecord& record) {
+std::string LossText(const StepResult& record) {
   const double loss = record.cross_entropy;
   return WithRate(fmt::format("the loss is {}", std::isnan(loss) ? NAN : loss),
                   record);  // without the sign that NaN may have
 }
 
 // `what` must be the same on all ranks.
-[[noreturn]] void ThrowOfSome(const StepRecord& record, int found, int ranks, const char* what) {
+[[noreturn]] void ThrowOfSome(const StepResult& record, int found, int ranks, const char* what) {
   throw Error(EX_OSERR,
               AtStep(record) + fmt::format("{} of {} ranks find numbers that are none in {} that "
                                            "are the same on all: a GPU or memory is failing; the "
@@ -38,7 +38,7 @@ std::string LossText(const StepRecord& record) {
 
 }  // namespace
 
-Verdict NanWatch::Judge(const StepRecord& record, const StepExchange& all, LossScale& loss_scale) {
+Verdict NanWatch::Judge(const StepResult& record, const StepExchange& all, LossScale& loss_scale) {
   if (all.bad_weights == ranks_) {
     found_ = AtStep(record) + fmt::format(
                                   "the weights are too large or no numbers (learning "
@@ -68,7 +68,7 @@ Verdict NanWatch::Judge(const StepRecord& record, const StepExchange& all, LossS
   return Verdict::kUpdated;
 }
 
-Verdict NanWatch::LeaveOut(const StepRecord& record, const std::string& found) {
+Verdict NanWatch::LeaveOut(const StepResult& record, const std::string& found) {
   if (on_nan_ == OnNan::kSkip && ++in_a_row_ <= kMostInARow) return Verdict::kLeftOut;
   found_ = AtStep(record) + found;
   if (on_nan_ == OnNan::kRollback) return Verdict::kRollback;

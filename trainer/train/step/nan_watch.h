@@ -25,7 +25,7 @@
 #include "trainer/train/config.h"
 #include "trainer/train/step/loss_scale.h"
 #include "trainer/train/step/metrics.h"
-#include "trainer/train/step/step_record.h"
+#include "trainer/train/step/step_result.h"
 
 namespace trainer {
 
@@ -47,12 +47,12 @@ class NanWatch {
   // Throws Error, on every rank: EX_SOFTWARE where training cannot go on, saying the step, what is
   // no number, and what to try; EX_OSERR where weights or sums of gradients that should be the same
   // on all ranks are no numbers on some of them, whatever is asked for.
-  Verdict Judge(const StepRecord& record, const StepExchange& all, LossScale& loss_scale);
+  Verdict Judge(const StepResult& record, const StepExchange& all, LossScale& loss_scale);
   // What was found, and in which step: of the last kRollback.
   const std::string& found() const { return found_; }
 
  private:
-  Verdict LeaveOut(const StepRecord& record, const std::string& found);
+  Verdict LeaveOut(const StepResult& record, const std::string& found);
 
   const OnNan on_nan_;
   const int ranks_;

@@ -75,7 +75,7 @@ void StepTrace::Before(std::int64_t step) {
   recorder_->Start();
 }
 
-void StepTrace::After(const StepRecord& record) {
+void StepTrace::After(const StepResult& record) {
   if (record.step + 1 >= config_.trace.last()) End();
 }
 

@@ -30,7 +30,7 @@ class StepTrace : public StepWatcher {
   // Warns, on rank 0, where no step is to be traced.
   void Start(std::int64_t first, std::int64_t end) override;
   void Before(std::int64_t step) override;
-  void After(const StepRecord& record) override;
+  void After(const StepResult& record) override;
   // A trace that has begun ends with what is there, for the steps that follow have the numbers of
   // others.
   void RolledBack() override;

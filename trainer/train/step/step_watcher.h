@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "trainer/train/step/step_record.h"
+#include "trainer/train/step/step_result.h"
 
 namespace trainer {
 
@@ -17,7 +17,7 @@ class StepWatcher {
   // This launch makes the steps from `first` up to, but not, `end`.
   virtual void Start(std::int64_t /*first*/, std::int64_t /*end*/) {}
   virtual void Before(std::int64_t /*step*/) {}
-  virtual void After(const StepRecord& /*record*/) {}
+  virtual void After(const StepResult& /*record*/) {}
   // What was computed since the last step is of none.
   virtual void LeaveOut() {}
   // The step that has begun does not count: the training has gone back to a checkpoint, and its

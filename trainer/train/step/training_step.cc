@@ -28,10 +28,10 @@ bool Records(const TrainingStepParts& parts) {
   const bool can_sum = ranks == 1 || parts.communicator.sums_device_memory();
   // All ranks record a sum in the same batch, so they must have equally many.
   const bool is_even = parts.config.short_ranks == 0;
-  if (parts.backend.can_record() && can_sum && is_even) return true;
+  if (parts.backend.can_capture() && can_sum && is_even) return true;
   if (graph == StepGraph::kAuto) return false;
   const std::string problem =
-      !parts.backend.can_record()
+      !parts.backend.can_capture()
           ? fmt::format("the back end {} has no graphs", parts.backend.name())
       : !can_sum ? fmt::format("sums of {} ranks in host memory cannot be part of a graph", ranks)
                  : fmt::format("{} ranks do not divide --global_batch_size={}", ranks,
@@ -87,12 +87,12 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   own.bad_weights = std::isfinite(numbers.update_sums.sum_of_squares) ? 0 : 1;
 
   Outcome outcome;
-  if (!not_recorded_.empty()) {
+  if (!not_captured_.empty()) {
     outcome.warning =
         "training steps cannot run as one graph each, so kernels are started one by one: " +
-        std::exchange(not_recorded_, {});
+        std::exchange(not_captured_, {});
   }
-  StepRecord& record = outcome.record;
+  StepResult& record = outcome.record;
   record.step = step;
   record.learning_rate = learning_rate;
   record.loss_scale = parts_.loss_scale.scale();
@@ -176,9 +176,9 @@ UpdateParameters TrainingStep::UpdateCall(double learning_rate) {
 
 void TrainingStep::Queue(const InputBatch& batch, BatchPlace place) {
   const std::pair key(batch.pixels, place);
-  if (records_ && ran_ && !recorded_.contains(key)) Record(batch, place);
+  if (records_ && ran_ && !captured_.contains(key)) Capture(batch, place);
   if (records_ && ran_) {
-    recorded_.at(key)->Queue(parts_.stream);
+    captured_.at(key)->Queue(parts_.stream);
   } else {
     QueueCalls(batch, place);
   }
@@ -186,14 +186,14 @@ void TrainingStep::Queue(const InputBatch& batch, BatchPlace place) {
 
 // NCCL wants a sum to be recorded by all ranks or by none:
 // docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/cudagraph.html
-void TrainingStep::Record(const InputBatch& batch, BatchPlace place) {
+void TrainingStep::Capture(const InputBatch& batch, BatchPlace place) {
   std::exception_ptr error;
   try {
-    recorded_[{batch.pixels, place}] =
-        parts_.backend.Record(parts_.stream, [&] { QueueCalls(batch, place); });
+    captured_[{batch.pixels, place}] =
+        parts_.backend.Capture(parts_.stream, [&] { QueueCalls(batch, place); });
   } catch (const Error& thrown) {
     error = std::current_exception();
-    not_recorded_ = thrown.what();
+    not_captured_ = thrown.what();
   }
   double failed = error ? parts_.communicator.rank() : -1;  // the highest of the ranks that have
   parts_.communicator.AllReduceMax({&failed, 1});
@@ -204,9 +204,9 @@ void TrainingStep::Record(const InputBatch& batch, BatchPlace place) {
     throw Error(EX_UNAVAILABLE, "--graph=on: training steps cannot run as one graph each: " + who +
                                     " and says why; --graph=auto does without");
   }
-  if (!error) not_recorded_ = who;
+  if (!error) not_captured_ = who;
   records_ = false;
-  recorded_.clear();
+  captured_.clear();
 }
 
 void TrainingStep::QueueCalls(const InputBatch& batch, BatchPlace place) {

@@ -38,7 +38,7 @@
 #include "trainer/train/step/nan_watch.h"
 #include "trainer/train/step/rank_seconds.h"
 #include "trainer/train/step/rank_words.h"
-#include "trainer/train/step/step_record.h"
+#include "trainer/train/step/step_result.h"
 
 namespace trainer {
 
@@ -60,7 +60,7 @@ struct TrainingStepParts {
 class TrainingStep {
  public:
   struct Outcome {
-    StepRecord record;    // launch_step is the caller's
+    StepResult record;    // launch_step is the caller's
     Requests requested;   // of some rank
     std::string warning;  // for the log of this rank; as a rule there is none
     // What was no number, by OnNan::kRollback, which the caller does: weights, statistics and loss
@@ -87,7 +87,7 @@ class TrainingStep {
   // Whether steps after the first run as one graph.
   bool records() const { return records_; }
   // Gives back all that was recorded, which must be gone before the communicator is or aborts.
-  void ForgetRecorded() { recorded_.clear(); }
+  void ResetCapture() { captured_.clear(); }
   // Says, on rank 0, how steps are going to run where that matters to people.
   void Announce(spdlog::logger& log) const;
   // Of the last update; times gradient_scale() they are the mean over the global batch.
@@ -102,7 +102,7 @@ class TrainingStep {
   void Queue(const InputBatch& batch, BatchPlace place);
   void QueueCalls(const InputBatch& batch, BatchPlace place);
   // Collective.  Where some rank cannot, nothing is recorded from here on.
-  void Record(const InputBatch& batch, BatchPlace place);
+  void Capture(const InputBatch& batch, BatchPlace place);
   void QueueUpdate();
   StepTimes Times(BatchPlace place) const;
   void KeepStatistics();
@@ -122,10 +122,10 @@ class TrainingStep {
   Buffer kept_statistics_;  // on the host, of before the step; empty unless they may be set back
 
   bool records_;              // false from a failure to record on
-  std::string not_recorded_;  // why, until the next outcome tells
+  std::string not_captured_;  // why, until the next outcome tells
   bool ran_ = false;
   // By the pixels' address and the place in the step: one for each of the places where batches are.
-  std::map<std::pair<const std::uint8_t*, BatchPlace>, std::unique_ptr<RecordedWork>> recorded_;
+  std::map<std::pair<const std::uint8_t*, BatchPlace>, std::unique_ptr<CapturedGraph>> captured_;
 };
 
 }  // namespace trainer

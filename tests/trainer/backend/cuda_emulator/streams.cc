@@ -40,7 +40,7 @@ struct CUgraphExec_st {
   Work work;
   bool has_own_priorities = false;
 };
-struct Recording {
+struct StreamCapture {
   Work work;
   std::vector<cudaStream_t> streams;  // the first began it, the others have joined
   std::thread::id adder;              // who says that it adds; nobody: everyone may
@@ -48,7 +48,7 @@ struct Recording {
 };
 struct CUstream_st {
   int priority = 0;
-  std::shared_ptr<Recording> recording;
+  std::shared_ptr<StreamCapture> capture;
   std::size_t queued = 0;      // in this recording
   std::size_t waited_for = 0;  // of it, by others
 };
@@ -57,7 +57,7 @@ struct CUevent_st {
   bool timed = true;
   std::optional<std::chrono::steady_clock::time_point> recorded = {};
   // In a recording: the point of a stream.
-  std::weak_ptr<Recording> recording = {};
+  std::weak_ptr<StreamCapture> capture = {};
   cudaStream_t stream = nullptr;
   std::size_t queued = 0;
 };
@@ -91,31 +91,31 @@ std::atomic<bool> node_priorities_are_known = true;
 
 int PriorityOf(cudaStream_t stream) { return stream == nullptr ? 0 : stream->priority; }
 
-bool Records(cudaStream_t stream) { return stream != nullptr && stream->recording != nullptr; }
+bool Records(cudaStream_t stream) { return stream != nullptr && stream->capture != nullptr; }
 
 // What a call begins with that adds to what `stream` records, or reads how far that is: for one
 // thread at a time, as graphs "are not internally synchronized" (CUDA C++ Programming Guide).
 cudaError_t Adding(cudaStream_t stream) {
   if (!Records(stream)) return cudaSuccess;
-  Recording& recording = *stream->recording;
+  StreamCapture& capture = *stream->capture;
   const std::lock_guard lock(TheRecorders().mutex);
   const bool is_alone =
-      recording.adder == std::thread::id() || recording.adder == std::this_thread::get_id();
+      capture.adder == std::thread::id() || capture.adder == std::this_thread::get_id();
   if (is_alone) return cudaSuccess;
-  recording.spoilt = true;
+  capture.spoilt = true;
   return Result(cudaErrorStreamCaptureInvalidated);
 }
 
-void Join(cudaStream_t stream, std::shared_ptr<Recording> recording) {
-  recording->streams.push_back(stream);
-  stream->recording = std::move(recording);
+void Join(cudaStream_t stream, std::shared_ptr<StreamCapture> capture) {
+  capture->streams.push_back(stream);
+  stream->capture = std::move(capture);
   stream->queued = 0;
   stream->waited_for = 0;
 }
 
 // Whether the first stream waits for the others' last work, by way of each other or not.
-bool AllHaveJoined(const Recording& recording) {
-  return std::all_of(recording.streams.begin() + 1, recording.streams.end(),
+bool AllHaveJoined(const StreamCapture& capture) {
+  return std::all_of(capture.streams.begin() + 1, capture.streams.end(),
                      [](cudaStream_t stream) { return stream->waited_for == stream->queued; });
 }
 
@@ -134,7 +134,7 @@ cudaError_t Queue(cudaStream_t stream, QueuedWork work) {
   const int priority = PriorityOf(stream);
   if (!Records(stream)) return work(priority);
   if (const cudaError_t refused = Adding(stream); refused != cudaSuccess) return refused;
-  stream->recording->work.push_back({priority, std::move(work)});
+  stream->capture->work.push_back({priority, std::move(work)});
   ++stream->queued;
   return cudaSuccess;
 }
@@ -155,10 +155,10 @@ bool IsRecording(cudaStream_t stream) { return Records(stream); }
 void PassTime(std::chrono::steady_clock::duration time) { time_passed = time_passed.load() + time; }
 
 std::shared_ptr<void> BeginAdding(cudaStream_t stream) {
-  const std::shared_ptr<Recording> recording = stream->recording;
-  const auto set = [recording](std::thread::id adder) {
+  const std::shared_ptr<StreamCapture> capture = stream->capture;
+  const auto set = [capture](std::thread::id adder) {
     const std::lock_guard lock(TheRecorders().mutex);
-    recording->adder = adder;
+    capture->adder = adder;
   };
   if (Adding(stream) == cudaSuccess) set(std::this_thread::get_id());
   return {nullptr, [set](std::nullptr_t) { set({}); }};
@@ -235,14 +235,14 @@ cudaError_t cudaStreamQuery(cudaStream_t /*stream*/) { return RefuseWhileRecordi
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (event == nullptr) return Result(cudaErrorInvalidValue);
-  const std::shared_ptr<Recording> recording = event->recording.lock();
-  if (Records(stream) && recording != stream->recording) {
+  const std::shared_ptr<StreamCapture> capture = event->capture.lock();
+  if (Records(stream) && capture != stream->capture) {
     return Result(cudaErrorStreamCaptureIsolation);
   }
-  if (recording == nullptr || event->stream == stream) return cudaSuccess;
+  if (capture == nullptr || event->stream == stream) return cudaSuccess;
   if (const cudaError_t refused = Adding(event->stream); refused != cudaSuccess) return refused;
   event->stream->waited_for = std::max(event->stream->waited_for, event->queued);
-  if (!Records(stream)) Join(stream, recording);
+  if (!Records(stream)) Join(stream, capture);
   ++stream->queued;  // it waits
   return cudaSuccess;
 }
@@ -257,26 +257,26 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   if (!recorders.good.emplace(std::this_thread::get_id(), true).second) {
     return Result(cudaErrorInvalidValue);
   }
-  Join(stream, std::make_shared<Recording>());
+  Join(stream, std::make_shared<StreamCapture>());
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = nullptr;
-  if (!Records(stream) || stream->recording->streams.front() != stream) {
+  if (!Records(stream) || stream->capture->streams.front() != stream) {
     return Result(cudaErrorInvalidValue);
   }
   Adding(stream);
-  const std::shared_ptr<Recording> recording = stream->recording;
-  for (cudaStream_t joined : recording->streams) joined->recording.reset();
+  const std::shared_ptr<StreamCapture> capture = stream->capture;
+  for (cudaStream_t joined : capture->streams) joined->capture.reset();
   Recorders& recorders = TheRecorders();
   const std::lock_guard lock(recorders.mutex);
   const auto own = recorders.good.extract(std::this_thread::get_id());
   const bool refuse = recorders.refuse || recorders.refused.contains(std::this_thread::get_id());
-  if (refuse || own.empty() || !own.mapped() || recording->spoilt)
+  if (refuse || own.empty() || !own.mapped() || capture->spoilt)
     return Result(cudaErrorStreamCaptureInvalidated);
-  if (!AllHaveJoined(*recording)) return Result(cudaErrorStreamCaptureUnjoined);
-  *graph = new CUgraph_st{std::move(recording->work)};
+  if (!AllHaveJoined(*capture)) return Result(cudaErrorStreamCaptureUnjoined);
+  *graph = new CUgraph_st{std::move(capture->work)};
   return cudaSuccess;
 }
 
@@ -336,13 +336,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   event->recorded.reset();
-  event->recording.reset();
+  event->capture.reset();
   if (!Records(stream)) {
     Mark(event);
     return cudaSuccess;
   }
   if (const cudaError_t refused = Adding(stream); refused != cudaSuccess) return refused;
-  event->recording = stream->recording;
+  event->capture = stream->capture;
   event->stream = stream;
   event->queued = stream->queued;
   return cudaSuccess;

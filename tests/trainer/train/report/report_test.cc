@@ -49,7 +49,7 @@ class ReportTest : public testing::Test {
     const Schedule schedule = MakeSchedule(config_.schedule, 320, {config_.batch_size, 2});
     report.StartTraining(schedule, {320, 40});
     StepTimer timer;
-    StepRecord record;
+    StepResult record;
     record.times.step = 0.5;
     record.cross_entropy = 2;
     record.l2_loss = 0.25;
@@ -91,7 +91,7 @@ TEST_F(ReportTest, WarnsOfALossAndOfAGradientFarAboveThoseBefore) {
   outputs_.log = MakeLogger(log_text_, 0, "info");
   Report report(config, communicator, outputs_, kWork);
   report.StartTraining(MakeSchedule(config.schedule, 320, {config.batch_size, 2}), {320, 40});
-  StepRecord record;
+  StepResult record;
   record.times.step = 0.5;
   for (; record.step < 135; ++record.step) {
     record.cross_entropy = record.step == 130 ? 5 : 2;
@@ -119,7 +119,7 @@ TEST_F(ReportTest, NvlogHasOtherIterationsOnceItIsToldSo) {
   outputs_.log = MakeLogger(log_text_, 0, "info");
   Report report(config_, communicator, outputs_, kWork);
   report.StartTraining(MakeSchedule(config_.schedule, 320, {config_.batch_size, 2}), {320, 40});
-  StepRecord record;
+  StepResult record;
   record.times.step = 0.5;
   for (; record.step < 39; ++record.step) {
     if (record.step == 20) report.DisplayEvery(3);
@@ -139,7 +139,7 @@ TEST_F(ReportTest, APauseIsSaidAndIsNoPartOfWhatIsLeft) {
   outputs_.log = MakeLogger(log_text_, 0, "info");
   Report report(config_, communicator, outputs_, kWork);
   report.StartTraining(MakeSchedule(config_.schedule, 320, {config_.batch_size, 2}), {320, 40});
-  StepRecord record;
+  StepResult record;
   record.times.step = 0.5;
   report.Step(record);
   report.Pause(1);
@@ -198,7 +198,7 @@ TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
               HasSubstr("back at step 30: the 80 images from there to the end of step 39 "
                         "are skipped, training goes on behind them in epoch 2 "
                         "(rollback 2 of at most 3 to this checkpoint)"));
-  StepRecord record;
+  StepResult record;
   record.step = 30;
   record.times.step = 1;
   report.Step(record);
@@ -226,7 +226,7 @@ TEST_F(ReportTest, ARollbackOpensNoEpochBehindTheEndOfTheLaunch) {
   Schedule schedule = MakeSchedule(config.schedule, 320, {config.batch_size, 2});
   ASSERT_EQ(schedule.EndOfLaunch(0), 80);
   report.StartTraining(schedule, {320, 40});
-  StepRecord record;
+  StepResult record;
   record.times.step = 1;
   for (const Position& next : {Position{60, 640, 160}, Position{60, 800, 320}}) {
     for (record.step = schedule.start.step; record.step < 79; ++record.step) report.Step(record);
@@ -393,7 +393,7 @@ class StepProfileOfStepsTest : public StepProfileTest {
   void Make(std::int64_t first, std::int64_t end, double seconds) {
     for (std::int64_t step = first; step < end; ++step) {
       Compute(step);
-      StepRecord record;
+      StepResult record;
       record.step = step;
       record.times.step = seconds;
       profile_.After(record);

@@ -74,8 +74,8 @@ TEST(LossScale, RestoredGoesOnWhereItWas) {
 
 constexpr int kRanks = 4;
 
-StepRecord RecordOf(double cross_entropy) {
-  StepRecord record;
+StepResult RecordOf(double cross_entropy) {
+  StepResult record;
   record.step = 12;
   record.learning_rate = 0.5;
   record.cross_entropy = cross_entropy;
@@ -90,7 +90,7 @@ StepExchange Exchanged(int bad_gradients, int bad_weights = 0) {
 }
 
 // The message of the Error that Judge throws.
-std::string EndOf(NanWatch& watch, const StepRecord& record, const StepExchange& all,
+std::string EndOf(NanWatch& watch, const StepResult& record, const StepExchange& all,
                   int exit_code = EX_SOFTWARE) {
   LossScale scale = LossScale::Static(1);
   try {

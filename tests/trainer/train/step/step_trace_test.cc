@@ -81,8 +81,8 @@ class StepTraceTest : public testing::Test {
     });
     return log_text.str();
   }
-  static StepRecord RecordOf(std::int64_t step) {
-    StepRecord record;
+  static StepResult RecordOf(std::int64_t step) {
+    StepResult record;
     record.step = step;
     return record;
   }

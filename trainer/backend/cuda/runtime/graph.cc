@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-class CudaGraph final : public RecordedWork {
+class CudaGraph final : public CapturedGraph {
  public:
   explicit CudaGraph(cudaGraph_t graph) {
     // Work of an urgent stream stays urgent, whatever stream the graph is started on.  A driver
@@ -33,38 +33,39 @@ class CudaGraph final : public RecordedWork {
 };
 
 // Records on a stream as long as it lives.
-class Recording {
+class StreamCapture {
  public:
-  explicit Recording(cudaStream_t stream) : stream_(stream) {
+  explicit StreamCapture(cudaStream_t stream) : stream_(stream) {
     CheckCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
               "starting to record work");
   }
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
-  ~Recording() {
-    if (recording_) cudaStreamEndCapture(stream_, &graph_);
+  StreamCapture(const StreamCapture&) = delete;
+  StreamCapture& operator=(const StreamCapture&) = delete;
+  ~StreamCapture() {
+    if (capture_) cudaStreamEndCapture(stream_, &graph_);
     if (graph_ != nullptr) cudaGraphDestroy(graph_);
   }
 
   cudaGraph_t End() {
-    recording_ = false;
+    capture_ = false;
     CheckCuda(cudaStreamEndCapture(stream_, &graph_), "recording work");
     return graph_;
   }
 
  private:
   const cudaStream_t stream_;
-  bool recording_ = true;
+  bool capture_ = true;
   cudaGraph_t graph_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<RecordedWork> RecordCudaGraph(Stream& stream, const std::function<void()>& queue) {
+std::unique_ptr<CapturedGraph> CaptureCudaGraph(Stream& stream,
+                                                const std::function<void()>& queue) {
   try {
-    Recording recording(HandleOf(stream));
+    StreamCapture capture(HandleOf(stream));
     queue();
-    return std::make_unique<CudaGraph>(recording.End());
+    return std::make_unique<CudaGraph>(capture.End());
   } catch (...) {
     // Who goes on without a graph is not to meet this error again after the next kernel.
     cudaGetLastError();

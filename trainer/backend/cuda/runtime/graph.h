@@ -11,7 +11,7 @@
 
 namespace trainer {
 
-// As Backend::Record has it.  What other threads do with the GPU meanwhile is not touched.
-std::unique_ptr<RecordedWork> RecordCudaGraph(Stream& stream, const std::function<void()>& queue);
+// As Backend::Capture has it.  What other threads do with the GPU meanwhile is not touched.
+std::unique_ptr<CapturedGraph> CaptureCudaGraph(Stream& stream, const std::function<void()>& queue);
 
 }  // namespace trainer

@@ -13,7 +13,7 @@
 namespace trainer {
 
 // One step, as all ranks agree on it.
-struct StepRecord {
+struct StepResult {
   std::int64_t step = 0;         // from 0
   std::int64_t launch_step = 0;  // from 0 at the start of this process
   double cross_entropy = 0;      // mean over the global batch, label smoothing included
