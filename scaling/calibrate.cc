@@ -21,7 +21,7 @@ std::string Milliseconds(double seconds) {
 double SpreadOf(StepWork work, const Links& links, double step) {
   work.spread = 0;
   const int ranks = links.gpus_per_node;
-  const double more = step - PartsOfStep(work, links, ranks).total();
+  const double more = step - StepBreakdownOf(work, links, ranks).total();
   return ranks < 2 ? 0 : std::max(0.0, more / ExpectedLargest(ranks));
 }
 
@@ -44,7 +44,7 @@ Calibration Calibrate(const StepWork& work, const Links& links, double batch, co
       step.spread = SpreadOf(step, links, node_step);
       found.reason = "one node takes " + Percent(node_step / step.alone - 1) +
                      " longer for a step than one GPU, and its links explain " +
-                     Milliseconds(PartsOfStep(step, links, links.gpus_per_node).sums) + " of " +
+                     Milliseconds(StepBreakdownOf(step, links, links.gpus_per_node).sums) + " of " +
                      Milliseconds(node_step - step.alone) +
                      ": ranks wait for their hosts, and their sums start late and are not hidden";
     }
@@ -52,7 +52,7 @@ Calibration Calibrate(const StepWork& work, const Links& links, double batch, co
   if (speeds.two_nodes > 0) {
     const int ranks = 2 * links.gpus_per_node;
     const double measured = batch * ranks / speeds.two_nodes;
-    step.wait_between = std::max(0.0, measured - PartsOfStep(step, links, ranks).total());
+    step.wait_between = std::max(0.0, measured - StepBreakdownOf(step, links, ranks).total());
     if (step.wait_between > kMuchBetween * measured) {
       found.reason += std::string(found.reason.empty() ? "" : "; ") + "two nodes take " +
                       Milliseconds(step.wait_between) +

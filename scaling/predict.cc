@@ -31,7 +31,7 @@ double InputSeconds(const Training& training, const Links& links, int ranks) {
 }
 
 Bound BoundOf(const Prediction& at) {
-  const StepParts& parts = at.parts;
+  const StepBreakdown& parts = at.parts;
   if (at.input > parts.total()) return Bound::kInput;
   const double links = parts.exposed + parts.wait;
   const double slowest = parts.slowest + at.kinds_wait;
@@ -70,7 +70,7 @@ Prediction Predict(const Training& training, int ranks) {
     alone += others.ranks() / others.alone;
     work.alone = std::max(work.alone, others.alone);
   }
-  at.parts = PartsOfStep(work, links, all);
+  at.parts = StepBreakdownOf(work, links, all);
   at.input = InputSeconds(training, links, all);
   at.step = std::max(at.parts.total(), at.input);
   at.images_per_second = training.batch * all / at.step;

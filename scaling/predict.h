@@ -57,10 +57,10 @@ std::string_view NameOf(Bound bound);
 
 struct Prediction {
   int nodes = 1;
-  int ranks = 1;         // those of Training::others among them
-  StepParts parts = {};  // without the input
-  double input = 0;      // seconds in which the images of a step come
-  double step = 0;       // seconds: the longer of both
+  int ranks = 1;             // those of Training::others among them
+  StepBreakdown parts = {};  // without the input
+  double input = 0;          // seconds in which the images of a step come
+  double step = 0;           // seconds: the longer of both
   double images_per_second = 0;
   double efficiency = 1;  // of all GPUs, each as fast as it is alone
   double kinds_wait = 0;  // seconds of a step in which GPUs of the quicker kind wait for the other

@@ -23,8 +23,8 @@ double ExpectedLargest(int count) {
   return sum * kWidth;
 }
 
-StepParts PartsOfStep(const StepWork& work, const Links& links, int ranks) {
-  StepParts parts;
+StepBreakdown StepBreakdownOf(const StepWork& work, const Links& links, int ranks) {
+  StepBreakdown parts;
   parts.compute = work.alone;
   if (ranks <= 1) return parts;
   const double backward = work.alone * work.backward_share;

@@ -31,7 +31,7 @@ struct StepWork {
 };
 
 // Parts of a step, seconds; they add up to it.
-struct StepParts {
+struct StepBreakdown {
   double compute = 0;
   double exposed = 0;  // sums that nothing hides
   double slowest = 0;  // waiting for the slowest rank
@@ -46,6 +46,6 @@ struct StepParts {
 double ExpectedLargest(int count);
 
 // Bucket after bucket: each sum begins when its bucket is complete and the one before is done.
-StepParts PartsOfStep(const StepWork& work, const Links& links, int ranks);
+StepBreakdown StepBreakdownOf(const StepWork& work, const Links& links, int ranks);
 
 }  // namespace scaling

@@ -122,7 +122,7 @@ MemoryCheck RequireRoom(const World& world, const TrainConfig& config, Backend& 
 // Collective.
 Sources OpenSources(const World& world, Backend& backend) {
   const Options& options = world.options;
-  const SourceParts parts = {
+  const DataLoaderDeps deps = {
       .data_threads = options.data_threads > 0 ? options.data_threads
                                                : ThreadsOfRank(world.rank.local_world_size),
       .scan_cache_dir = ScanCacheFolder(options, EnvironmentVariable),
@@ -130,7 +130,7 @@ Sources OpenSources(const World& world, Backend& backend) {
           [log = world.log](const std::string& message) { log->warn("skipped: {}", message); },
       .allocate = [&backend](std::size_t bytes) { return backend.AllocateHost(bytes); },
       .spans = world.spans};
-  Sources sources = MakeSources(options, world.rank, parts);
+  Sources sources = MakeSources(options, world.rank, deps);
   world.Agree(DataFacts(sources), "give all ranks the same files, whole, in their --data_dir");
   // OpenMP's runtime, which ends the process where it gets no thread, ends and makes some as it
   // goes: those that end are counted for a while beside the new ones.  One more is to write
@@ -140,7 +140,7 @@ Sources OpenSources(const World& world, Backend& backend) {
   if (backend.is_host()) {
     TryThreads(support::Counted(spare, "spare thread") + " of the back end", spare);
   }
-  LogSources(sources, options, parts, world.met, world.log);
+  LogSources(sources, options, deps, world.met, world.log);
   return sources;
 }
 
@@ -213,7 +213,7 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
       world.is_root() ? MakeRunRequests(options, EnvironmentVariable, SystemClock(), log,
                                         point ? &point->control() : nullptr, lock)
                       : nullptr;
-  TrainParts parts = {.backend = backend,
+  TrainerDeps deps = {.backend = backend,
                       .communicator = watched ? *watched : communicator,
                       .training = sources.training.get(),
                       .evaluation = sources.evaluation.get(),
@@ -229,39 +229,39 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
                       .spans = spans,
                       .profile = measured.profile(),
                       .variability = measured.variability()};
-  parts.host = rank.host;
-  parts.describe_device = [&] { return measured.device().Describe(); };
+  deps.host = rank.host;
+  deps.describe_device = [&] { return measured.device().Describe(); };
   std::optional<DeviceWatch> device_watch;
   if (KeepsWeights(options.mode)) {
     device_watch.emplace(backend);
-    parts.device_state = [&] { return device_watch->Last(); };
+    deps.device_state = [&] { return device_watch->Last(); };
   }
   Sources watched_sources;
   if (watch != nullptr) {
     if (sources.training) {
       watched_sources.training = MakeWatchedSource(*sources.training, *watch);
-      parts.training = watched_sources.training.get();
+      deps.training = watched_sources.training.get();
     }
     if (sources.evaluation) {
       watched_sources.evaluation = MakeWatchedSource(*sources.evaluation, *watch);
-      parts.evaluation = watched_sources.evaluation.get();
+      deps.evaluation = watched_sources.evaluation.get();
     }
   }
-  parts.entered = [&](Activity activity, std::int64_t step) {
+  deps.entered = [&](Activity activity, std::int64_t step) {
     if (world.watch != nullptr) world.watch->Enter(activity, step);
     if (world.is_root()) plan_file.Keep();
   };
-  parts.failed = [&](const std::exception& error) {
+  deps.failed = [&](const std::exception& error) {
     if (point) point->End(RunEvent::kFailure);
     if (communicator.size() > 1) communicator.Abort(ReportError(world.line, error, world.rank));
   };
-  if (outputs != nullptr) parts.outputs = outputs->outputs();
-  parts.outputs = own_outputs.AddedTo(parts.outputs);
+  if (outputs != nullptr) deps.outputs = outputs->outputs();
+  deps.outputs = own_outputs.AddedTo(deps.outputs);
   const std::vector<ImageClass> classes =
       world.is_root() ? NamedClasses(options, log) : std::vector<ImageClass>();
   TrainResult result;
   try {
-    result = RunTrainer(config, parts);
+    result = RunTrainer(config, deps);
   } catch (const std::exception& error) {
     // Here, since the threads of above may hang on what has failed, and are waited for.
     if (point) point->End(RunEvent::kFailure);
@@ -323,7 +323,7 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
                                 .communication = met.description(),
                                 .job = EnvironmentVariable("SLURM_JOB_ID").value_or("")};
     outputs = std::make_unique<RootOutputs>(
-        RootOutputsParts{options, rank, launch, backend.device_id(), ProgressFor(STDERR_FILENO)},
+        RootOutputsDeps{options, rank, launch, backend.device_id(), ProgressFor(STDERR_FILENO)},
         line, log);
   }
   return Train(world, config, measured, plan_file, sources, *memory.plan, outputs.get(),

@@ -15,7 +15,7 @@
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
-#include "trainer/train/step/nccl_parts.h"
+#include "trainer/train/step/nccl_deps.h"
 
 namespace bench {
 namespace {
@@ -39,7 +39,7 @@ std::unique_ptr<Communicator> MakeNccl(const AllReduceOptions& options, const Ra
     if (options.comm == "nccl") throw Error(EX_CONFIG, "--comm=nccl cannot be: " + obstacle);
     return nullptr;
   }
-  return trainer::MakeNcclCommunicator(host, trainer::MakeNcclParts(backend), {});
+  return trainer::MakeNcclCommunicator(host, trainer::MakeNcclDeps(backend), {});
 }
 
 std::vector<std::string> Devices(const Ranks& ranks, const Backend& backend) {

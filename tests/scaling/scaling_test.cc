@@ -228,59 +228,59 @@ TEST(ExpectedLargest, IsThatOfNormalDraws) {
   EXPECT_NEAR(ExpectedLargest(1000), 3.2414, 1e-4);
 }
 
-TEST(PartsOfStep, OfOneRankAreItsComputation) {
-  const StepParts parts = PartsOfStep(TwoBuckets(), Plain(), 1);
+TEST(StepBreakdownOf, OfOneRankAreItsComputation) {
+  const StepBreakdown parts = StepBreakdownOf(TwoBuckets(), Plain(), 1);
   EXPECT_EQ(parts.total(), 0.3);
   EXPECT_EQ(parts.sums, 0);
 }
 
-TEST(PartsOfStep, HideSumsBehindBackward) {
+TEST(StepBreakdownOf, HideSumsBehindBackward) {
   // The first runs from 0.1 to 0.2 s of backward, the second behind it.
-  const StepParts parts = PartsOfStep(TwoBuckets(), Plain(), 2);
+  const StepBreakdown parts = StepBreakdownOf(TwoBuckets(), Plain(), 2);
   EXPECT_NEAR(parts.sums, 0.2, 1e-3);
   EXPECT_NEAR(parts.exposed, 0.1, 1e-3);
   EXPECT_NEAR(parts.total(), 0.4, 1e-3);
 }
 
-TEST(PartsOfStep, QueueSumsThatBackwardCannotHide) {
+TEST(StepBreakdownOf, QueueSumsThatBackwardCannotHide) {
   Links slow = Plain();
   slow.between = 2e9;  // 0.5 s each, from 0.1 s on
-  EXPECT_NEAR(PartsOfStep(TwoBuckets(), slow, 2).exposed, 0.9, 1e-2);
+  EXPECT_NEAR(StepBreakdownOf(TwoBuckets(), slow, 2).exposed, 0.9, 1e-2);
 }
 
-TEST(PartsOfStep, WithoutOverlapAddAllSums) {
+TEST(StepBreakdownOf, WithoutOverlapAddAllSums) {
   StepWork work = TwoBuckets();
   work.overlaps = false;
-  EXPECT_NEAR(PartsOfStep(work, Plain(), 2).exposed, 0.2, 1e-3);
+  EXPECT_NEAR(StepBreakdownOf(work, Plain(), 2).exposed, 0.2, 1e-3);
 }
 
-TEST(PartsOfStep, StartSumsWithACycle) {
+TEST(StepBreakdownOf, StartSumsWithACycle) {
   StepWork work = TwoBuckets();
   work.cycle = 0.06;
   // The second waits until 0.24.
-  EXPECT_NEAR(PartsOfStep(work, Plain(), 2).exposed, 0.14, 1e-3);
+  EXPECT_NEAR(StepBreakdownOf(work, Plain(), 2).exposed, 0.14, 1e-3);
 }
 
-TEST(PartsOfStep, AddTheWayToHostMemoryAndBack) {
+TEST(StepBreakdownOf, AddTheWayToHostMemoryAndBack) {
   StepWork work = TwoBuckets();
   work.staging_rate = 20e9;
-  EXPECT_NEAR(PartsOfStep(work, Plain(), 2).exposed, 0.1 + 0.2, 1e-3);
+  EXPECT_NEAR(StepBreakdownOf(work, Plain(), 2).exposed, 0.1 + 0.2, 1e-3);
 }
 
-TEST(PartsOfStep, WaitForTheSlowestRank) {
+TEST(StepBreakdownOf, WaitForTheSlowestRank) {
   StepWork work = TwoBuckets();
   work.spread = 0.01;
-  EXPECT_NEAR(PartsOfStep(work, Plain(), 2).slowest, 0.005642, 1e-6);
-  EXPECT_NEAR(PartsOfStep(work, Plain(), 1000).slowest, 0.032414, 1e-6);
+  EXPECT_NEAR(StepBreakdownOf(work, Plain(), 2).slowest, 0.005642, 1e-6);
+  EXPECT_NEAR(StepBreakdownOf(work, Plain(), 1000).slowest, 0.032414, 1e-6);
 }
 
-TEST(PartsOfStep, WaitBetweenNodesOnly) {
+TEST(StepBreakdownOf, WaitBetweenNodesOnly) {
   Links links = Plain();
   links.gpus_per_node = 4;
   StepWork work = TwoBuckets();
   work.wait_between = 0.02;
-  EXPECT_EQ(PartsOfStep(work, links, 4).wait, 0);
-  EXPECT_EQ(PartsOfStep(work, links, 8).wait, 0.02);
+  EXPECT_EQ(StepBreakdownOf(work, links, 4).wait, 0);
+  EXPECT_EQ(StepBreakdownOf(work, links, 8).wait, 0.02);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ std::string NcclProblem() { return "this program was built without NCCL"; }
 
 std::string NcclVersion() { return ""; }
 
-std::unique_ptr<Communicator> MakeNcclCommunicator(Communicator& /*host*/, NcclParts /*parts*/,
+std::unique_ptr<Communicator> MakeNcclCommunicator(Communicator& /*host*/, NcclDeps /*parts*/,
                                                    const NcclOptions& /*options*/) {
   throw Error(EX_UNAVAILABLE, NcclProblem());
 }

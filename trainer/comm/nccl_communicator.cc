@@ -47,8 +47,8 @@ ncclDataType_t TypeOf(DType dtype) {
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(Communicator& host, NcclParts parts, const NcclOptions& options)
-      : nccl_(TheNcclLibrary()), host_(host), parts_(std::move(parts)), options_(options) {
+  NcclCommunicator(Communicator& host, NcclDeps deps, const NcclOptions& options)
+      : nccl_(TheNcclLibrary()), host_(host), deps_(std::move(deps)), options_(options) {
     DDL_CHECK(nccl_.problem.empty());
     Start();
   }
@@ -73,8 +73,8 @@ class NcclCommunicator final : public Communicator {
     const ncclRedOp_t operation = reduction == Reduction::kMean ? ncclAvg : ncclSum;
     if (count == 0) return;
     is_captured_ = is_captured_ || producer.Records();
-    parts_.produced->Record(producer);
-    parts_.produced->MakeWait(*parts_.stream);
+    deps_.produced->Record(producer);
+    deps_.produced->MakeWait(*deps_.stream);
     Check(nccl_.all_reduce(data, data, count, type, operation, comm_, Queue()), kSumming);
     // A thread of NCCL's puts the sum on its stream.  Nobody else may add to a recording meanwhile,
     // and nothing may be queued behind a sum that is not there yet.
@@ -83,8 +83,8 @@ class NcclCommunicator final : public Communicator {
 
   void Finish(Stream& consumer) override {
     RequireWhole();
-    parts_.summed->Record(*parts_.stream);
-    parts_.summed->MakeWait(consumer);
+    deps_.summed->Record(*deps_.stream);
+    deps_.summed->MakeWait(consumer);
   }
 
   void Synchronize(Stream& stream) override {
@@ -200,11 +200,11 @@ class NcclCommunicator final : public Communicator {
     throw Error(*failure_);
   }
 
-  cudaStream_t Queue() const { return static_cast<cudaStream_t>(parts_.stream->handle()); }
+  cudaStream_t Queue() const { return static_cast<cudaStream_t>(deps_.stream->handle()); }
 
   const NcclLibrary& nccl_;
   Communicator& host_;
-  NcclParts parts_;
+  NcclDeps deps_;
   const NcclOptions options_;
   const int exceptions_before_ = std::uncaught_exceptions();
   ncclComm_t comm_ = nullptr;     // null once it was aborted
@@ -218,9 +218,9 @@ std::string NcclProblem() { return TheNcclLibrary().problem; }
 
 std::string NcclVersion() { return TheNcclLibrary().version; }
 
-std::unique_ptr<Communicator> MakeNcclCommunicator(Communicator& host, NcclParts parts,
+std::unique_ptr<Communicator> MakeNcclCommunicator(Communicator& host, NcclDeps deps,
                                                    const NcclOptions& options) {
-  return std::make_unique<NcclCommunicator>(host, std::move(parts), options);
+  return std::make_unique<NcclCommunicator>(host, std::move(deps), options);
 }
 
 }  // namespace trainer

@@ -40,7 +40,7 @@ std::string NcclProblem();
 std::string NcclVersion();
 
 // Of the GPU of this rank, which is the current device of the calling thread.
-struct NcclParts {
+struct NcclDeps {
   std::unique_ptr<Stream> stream;  // for NCCL alone
   std::unique_ptr<Event> produced;
   std::unique_ptr<Event> summed;
@@ -55,7 +55,7 @@ struct NcclOptions {
 };
 
 // Collective.  `host` outlives it.  REQUIRES: NcclObstacle knows of none.
-std::unique_ptr<Communicator> MakeNcclCommunicator(Communicator& host, NcclParts parts,
+std::unique_ptr<Communicator> MakeNcclCommunicator(Communicator& host, NcclDeps deps,
                                                    const NcclOptions& options);
 
 }  // namespace trainer

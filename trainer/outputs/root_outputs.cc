@@ -29,21 +29,21 @@ std::function<void()> BeforeText(const ProgressOptions& progress, RedrawnLine& l
 
 }  // namespace
 
-RootOutputs::RootOutputs(const RootOutputsParts& parts, RedrawnLine& line, const Logger& log)
+RootOutputs::RootOutputs(const RootOutputsDeps& deps, RedrawnLine& line, const Logger& log)
     : log_(log),
-      json_(parts.options.results_dir / parts.options.log_filename,
+      json_(deps.options.results_dir / deps.options.log_filename,
             "another --results_dir or --log_filename", log),
       text_buffer_(STDOUT_FILENO, /*is_own=*/false, LogDroppedOutput(log, kStandardOutput),
-                   BeforeText(parts.progress, line)) {
-  const Options& options = parts.options;
-  const std::string host = parts.rank.host.empty() ? HostName() : parts.rank.host;
-  if (!parts.device_id.empty()) gpu_.emplace("libnvidia-ml.so.1", parts.device_id);
+                   BeforeText(deps.progress, line)) {
+  const Options& options = deps.options;
+  const std::string host = deps.rank.host.empty() ? HostName() : deps.rank.host;
+  if (!deps.device_id.empty()) gpu_.emplace("libnvidia-ml.so.1", deps.device_id);
 
   logs_.push_back(std::make_unique<NvLog>(text_));
 
   auto dllogger = std::make_unique<DlLogger>(&text_, &json_.stream());
   dllogger->Parameters(LoggedParameters(options));
-  dllogger->Metadata("run", DescribeLaunch(parts.launch, parts.rank, host));
+  dllogger->Metadata("run", DescribeLaunch(deps.launch, deps.rank, host));
   for (const char* metric : {"imgs_per_sec", "train_throughput", "eval_throughput"}) {
     dllogger->Metadata(metric, {{"unit", "images/s"}});
   }
@@ -68,8 +68,8 @@ RootOutputs::RootOutputs(const RootOutputsParts& parts, RedrawnLine& line, const
     events_ = events.get();
     logs_.push_back(std::move(events));
   }
-  logs_.push_back(std::make_unique<Progress>(parts.progress, line));
-  if (options.job_comment) CommentJob(parts.launch.job);
+  logs_.push_back(std::make_unique<Progress>(deps.progress, line));
+  if (options.job_comment) CommentJob(deps.launch.job);
 }
 
 void RootOutputs::CommentJob(const std::string& job_id) {

@@ -26,7 +26,7 @@
 namespace trainer {
 
 // What is told of the launch, and how.
-struct RootOutputsParts {
+struct RootOutputsDeps {
   const Options& options;
   const launcher::RankInfo& rank;
   LaunchFacts launch;
@@ -40,7 +40,7 @@ class RootOutputs {
   // `line`, on standard error, is for progress.  Lines that are lost, on a full disk, are told to
   // `log`: a training does not end for them, nor for a comment that its job does not get.
   // Throws Error(EX_OSERR) naming a file that cannot be written, and its option.
-  RootOutputs(const RootOutputsParts& parts, RedrawnLine& line, const Logger& log);
+  RootOutputs(const RootOutputsDeps& deps, RedrawnLine& line, const Logger& log);
   RootOutputs(const RootOutputs&) = delete;
   RootOutputs& operator=(const RootOutputs&) = delete;
 

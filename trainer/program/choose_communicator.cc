@@ -8,7 +8,7 @@
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
 #include "trainer/program/launch_environment.h"
-#include "trainer/train/step/nccl_parts.h"
+#include "trainer/train/step/nccl_deps.h"
 
 namespace trainer {
 
@@ -39,7 +39,7 @@ std::unique_ptr<Communicator> MakeGradientCommunicator(const Options& options, B
     return nullptr;
   }
   std::unique_ptr<Communicator> nccl =
-      MakeNcclCommunicator(host, MakeNcclParts(backend), {.max_ctas = options.nccl_max_ctas});
+      MakeNcclCommunicator(host, MakeNcclDeps(backend), {.max_ctas = options.nccl_max_ctas});
   if (host.rank() == 0) log->info("gradients: {}", nccl->description());
   return nccl;
 }

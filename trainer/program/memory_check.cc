@@ -101,8 +101,8 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
   if (config.batch_size <= most_images) {
     check.plan = TryPlan(config, backend, config.batch_size, problem);
   }
-  if (check.plan) check.parts = PartsOfMemory(*check.plan, run);
-  const bool fits_here = check.plan && Sum(check.parts).FitInto(room.bytes);
+  if (check.plan) check.deps = MemoryItems(*check.plan, run);
+  const bool fits_here = check.plan && Sum(check.deps).FitInto(room.bytes);
 
   const int ranks = communicator.size();
   double lowest_without = fits_here ? -ranks : -communicator.rank();
@@ -111,10 +111,10 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
   if (check.fits && !wants_largest) return check;
 
   const auto bytes_of = [&](std::int64_t batch) -> std::optional<MemoryBytes> {
-    if (batch == config.batch_size && check.plan) return Sum(check.parts);
+    if (batch == config.batch_size && check.plan) return Sum(check.deps);
     const std::optional<NetworkPlan> plan = TryPlan(config, backend, batch, problem);
     if (!plan) return std::nullopt;
-    return Sum(PartsOfMemory(*plan, run));
+    return Sum(MemoryItems(*plan, run));
   };
   const std::int64_t own_largest = LargestBatch(
       bytes_of, room.bytes, std::clamp<std::int64_t>(config.batch_size, 1, most_images));
@@ -135,7 +135,7 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
 std::vector<std::string> DescribeMemory(const MemoryCheck& check, const MemoryRoom& room,
                                         bool full) {
   std::vector<std::string> rows =
-      MemoryTable(check.parts, room.bytes, check.largest_batch, room.is_host);
+      MemoryTable(check.deps, room.bytes, check.largest_batch, room.is_host);
   const auto add = [&](const char* whose, std::size_t bytes, const std::string& origin) {
     rows.push_back(
         fmt::format("{:<20}{} are {}", whose, Gigabytes(static_cast<double>(bytes)), origin));

@@ -61,7 +61,7 @@ std::size_t InputBytes(const NetworkSpec& spec) {
   return static_cast<std::size_t>(spec.batch_size) * of_image;
 }
 
-std::vector<MemoryPart> PartsOfMemory(const NetworkPlan& plan, const RunMemory& run) {
+std::vector<MemoryItem> MemoryItems(const NetworkPlan& plan, const RunMemory& run) {
   const NetworkBytes network = plan.bytes();
   const std::size_t input = InputBytes(plan.spec);
   const std::size_t values = plan.layout.elements * sizeof(float);
@@ -84,7 +84,7 @@ std::vector<MemoryPart> PartsOfMemory(const NetworkPlan& plan, const RunMemory& 
   const std::size_t reserve =
       kHostReserve + static_cast<std::size_t>(run.host_threads) * kReserveOfThread;
 
-  std::vector<MemoryPart> parts = {
+  std::vector<MemoryItem> deps = {
       {"weights", {network.weights, 0}},
       {"gradients", {network.gradients + sums, staging}},
       {"momentum", {network.momentum, 0}},
@@ -95,16 +95,16 @@ std::vector<MemoryPart> PartsOfMemory(const NetworkPlan& plan, const RunMemory& 
        {run.is_host ? 0 : device_batches * input, host_batches * input + run.host_records}},
       {"checkpoint", {run.is_host ? 0 : LargestParameterBytes(plan.layout), snapshot}},
       {"libraries, threads", {run.is_host ? 0 : kDeviceReserve, reserve}}};
-  if (!has_averages) std::erase_if(parts, [](const auto& part) { return part.name == "averages"; });
+  if (!has_averages) std::erase_if(deps, [](const auto& part) { return part.name == "averages"; });
   if (run.is_host) {
-    for (MemoryPart& part : parts) part.bytes = {0, part.bytes.device + part.bytes.host};
+    for (MemoryItem& part : deps) part.bytes = {0, part.bytes.device + part.bytes.host};
   }
-  return parts;
+  return deps;
 }
 
-MemoryBytes Sum(const std::vector<MemoryPart>& parts) {
+MemoryBytes Sum(const std::vector<MemoryItem>& deps) {
   MemoryBytes sum;
-  for (const MemoryPart& part : parts) {
+  for (const MemoryItem& part : deps) {
     sum.device += part.bytes.device;
     sum.host += part.bytes.host;
   }
@@ -136,7 +136,7 @@ std::int64_t LargestBatch(const std::function<std::optional<MemoryBytes>(std::in
   return fits;
 }
 
-std::vector<std::string> MemoryTable(const std::vector<MemoryPart>& parts, const MemoryBytes& room,
+std::vector<std::string> MemoryTable(const std::vector<MemoryItem>& deps, const MemoryBytes& room,
                                      std::int64_t largest_batch, bool is_host) {
   constexpr double kGigabyte = 1e9;
   const auto amount = [](std::size_t bytes) {
@@ -153,8 +153,8 @@ std::vector<std::string> MemoryTable(const std::vector<MemoryPart>& parts, const
   const auto add_bytes = [&](const std::string& name, const MemoryBytes& bytes) {
     add("  " + name, amount(bytes.device), amount(bytes.host));
   };
-  for (const MemoryPart& part : parts) add_bytes(part.name, part.bytes);
-  add_bytes("total", Sum(parts));
+  for (const MemoryItem& part : deps) add_bytes(part.name, part.bytes);
+  add_bytes("total", Sum(deps));
   add_bytes("available", room);
   rows.push_back(fmt::format("largest batch       {} images in a rank", largest_batch));
   return rows;

@@ -25,7 +25,7 @@ struct MemoryBytes {
   bool operator==(const MemoryBytes&) const = default;
 };
 
-struct MemoryPart {
+struct MemoryItem {
   std::string name;
   MemoryBytes bytes;
 };
@@ -43,8 +43,8 @@ struct RunMemory {
 };
 
 // In the order in which people want them.
-std::vector<MemoryPart> PartsOfMemory(const NetworkPlan& plan, const RunMemory& run);
-MemoryBytes Sum(const std::vector<MemoryPart>& parts);
+std::vector<MemoryItem> MemoryItems(const NetworkPlan& plan, const RunMemory& run);
+MemoryBytes Sum(const std::vector<MemoryItem>& deps);
 
 // Of the images of one batch, with their labels and what mixup makes of each.
 std::size_t InputBytes(const NetworkSpec& spec);
@@ -57,7 +57,7 @@ std::int64_t LargestBatch(const std::function<std::optional<MemoryBytes>(std::in
                           const MemoryBytes& room, std::int64_t first_guess);
 
 // A heading, a row for each part, their sum, `room`, and the largest batch, in GB.
-std::vector<std::string> MemoryTable(const std::vector<MemoryPart>& parts, const MemoryBytes& room,
+std::vector<std::string> MemoryTable(const std::vector<MemoryItem>& deps, const MemoryBytes& room,
                                      std::int64_t largest_batch, bool is_host);
 
 }  // namespace trainer

@@ -38,8 +38,8 @@ class RunProfile {
   void FindPeaks(Communicator& communicator, const Logger& log);
 
   // Null where there is none: of a profile on all ranks but 0.
-  const ProfileParts* profile() const { return profile_.recorder ? &profile_ : nullptr; }
-  const VariabilityParts* variability() const { return is_studied_ ? &variability_ : nullptr; }
+  const StepProfileDeps* profile() const { return profile_.recorder ? &profile_ : nullptr; }
+  const VariabilityLogDeps* variability() const { return is_studied_ ? &variability_ : nullptr; }
 
  private:
   OpRecorder* MeasureOps();
@@ -53,8 +53,8 @@ class RunProfile {
   std::optional<GpuMeter> meter_;
   HostState host_;
   OwnDevice own_device_;
-  ProfileParts profile_;
-  VariabilityParts variability_;
+  StepProfileDeps profile_;
+  VariabilityLogDeps variability_;
   bool is_studied_ = false;
 };
 

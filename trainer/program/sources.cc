@@ -23,7 +23,7 @@ namespace trainer {
 namespace {
 
 std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::RankInfo& rank,
-                                        const SourceParts& parts, bool training) {
+                                        const DataLoaderDeps& deps, bool training) {
   SyntheticSourceOptions synthetic;
   synthetic.batch_size = options.batch_size;
   synthetic.accumulate = options.accumulate;
@@ -34,7 +34,7 @@ std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::
   synthetic.world_size = rank.world_size;
   synthetic.seed = options.seed;
   synthetic.training = training;
-  synthetic.allocate = parts.allocate;
+  synthetic.allocate = deps.allocate;
   // Labels are random, so there is nothing to learn about accuracy: a few batches show that
   // evaluation works.
   constexpr std::int64_t kEvaluationSteps = 10;
@@ -66,11 +66,11 @@ RecordCacheOptions RecordCacheOf(const Options& options) {
 }
 
 std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankInfo& rank,
-                                   const SourceParts& parts, bool training) {
+                                   const DataLoaderDeps& deps, bool training) {
   RecordSourceOptions records;
   records.data_dir = options.data_dir;
   records.data_idx_dir = options.data_idx_dir;
-  records.scan_cache_dir = parts.scan_cache_dir;
+  records.scan_cache_dir = deps.scan_cache_dir;
   records.record_cache = RecordCacheOf(options);
   records.split = training ? Split::kTrain : Split::kValidation;
   records.training = training;
@@ -87,11 +87,11 @@ std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankI
   records.classes = options.classes;
   records.bad_records = options.bad_records;
   records.max_bad_records = options.max_bad_records;
-  records.on_bad_record = parts.on_bad_record;
-  records.threads = parts.data_threads;
+  records.on_bad_record = deps.on_bad_record;
+  records.threads = deps.data_threads;
   records.prefetch = options.prefetch;
-  records.allocate = parts.allocate;
-  records.spans = training ? parts.spans : nullptr;
+  records.allocate = deps.allocate;
+  records.spans = training ? deps.spans : nullptr;
   return MakeRecordSource(records);
 }
 
@@ -114,10 +114,10 @@ std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get
 }
 
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
-                    const SourceParts& parts) {
+                    const DataLoaderDeps& deps) {
   const auto make = [&](bool training) {
-    return options.data_dir.empty() ? SyntheticSource(options, rank, parts, training)
-                                    : FileSource(options, rank, parts, training);
+    return options.data_dir.empty() ? SyntheticSource(options, rank, deps, training)
+                                    : FileSource(options, rank, deps, training);
   };
   Sources sources;
   if (IsTraining(options.mode)) sources.training = make(true);
@@ -165,7 +165,7 @@ std::string DescribeFewLabels(const Sources& sources, const Options& options) {
          " trains for these";
 }
 
-void LogSources(const Sources& sources, const Options& options, const SourceParts& parts,
+void LogSources(const Sources& sources, const Options& options, const DataLoaderDeps& deps,
                 Communicator& communicator, const Logger& log) {
   const bool root = communicator.rank() == 0;
   const bool has_sources = sources.training || sources.evaluation;
@@ -182,7 +182,7 @@ void LogSources(const Sources& sources, const Options& options, const SourcePart
   if (reads_files) {
     const ScanCost cost = CostOfScans(sources);
     const std::string scans =
-        DescribeScans(cost, options.data_idx_dir, parts.scan_cache_dir, communicator);
+        DescribeScans(cost, options.data_idx_dir, deps.scan_cache_dir, communicator);
     if (root) log->info("{}", scans);
     if (root && !cost.note.empty()) log->info("what the scan found is not kept: {}", cost.note);
     if (root && !ReadShardManifest(options.data_dir)) {

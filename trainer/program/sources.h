@@ -33,7 +33,7 @@ struct Sources {
   std::unique_ptr<Source> evaluation;
 };
 // What sources are given.
-struct SourceParts {
+struct DataLoaderDeps {
   int data_threads = 1;                                   // of this rank
   std::string scan_cache_dir;                             // of ScanCacheFolder
   std::function<void(const std::string&)> on_bad_record;  // told of each that is skipped
@@ -43,7 +43,7 @@ struct SourceParts {
 // Throws Error naming the folder or file that cannot be used: EX_DATAERR where it is not there or
 // not what it should be, EX_OSERR where it cannot be read, or the folder of --record_cache used.
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
-                    const SourceParts& parts);
+                    const DataLoaderDeps& deps);
 
 // What ranks must have in common of what they compute on, for RequireAgreement.
 std::vector<Fact> DataFacts(const Sources& sources);
@@ -61,7 +61,7 @@ std::string DescribeFewLabels(const Sources& sources, const Options& options);
 
 // Collective: rank 0 logs what it took to find the records, and what people should know of the
 // data.
-void LogSources(const Sources& sources, const Options& options, const SourceParts& parts,
+void LogSources(const Sources& sources, const Options& options, const DataLoaderDeps& deps,
                 Communicator& communicator, const Logger& log);
 
 }  // namespace trainer

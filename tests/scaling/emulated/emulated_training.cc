@@ -182,7 +182,8 @@ Measured Train(const Settings& of, Communicator& communicator, const std::string
   return measured;
 }
 
-scaling::StepParts Predicted(const Settings& of, int ranks, int ranks_of_node, double small_sum) {
+scaling::StepBreakdown Predicted(const Settings& of, int ranks, int ranks_of_node,
+                                 double small_sum) {
   // A ring crosses between nodes so often; its hops inside a node, which take as long here, are
   // counted in.
   const int crossings = 2 * ranks / ranks_of_node;
@@ -201,7 +202,7 @@ scaling::StepParts Predicted(const Settings& of, int ranks, int ranks_of_node, d
       scaling::ResNet50Buckets(of.at("bits") == 16 ? scaling::Sums::kHalf : scaling::Sums::kFp32,
                                scaling::BucketRule::kDdltraind);
   for (scaling::Bucket& bucket : work.buckets) bucket.bytes /= of.at("divisor");
-  return scaling::PartsOfStep(work, links, ranks);
+  return scaling::StepBreakdownOf(work, links, ranks);
 }
 
 std::string Json(const Settings& of, const launcher::RankInfo& self, int ranks,
@@ -215,7 +216,7 @@ std::string Json(const Settings& of, const launcher::RankInfo& self, int ranks,
       ranks, self.local_world_size, alone, step, alone / step, measured.exposed, measured.small_sum,
       fmt::join(measured.steps, ", "));
   if (of.at("between") > 0 && of.at("inside") > 0) {
-    const scaling::StepParts parts =
+    const scaling::StepBreakdown parts =
         Predicted(of, ranks, self.local_world_size, measured.small_sum);
     text += fmt::format(R"(, "predicted": {{"step_seconds": {:.6f}, "efficiency": {:.4f}, )"
                         R"("exposed_seconds": {:.6f}, "sum_seconds": {:.6f}}})",

@@ -10,7 +10,7 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/core/error.h"
-#include "trainer/train/step/nccl_parts.h"
+#include "trainer/train/step/nccl_deps.h"
 
 namespace trainer {
 namespace {
@@ -63,7 +63,7 @@ std::vector<RankExit> EndsOf(const RecordedRun& run) {
     run.before(host.rank());
     try {
       const auto backend = MakeBackend("cuda", {.threads = 1});
-      const auto sums = MakeNcclCommunicator(host, MakeNcclParts(*backend), {});
+      const auto sums = MakeNcclCommunicator(host, MakeNcclDeps(*backend), {});
       end.step = RunRankOn(*backend, run.config, *sums, log, run.stop_after, nullptr,
                            [&](std::int64_t step) { run.before_step(host.rank(), step); })
                      .step;
@@ -196,21 +196,21 @@ TEST(EndOfARunTest, HasGivenBackWhatWasRecordedBeforeItAborts) {
     ranks.emplace_back([&, rank] {
       ThrowingHost host(world, rank);
       const auto backend = MakeBackend("cuda", {.threads = 1});
-      const auto sums = MakeNcclCommunicator(host, MakeNcclParts(*backend), {});
+      const auto sums = MakeNcclCommunicator(host, MakeNcclDeps(*backend), {});
       GeneratedSourceOptions options;
       options.rank = rank;
       options.ranks = 2;
       EndingSource source(options, rank == 1 ? 4 : 100);
       std::ostringstream log;
-      TrainParts parts = {.backend = *backend,
+      TrainerDeps deps = {.backend = *backend,
                           .communicator = *sums,
                           .training = &source,
                           .outputs = {.log = MakeLogger(log, rank, "info")}};
-      parts.failed = [&](const std::exception&) { sums->Abort(EX_DATAERR); };
+      deps.failed = [&](const std::exception&) { sums->Abort(EX_DATAERR); };
       TrainConfig config = BenchmarkConfig();
       config.graph = StepGraph::kOn;
       try {
-        RunTrainer(config, parts);
+        RunTrainer(config, deps);
         ADD_FAILURE() << "has trained without data";
       } catch (int) {
         if (rank == 1) aborted_in_time = nccl_emulator::TakeEnds().aborted;

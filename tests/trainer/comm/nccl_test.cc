@@ -14,7 +14,7 @@
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/comm/single.h"
-#include "trainer/train/step/nccl_parts.h"
+#include "trainer/train/step/nccl_deps.h"
 
 namespace trainer {
 namespace {
@@ -37,7 +37,7 @@ class NcclOnAGpu : public testing::Test {
 
 std::unique_ptr<Communicator> MakeNccl(Communicator& host, Backend& backend,
                                        const NcclOptions& options = {}) {
-  return MakeNcclCommunicator(host, MakeNcclParts(backend), options);
+  return MakeNcclCommunicator(host, MakeNcclDeps(backend), options);
 }
 
 // 0, 1, 2, ... on the device, and what there is of it afterwards.

@@ -11,7 +11,7 @@
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/model/init.h"
 #include "trainer/train/step/gradient_overlap.h"
-#include "trainer/train/step/nccl_parts.h"
+#include "trainer/train/step/nccl_deps.h"
 #include "trainer/train/step/training_step.h"
 
 namespace trainer {
@@ -76,7 +76,7 @@ Training Train(StepGraph graph, ReducePrecision reduce_precision, const MakeSums
 Training TrainByNccl(StepGraph graph, ReducePrecision reduce_precision) {
   UseEmulatedStreams();
   const auto make_nccl = [](Communicator& host, Backend& backend) {
-    return MakeNcclCommunicator(host, MakeNcclParts(backend), {});
+    return MakeNcclCommunicator(host, MakeNcclDeps(backend), {});
   };
   Training training = Train(graph, reduce_precision, make_nccl);
   EXPECT_EQ(nccl_emulator::TakeEnds(), (nccl_emulator::Ends{.destroyed = kRanks, .aborted = 0}));
@@ -199,7 +199,7 @@ TEST(NcclTraining, WithoutItTheLogSaysWhatGoesThroughHostMemory) {
                                              "host memory"));
   UseEmulatedStreams();
   const auto make_nccl = [](Communicator& host, Backend& backend) {
-    return MakeNcclCommunicator(host, MakeNcclParts(backend), {});
+    return MakeNcclCommunicator(host, MakeNcclDeps(backend), {});
   };
   EXPECT_THAT(LogOf(make_nccl), testing::Not(testing::HasSubstr("host memory")));
   nccl_emulator::TakeEnds();

@@ -41,7 +41,7 @@ MemoryCheck CheckAlone(const TrainConfig& config, const MemoryRoom& room,
 std::size_t NeedsOf(std::int64_t batch) {
   TrainConfig config = SmallConfig("unused");
   config.batch_size = batch;
-  return Sum(CheckAlone(config, RoomOf(std::size_t{1} << 40)).parts).host;
+  return Sum(CheckAlone(config, RoomOf(std::size_t{1} << 40)).deps).host;
 }
 
 TEST(MemoryCheck, ABatchThatFitsToTheByteIsTaken) {
@@ -198,7 +198,7 @@ TEST(MemoryCheck, RanksThatShareAGpuPlanWithTheirParts) {
   EXPECT_LT(pair[0].largest_batch, alone / 2);
   const auto largest = CheckOnOneGpu(pair[0].largest_batch, {kFree, kFree});
   EXPECT_TRUE(largest[0].fits);
-  EXPECT_LE(2 * Sum(largest[0].parts).device, kFree);
+  EXPECT_LE(2 * Sum(largest[0].deps).device, kFree);
 
   const auto refused = CheckOnOneGpu(pair[0].largest_batch + 1, {kFree, kFree});
   EXPECT_FALSE(refused[0].fits);
@@ -334,43 +334,43 @@ NetworkPlan PlanOf(std::int64_t batch) {
   return PlanNetwork(*backend, {"resnet_tiny", batch, 32, 32, 10, 0});
 }
 
-std::size_t HostBytesOf(const std::string& name, const std::vector<MemoryPart>& parts) {
-  const auto part = std::ranges::find(parts, name, &MemoryPart::name);
-  return part == parts.end() ? kUnlimited : part->bytes.host;
+std::size_t HostBytesOf(const std::string& name, const std::vector<MemoryItem>& deps) {
+  const auto part = std::ranges::find(deps, name, &MemoryItem::name);
+  return part == deps.end() ? kUnlimited : part->bytes.host;
 }
 
 TEST(MemoryNeeds, OnTheHostEverythingIsHostMemory) {
   const auto backend = MakeBackend("reference", {.threads = 1});
   const NetworkPlan plan = PlanOf(4);
-  const std::vector<MemoryPart> parts = PartsOfMemory(
+  const std::vector<MemoryItem> deps = MemoryItems(
       plan,
       {.is_host = true, .ranks = 2, .host_batches = 3, .host_records = 700, .host_threads = 5});
   const NetworkBytes network = plan.bytes();
-  EXPECT_EQ(Sum(parts).device, 0U);
-  EXPECT_EQ(HostBytesOf("weights", parts), network.weights);
-  EXPECT_EQ(HostBytesOf("gradients", parts), network.gradients);  // nothing is staged
-  EXPECT_EQ(HostBytesOf("activations", parts), network.activations);
-  EXPECT_EQ(HostBytesOf("input batches", parts), 3U * 4 * (32 * 32 * 3 + 9) + 700);
+  EXPECT_EQ(Sum(deps).device, 0U);
+  EXPECT_EQ(HostBytesOf("weights", deps), network.weights);
+  EXPECT_EQ(HostBytesOf("gradients", deps), network.gradients);  // nothing is staged
+  EXPECT_EQ(HostBytesOf("activations", deps), network.activations);
+  EXPECT_EQ(HostBytesOf("input batches", deps), 3U * 4 * (32 * 32 * 3 + 9) + 700);
   const std::size_t statistics = plan.layout.statistic_elements * 4;
-  EXPECT_EQ(HostBytesOf("checkpoint", parts), plan.layout.elements * 8 + 4 * statistics);
+  EXPECT_EQ(HostBytesOf("checkpoint", deps), plan.layout.elements * 8 + 4 * statistics);
 }
 
 TEST(MemoryNeeds, AGpuHasTheNetworkAndTwoBatches) {
   const NetworkPlan plan = PlanOf(4);
   const NetworkBytes network = plan.bytes();
-  const auto parts = PartsOfMemory(plan, {.is_host = false, .ranks = 1, .host_batches = 3});
-  const MemoryBytes sum = Sum(parts);
+  const auto deps = MemoryItems(plan, {.is_host = false, .ranks = 1, .host_batches = 3});
+  const MemoryBytes sum = Sum(deps);
   EXPECT_GT(sum.device, network.total() + 2 * InputBytes(plan.spec) + 900'000'000);
-  EXPECT_EQ(HostBytesOf("gradients", parts), 0U);
-  const auto of_two = PartsOfMemory(plan, {.is_host = false, .ranks = 2, .host_batches = 3});
+  EXPECT_EQ(HostBytesOf("gradients", deps), 0U);
+  const auto of_two = MemoryItems(plan, {.is_host = false, .ranks = 2, .host_batches = 3});
   EXPECT_EQ(HostBytesOf("gradients", of_two), plan.layout.elements * 4);  // staged
 }
 
 // The reference computes in fp32: all gradients are written over, so all sums lie elsewhere.
 TEST(MemoryNeeds, SumsOfSeveralBatchesAreAmongTheGradients) {
   const NetworkPlan plan = PlanOf(4);
-  const auto one = PartsOfMemory(plan, {});
-  const auto several = PartsOfMemory(plan, {.accumulate = 2});
+  const auto one = MemoryItems(plan, {});
+  const auto several = MemoryItems(plan, {.accumulate = 2});
   EXPECT_EQ(HostBytesOf("gradients", several) - HostBytesOf("gradients", one),
             plan.layout.elements * 4);
   EXPECT_EQ(Sum(several).host - Sum(one).host, plan.layout.elements * 4);
@@ -379,17 +379,17 @@ TEST(MemoryNeeds, SumsOfSeveralBatchesAreAmongTheGradients) {
 TEST(MemoryNeeds, ACheckpointThatIsGoneBackToIsReadBesideTheCopyOfOne) {
   const NetworkPlan plan = PlanOf(4);
   const std::size_t values = plan.layout.elements * sizeof(float);
-  const auto host = [&](const RunMemory& run) { return Sum(PartsOfMemory(plan, run)).host; };
+  const auto host = [&](const RunMemory& run) { return Sum(MemoryItems(plan, run)).host; };
   EXPECT_EQ(host({.goes_back = true}), host({}) + 2 * values);
 }
 
 TEST(MemoryNeeds, AveragesAreCountedOnTheDeviceInCheckpointsAndInPlaceOfTheWeights) {
   const auto backend = MakeBackend("reference", {.threads = 1});
   NetworkSpec spec = PlanOf(4).spec;
-  const auto without = PartsOfMemory(PlanNetwork(*backend, spec), {.is_host = false});
+  const auto without = MemoryItems(PlanNetwork(*backend, spec), {.is_host = false});
   spec.keeps_averages = true;
   const NetworkPlan plan = PlanNetwork(*backend, spec);
-  const auto with = PartsOfMemory(plan, {.is_host = false});
+  const auto with = MemoryItems(plan, {.is_host = false});
   const std::size_t values = plan.layout.elements * 4;
   const std::size_t statistics = plan.layout.statistic_elements * 4;
   EXPECT_EQ(Sum(with).device - Sum(without).device, values + statistics);
@@ -398,10 +398,10 @@ TEST(MemoryNeeds, AveragesAreCountedOnTheDeviceInCheckpointsAndInPlaceOfTheWeigh
 }
 
 TEST(MemoryNeeds, AreATableOfGigabytes) {
-  const std::vector<MemoryPart> parts = {{"weights", {100'000'000, 0}},
-                                         {"activations", {12'345'000'000, 50'000'000}}};
+  const std::vector<MemoryItem> deps = {{"weights", {100'000'000, 0}},
+                                        {"activations", {12'345'000'000, 50'000'000}}};
   EXPECT_THAT(
-      MemoryTable(parts, {16'000'000'000, kUnlimited}, 300, false),
+      MemoryTable(deps, {16'000'000'000, kUnlimited}, 300, false),
       ElementsAre(
           "GB for each rank           GPU      host", "  weights                 0.10      0.00",
           "  activations            12.35      0.05", "  total                  12.45      0.05",

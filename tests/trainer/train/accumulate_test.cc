@@ -224,12 +224,12 @@ TEST(Accumulate, ARunGoesOnWithFewerRanksAndTheSameStep) {
   };
   const TemporaryFolder whole;
   run(whole, {2, 4}, 6);
-  const TemporaryFolder parts;
-  run(parts, {2, 4}, 2);
-  run(parts, {2, 3, 2, 2}, 2);
-  run(parts, {2, 2, 2}, 2);
-  ExpectNearlyEqual(ModelAt(parts.path(), 6), ModelAt(whole.path(), 6));
-  EXPECT_EQ(ReadManifest(CheckpointFolder(parts.path(), 6)).state.epoch_samples, 48);
+  const TemporaryFolder deps;
+  run(deps, {2, 4}, 2);
+  run(deps, {2, 3, 2, 2}, 2);
+  run(deps, {2, 2, 2}, 2);
+  ExpectNearlyEqual(ModelAt(deps.path(), 6), ModelAt(whole.path(), 6));
+  EXPECT_EQ(ReadManifest(CheckpointFolder(deps.path(), 6)).state.epoch_samples, 48);
 }
 
 TEST(Accumulate, RefusesAStepOfMoreImagesThanThereAre) {

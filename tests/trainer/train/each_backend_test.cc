@@ -248,12 +248,12 @@ TEST_P(TrainingOn, OfTwoRanksIsThatOfOneWithTwiceTheBatch) {
 }
 
 TEST_P(TrainingOn, OfSeveralBatchesIsThatOfALargeOne) {
-  const Steps parts{
+  const Steps deps{
       .backend = GetParam(), .count = 4, .batch = 4, .accumulate = 4, .freeze_batch_norm = true};
-  Steps whole = parts;
+  Steps whole = deps;
   whole.batch = 16;
   whole.accumulate = 1;
-  const std::vector<StepResult> records = RunSteps(parts);
+  const std::vector<StepResult> records = RunSteps(deps);
   const std::vector<StepResult> expected = RunSteps(whole);
   EXPECT_THAT(Losses(records), Pointwise(AreWithin(Tolerance()), Losses(expected)));
   for (std::size_t i = 0; i < records.size(); ++i) {

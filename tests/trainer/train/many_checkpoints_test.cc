@@ -55,9 +55,9 @@ TEST(ManyCheckpoints, LeaveNoFileDescriptorOrByteBehind) {
   ThreadCommunicator communicator(world, 0);
   std::ofstream nowhere("/dev/null");
   const Logger log = MakeLogger(nowhere, 0, "info");
-  const SnapshotParts parts{config, network, communicator, *stream, log};
+  const SnapshotDeps deps{config, network, communicator, *stream, log};
   const LossScale scale = LossScale::Static(1);
-  Checkpoints checkpoints({.snapshot = parts, .backend = *backend, .samples = 100});
+  Checkpoints checkpoints({.snapshot = deps, .backend = *backend, .samples = 100});
 
   // Half of them on each thread; the last is on this one, so that the other one rests.
   Position position;

@@ -52,7 +52,7 @@ inline TrainResult RunRankOn(Backend& backend, const TrainConfig& config,
   options.training = false;
   GeneratedSource evaluation(options);
   int requested = 0;
-  TrainParts parts{backend,
+  TrainerDeps deps{backend,
                    communicator,
                    &training,
                    &evaluation,
@@ -60,12 +60,12 @@ inline TrainResult RunRankOn(Backend& backend, const TrainConfig& config,
                    [&] { return ++requested == stop_after; },
                    requests,
                    "node" + std::to_string(communicator.rank())};
-  parts.entered = [&](Activity activity, std::int64_t step) {
+  deps.entered = [&](Activity activity, std::int64_t step) {
     if (before_step && activity == Activity::kTraining) before_step(step);
   };
-  parts.checkpoint_hook = hook;
-  if (rest) parts.rest = rest;
-  return RunTrainer(config, parts);
+  deps.checkpoint_hook = hook;
+  if (rest) deps.rest = rest;
+  return RunTrainer(config, deps);
 }
 
 inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator,

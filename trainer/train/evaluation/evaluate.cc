@@ -51,24 +51,24 @@ class EvaluationCount {
 
 // All batches of the source, or those up to the one at which some rank was asked to stop.  On the
 // host each is counted as soon as it is done: nothing else runs meanwhile.
-EvaluationCount CountBatches(const EvaluationParts& parts, Source& source,
+EvaluationCount CountBatches(const EvaluationDeps& deps, Source& source,
                              const std::function<bool()>& stop_requested) {
   constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
-  EvaluationCount count(parts.communicator, stop_requested);
-  BatchFeed feed(parts.backend, parts.device_batch, source, kNoEnd);
+  EvaluationCount count(deps.communicator, stop_requested);
+  BatchFeed feed(deps.backend, deps.device_batch, source, kNoEnd);
   source.Seek({});
-  for (std::int64_t step = 0; !count.stopped() && feed.Has(step, parts.stream); ++step) {
-    const InputBatch input = feed.Take(step, /*loss_scale=*/1, parts.stream);
-    QueueInference(parts.network, parts.device_batch, input, parts.stream);
-    feed.FetchNext(step, parts.stream);
+  for (std::int64_t step = 0; !count.stopped() && feed.Has(step, deps.stream); ++step) {
+    const InputBatch input = feed.Take(step, /*loss_scale=*/1, deps.stream);
+    QueueInference(deps.network, deps.device_batch, input, deps.stream);
+    feed.FetchNext(step, deps.stream);
     count.Count();
-    parts.stream.Synchronize();
-    count.Add(parts.device_batch.numbers().host().loss_sums);
-    if (parts.backend.is_host()) count.Count();
+    deps.stream.Synchronize();
+    count.Add(deps.device_batch.numbers().host().loss_sums);
+    if (deps.backend.is_host()) count.Count();
   }
   if (count.stopped()) {
     // What was fetched and is not used may still be on its way.
-    parts.device_batch.arrived().Synchronize();
+    deps.device_batch.arrived().Synchronize();
   } else {
     count.Count();
   }
@@ -77,15 +77,15 @@ EvaluationCount CountBatches(const EvaluationParts& parts, Source& source,
 
 }  // namespace
 
-std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& source,
+std::optional<EvaluationResult> Evaluate(const EvaluationDeps& deps, Source& source,
                                          const std::function<bool()>& stop_requested) {
-  const std::vector<float> own = ExportStatistics(parts.network, parts.stream);
-  ImportStatistics(parts.network, MeanOverRanks(own, parts.communicator), parts.stream);
+  const std::vector<float> own = ExportStatistics(deps.network, deps.stream);
+  ImportStatistics(deps.network, MeanOverRanks(own, deps.communicator), deps.stream);
 
   const auto start = std::chrono::steady_clock::now();
-  const EvaluationCount count = CountBatches(parts, source, stop_requested);
+  const EvaluationCount count = CountBatches(deps, source, stop_requested);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  ImportStatistics(parts.network, own, parts.stream);
+  ImportStatistics(deps.network, own, deps.stream);
 
   if (count.stopped()) return std::nullopt;
   const LossTotals& totals = count.totals();

@@ -25,7 +25,7 @@ struct EvaluationResult {
   double images_per_second = 0;  // images / seconds, all ranks together
 };
 
-struct EvaluationParts {
+struct EvaluationDeps {
   Backend& backend;
   Network& network;
   DeviceBatch& device_batch;
@@ -39,7 +39,7 @@ struct EvaluationParts {
 // up what they have found in the one before; the sums are those of one batch after the other.
 // nullopt: `stop_requested` was true on some rank, and all left after the same batch.
 // Throws Error(EX_DATAERR) when there is no image.
-std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& source,
+std::optional<EvaluationResult> Evaluate(const EvaluationDeps& deps, Source& source,
                                          const std::function<bool()>& stop_requested);
 
 // Throws NotFinite where the loss is no number; `is_of_training`: of weights that this run has

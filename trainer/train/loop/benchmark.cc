@@ -18,7 +18,7 @@ namespace {
 double InferenceSeconds(Launch& launch, std::int64_t step) {
   launch.control.Enter(Activity::kEvaluation, step);
   const auto begun = std::chrono::steady_clock::now();
-  Source& source = *launch.parts.evaluation;
+  Source& source = *launch.deps.evaluation;
   HostBatch batch;
   if (!source.Next(batch)) {
     source.Seek({});
@@ -33,7 +33,7 @@ double InferenceSeconds(Launch& launch, std::int64_t step) {
 Schedule BenchmarkSchedule(const Launch& launch, const Source& source) {
   const TrainConfig& config = launch.config;
   const Schedule schedule = MakeSchedule(config.schedule, source.samples(),
-                                         GlobalBatchOf(config, launch.parts.communicator.size()),
+                                         GlobalBatchOf(config, launch.deps.communicator.size()),
                                          IsTraining(config.mode) ? "training" : "validation");
   const std::int64_t steps = schedule.EndOfLaunch(0);
   if (steps <= config.warmup_steps) {
@@ -46,7 +46,7 @@ Schedule BenchmarkSchedule(const Launch& launch, const Source& source) {
 }
 
 TrainResult BenchmarkInference(Launch& launch) {
-  const Schedule schedule = BenchmarkSchedule(launch, *launch.parts.evaluation);
+  const Schedule schedule = BenchmarkSchedule(launch, *launch.deps.evaluation);
   const std::int64_t warmup = launch.config.warmup_steps;
   const std::int64_t end = schedule.EndOfLaunch(0) - warmup;
   launch.InitializeAfresh();

@@ -13,9 +13,9 @@
 namespace trainer {
 namespace {
 
-NetworkPlan TakePlan(const TrainConfig& config, const TrainParts& parts) {
-  if (parts.network != nullptr) return std::move(*parts.network);
-  return PlanNetwork(parts.backend, NetworkSpecOf(config));
+NetworkPlan TakePlan(const TrainConfig& config, const TrainerDeps& deps) {
+  if (deps.network != nullptr) return std::move(*deps.network);
+  return PlanNetwork(deps.backend, NetworkSpecOf(config));
 }
 
 // What the rooflines are about.
@@ -27,50 +27,50 @@ std::optional<ImageWork> WorkOf(const TrainConfig& config, const Backend& backen
 
 }  // namespace
 
-Launch::Launch(const TrainConfig& train_config, const TrainParts& train_parts)
+Launch::Launch(const TrainConfig& train_config, const TrainerDeps& trainer_deps)
     : config(train_config),
-      parts(train_parts),
-      network(parts.backend, TakePlan(config, parts)),
-      stream(parts.backend.MakeStream()),
-      device_batch(parts.backend, network.spec()),
+      deps(trainer_deps),
+      network(deps.backend, TakePlan(config, deps)),
+      stream(deps.backend.MakeStream()),
+      device_batch(deps.backend, network.spec()),
       loss_scale(FirstLossScale()),
-      report(config, parts.communicator, parts.outputs, WorkOf(config, parts.backend)),
-      control(parts, report) {
+      report(config, deps.communicator, deps.outputs, WorkOf(config, deps.backend)),
+      control(deps, report) {
   if (config.mode == RunMode::kTrainAndEvaluate) {
-    evaluation_batch.emplace(parts.backend, network.spec());
+    evaluation_batch.emplace(deps.backend, network.spec());
   }
-  if (parts.communicator.size() > 1) parts.agree(WeightLayout(network, parts.backend, *stream));
+  if (deps.communicator.size() > 1) deps.agree(WeightLayout(network, deps.backend, *stream));
 }
 
 LossScale Launch::FirstLossScale() const {
-  if (parts.backend.compute_type() == DType::kFloat32) return LossScale::Static(1);
+  if (deps.backend.compute_type() == DType::kFloat32) return LossScale::Static(1);
   return config.use_static_loss_scaling ? LossScale::Static(config.loss_scale)
                                         : LossScale::Dynamic(config.loss_scale);
 }
 
-SnapshotParts Launch::snapshot_parts() {
-  return {config,  network,           parts.communicator,
-          *stream, parts.outputs.log, parts.backend.compute_type()};
+SnapshotDeps Launch::snapshot_deps() {
+  return {config,  network,          deps.communicator,
+          *stream, deps.outputs.log, deps.backend.compute_type()};
 }
 
 // Rank 0's values count: logarithms and square roots of other processors and C libraries may differ
 // in the last bit, and what starts apart stays apart.
 void Launch::InitializeAfresh() {
-  if (parts.communicator.rank() == 0) {
+  if (deps.communicator.rank() == 0) {
     Initialize(network, {config.seed, config.weight_init, config.zero_init_residual}, *stream);
   }
-  BroadcastPart(network, Network::Part::kValue, parts.communicator, *stream);
+  BroadcastPart(network, Network::Part::kValue, deps.communicator, *stream);
   if (network.keeps_averages()) network.StartAverages(*stream);
 }
 
 std::optional<EvaluationResult> Launch::RunEvaluation(std::int64_t step) {
   control.Enter(Activity::kEvaluation, step);
-  report.StartEvaluation(step, parts.evaluation->samples());
+  report.StartEvaluation(step, deps.evaluation->samples());
   DeviceBatch& batch = evaluation_batch ? *evaluation_batch : device_batch;
   std::optional<EvaluationResult> result;
   UseAverages(network, *stream, [&] {
-    result = Evaluate({parts.backend, network, batch, parts.communicator, *stream},
-                      *parts.evaluation, [this] { return control.Requested().stop; });
+    result = Evaluate({deps.backend, network, batch, deps.communicator, *stream}, *deps.evaluation,
+                      [this] { return control.Requested().stop; });
   });
   if (!result) return result;
   RequireNumbers(*result, IsTraining(config.mode));
@@ -80,8 +80,8 @@ std::optional<EvaluationResult> Launch::RunEvaluation(std::int64_t step) {
 
 bool Launch::IsToStop() const {
   StepExchange own;
-  own.requested.stop = parts.stop_requested();
-  return Exchange(own, parts.communicator).requested.stop;
+  own.requested.stop = deps.stop_requested();
+  return Exchange(own, deps.communicator).requested.stop;
 }
 
 }  // namespace trainer

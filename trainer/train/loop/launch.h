@@ -13,7 +13,7 @@
 
 #include "trainer/model/network.h"
 #include "trainer/train/loop/loop_control.h"
-#include "trainer/train/loop/parts.h"
+#include "trainer/train/loop/trainer_deps.h"
 #include "trainer/train/report/report.h"
 #include "trainer/train/state/snapshot.h"
 #include "trainer/train/step/device_batch.h"
@@ -22,12 +22,12 @@
 namespace trainer {
 
 struct Launch {
-  // Both outlive it.  Weights are zero.  Throws what TrainParts::agree throws.
-  Launch(const TrainConfig& config, const TrainParts& parts);
+  // Both outlive it.  Weights are zero.  Throws what TrainerDeps::agree throws.
+  Launch(const TrainConfig& config, const TrainerDeps& deps);
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
 
-  SnapshotParts snapshot_parts();
+  SnapshotDeps snapshot_deps();
 
   // That of a training that begins.
   LossScale FirstLossScale() const;
@@ -45,7 +45,7 @@ struct Launch {
   bool IsToStop() const;
 
   const TrainConfig& config;
-  const TrainParts& parts;
+  const TrainerDeps& deps;
   Network network;
   const std::unique_ptr<Stream> stream;
   DeviceBatch device_batch;

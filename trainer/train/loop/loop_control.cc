@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/train/loop/parts.h"
+#include "trainer/train/loop/trainer_deps.h"
 
 namespace trainer {
 namespace {
@@ -31,23 +31,23 @@ std::optional<RunEvent> EventOf(Activity activity) {
 
 }  // namespace
 
-LoopControl::LoopControl(const TrainParts& parts, Report& report)
-    : parts_(parts),
+LoopControl::LoopControl(const TrainerDeps& deps, Report& report)
+    : deps_(deps),
       report_(report),
-      control_(parts.requests != nullptr ? parts.requests->control() : nullptr),
-      stragglers_({parts.communicator, parts.outputs.log, parts.host, parts.describe_device}),
-      links_(parts.communicator, parts.outputs.log) {}
+      control_(deps.requests != nullptr ? deps.requests->control() : nullptr),
+      stragglers_({deps.communicator, deps.outputs.log, deps.host, deps.describe_device}),
+      links_(deps.communicator, deps.outputs.log) {}
 
 Requests LoopControl::Requested() {
   Requests requested;
-  if (parts_.requests != nullptr) requested = parts_.requests->Look();
-  requested.stop = parts_.stop_requested() || requested.stop;
+  if (deps_.requests != nullptr) requested = deps_.requests->Look();
+  requested.stop = deps_.stop_requested() || requested.stop;
   return requested;
 }
 
 void LoopControl::StartTraining(const Schedule& schedule) {
   schedule_ = schedule;
-  std::vector<std::string> hosts = GatherTexts(parts_.communicator, parts_.host);
+  std::vector<std::string> hosts = GatherTexts(deps_.communicator, deps_.host);
   links_.Start(hosts);
   if (control_ == nullptr) return;
   control_->SetHosts(std::move(hosts));
@@ -58,11 +58,11 @@ void LoopControl::StartTraining(const Schedule& schedule) {
        .steps = schedule.total_steps,
        .epochs = schedule.iter_unit == IterationUnit::kEpoch ? schedule.epochs : 0,
        .global_batch = schedule.global_batch,
-       .can_evaluate = parts_.evaluation != nullptr});
+       .can_evaluate = deps_.evaluation != nullptr});
 }
 
 void LoopControl::Enter(Activity activity, std::int64_t step) {
-  parts_.entered(activity, step);
+  deps_.entered(activity, step);
   if (const auto event = EventOf(activity)) Tell(*event);
   if (control_ != nullptr) report_.DisplayEvery(control_->display_every());
 }
@@ -70,7 +70,7 @@ void LoopControl::Enter(Activity activity, std::int64_t step) {
 void LoopControl::Stepped(const StepResult& record) {
   stragglers_.After(record.rank_seconds, record.times);
   links_.After(record.rank_seconds, record.times);
-  if (parts_.requests != nullptr) parts_.requests->StepTook(record.times.step);
+  if (deps_.requests != nullptr) deps_.requests->StepTook(record.times.step);
   if (control_ == nullptr) return;
   control_->OnRankMetrics(record.rank_seconds, record.rank_words);
   const std::int64_t steps = record.step + 1;
@@ -85,7 +85,7 @@ void LoopControl::Found(std::int64_t step) {
 }
 
 void LoopControl::Obeyed() {
-  if (parts_.requests != nullptr) parts_.requests->Obeyed();
+  if (deps_.requests != nullptr) deps_.requests->Obeyed();
 }
 
 void LoopControl::Evaluated() {
@@ -100,10 +100,10 @@ bool LoopControl::Rest(std::int64_t step, const std::function<void()>& save) {
   Requests requested;
   do {
     Enter(Activity::kPause, step);
-    parts_.rest();
+    deps_.rest();
     StepExchange own;
     own.requested = Requested();
-    requested = Exchange(own, parts_.communicator).requested;
+    requested = Exchange(own, deps_.communicator).requested;
     if (requested.save && !requested.stop) save();
   } while (requested.pause && !requested.stop);
   const std::chrono::duration<double> paused = std::chrono::steady_clock::now() - begun;

@@ -21,12 +21,12 @@
 
 namespace trainer {
 
-struct TrainParts;
+struct TrainerDeps;
 
 class LoopControl {
  public:
   // Both outlive it.
-  LoopControl(const TrainParts& parts, Report& report);
+  LoopControl(const TrainerDeps& deps, Report& report);
 
   // What this rank is asked for now.
   Requests Requested();
@@ -46,13 +46,13 @@ class LoopControl {
 
   // Collective: rests until no rank is asked to pause any more, or one to stop, and calls `save`
   // where a checkpoint is asked for meanwhile.  Returns whether to stop.  All ranks meet after each
-  // TrainParts::rest, so that signals and files are obeyed in a pause too, and none seems to hang.
+  // TrainerDeps::rest, so that signals and files are obeyed in a pause too, and none seems to hang.
   bool Rest(std::int64_t step, const std::function<void()>& save);
 
  private:
   void Tell(RunEvent event);
 
-  const TrainParts& parts_;
+  const TrainerDeps& deps_;
   Report& report_;
   RunControl* const control_;  // of rank 0, where there is one
   Schedule schedule_;

@@ -14,12 +14,12 @@ namespace {
 
 // Returns how many updates they have had, 0 where that is not known.
 std::int64_t LoadWeights(Launch& launch) {
-  const SnapshotParts parts = launch.snapshot_parts();
+  const SnapshotDeps deps = launch.snapshot_deps();
   if (!launch.config.init_from.empty()) {
-    InitializeFromFile(parts);
+    InitializeFromFile(deps);
     return 0;
   }
-  if (const auto position = RestoreSnapshot(parts, launch.loss_scale, std::nullopt)) {
+  if (const auto position = RestoreSnapshot(deps, launch.loss_scale, std::nullopt)) {
     return position->step;
   }
   throw Error(EX_USAGE, "there are no weights: no checkpoint in '" +
@@ -37,7 +37,7 @@ TrainResult EvaluateSaved(Launch& launch) {
     result.ending = Ending::kStopped;
     launch.control.Stop();
   } else if (!launch.config.export_dir.empty()) {
-    ExportModel(launch.snapshot_parts(), ExportFile(launch.config));
+    ExportModel(launch.snapshot_deps(), ExportFile(launch.config));
   }
   launch.control.Obeyed();
   return result;
@@ -51,7 +51,7 @@ TrainResult PredictSaved(Launch& launch) {
       result.ending = Ending::kStopped;
       break;
     }
-    result.predictions.push_back(PredictImage(file, launch.parts.backend, launch.network,
+    result.predictions.push_back(PredictImage(file, launch.deps.backend, launch.network,
                                               launch.device_batch, *launch.stream));
   }
   return result;

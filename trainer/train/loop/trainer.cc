@@ -28,10 +28,10 @@ class Trainer {
  public:
   explicit Trainer(Launch& launch) : launch_(launch) {
     if (config_.paranoid == 0) return;
-    if (parts_.communicator.size() > 1) {
-      comparison_.emplace(parts_.backend, network_, parts_.communicator, parts_.host);
+    if (deps_.communicator.size() > 1) {
+      comparison_.emplace(deps_.backend, network_, deps_.communicator, deps_.host);
     } else {
-      parts_.outputs.log->warn("--paranoid compares ranks: one rank has none to be compared with");
+      deps_.outputs.log->warn("--paranoid compares ranks: one rank has none to be compared with");
     }
   }
 
@@ -58,7 +58,7 @@ class Trainer {
   Launch& launch_;
   // Of launch_.
   const TrainConfig& config_ = launch_.config;
-  const TrainParts& parts_ = launch_.parts;
+  const TrainerDeps& deps_ = launch_.deps;
   Network& network_ = launch_.network;
   Stream& stream_ = *launch_.stream;
   LossScale& loss_scale_ = launch_.loss_scale;
@@ -79,14 +79,14 @@ class Trainer {
 };
 
 TrainResult Trainer::Train() {
-  schedule_ = MakeSchedule(config_.schedule, parts_.training->samples(),
-                           GlobalBatchOf(config_, parts_.communicator.size()));
+  schedule_ = MakeSchedule(config_.schedule, deps_.training->samples(),
+                           GlobalBatchOf(config_, deps_.communicator.size()));
   schedule_ = schedule_.From(FirstPosition());
-  checkpoints_.emplace(CheckpointsParts{launch_.snapshot_parts(), parts_.backend,
-                                        parts_.training->samples(), parts_.requests,
-                                        parts_.checkpoint_hook});
+  checkpoints_.emplace(CheckpointManagerDeps{launch_.snapshot_deps(), deps_.backend,
+                                             deps_.training->samples(), deps_.requests,
+                                             deps_.checkpoint_hook});
   if (config_.mode == RunMode::kTrainAndEvaluate) {
-    evaluations_.emplace(config_, parts_.communicator, schedule_);
+    evaluations_.emplace(config_, deps_.communicator, schedule_);
     has_reached_target_ = evaluations_->ReachesTarget(evaluations_->first_top1());
   }
   result_.step = schedule_.start.step;
@@ -102,7 +102,7 @@ TrainResult Trainer::Train() {
   // What was asked for is done, be it the whole training or as much of it as --run_iter says.
   const bool is_done = result_.ending == Ending::kCompleted;
   if (is_done && !config_.export_dir.empty()) {
-    ExportModel(launch_.snapshot_parts(), ExportFile(config_));
+    ExportModel(launch_.snapshot_deps(), ExportFile(config_));
   }
   if (is_done && evaluations_ && !has_reached_target_ && evaluated_step_ != result_.step) {
     EvaluateNow(Checkpoints::Wait::kForFile);
@@ -115,20 +115,20 @@ TrainResult Trainer::Train() {
 // The weights, and from where they are to go on.
 Position Trainer::FirstPosition() {
   if (config_.resume) {
-    const TrainingAhead ahead = {schedule_, parts_.training->samples()};
-    if (const auto position = RestoreSnapshot(launch_.snapshot_parts(), loss_scale_, ahead)) {
+    const TrainingAhead ahead = {schedule_, deps_.training->samples()};
+    if (const auto position = RestoreSnapshot(launch_.snapshot_deps(), loss_scale_, ahead)) {
       saved_step_ = position->step;
       control_.Found(saved_step_);
-      if (parts_.communicator.rank() == 0 && !config_.init_from.empty()) {
-        parts_.outputs.log->info("--init_from is not read: the run has a checkpoint of its own");
+      if (deps_.communicator.rank() == 0 && !config_.init_from.empty()) {
+        deps_.outputs.log->info("--init_from is not read: the run has a checkpoint of its own");
       }
       return *position;
     }
   } else {
-    RefuseUsedFolder(launch_.snapshot_parts());
+    RefuseUsedFolder(launch_.snapshot_deps());
   }
   if (config_.init_from.empty() || config_.new_head) launch_.InitializeAfresh();
-  if (!config_.init_from.empty()) InitializeFromFile(launch_.snapshot_parts());
+  if (!config_.init_from.empty()) InitializeFromFile(launch_.snapshot_deps());
   return {};
 }
 
@@ -136,28 +136,28 @@ void Trainer::TrainSteps() {
   const bool keeps_files = config_.mode != RunMode::kTrainingBenchmark;
   const std::int64_t first = schedule_.start.step;
   std::int64_t end = schedule_.EndOfLaunch(first);
-  if (parts_.communicator.rank() == 0 && !config_.dump_state.empty() &&
+  if (deps_.communicator.rank() == 0 && !config_.dump_state.empty() &&
       (config_.dump_state_step <= first || config_.dump_state_step > end)) {
-    parts_.outputs.log->warn(
+    deps_.outputs.log->warn(
         "--dump_state writes nothing: step {} is not among the steps {} to {} of this launch",
         config_.dump_state_step, first + 1, end);
   }
   if (first >= end) return;
 
-  TrainingStep training_step({config_, parts_.backend, network_, launch_.device_batch,
-                              parts_.communicator, stream_, loss_scale_, *parts_.training, end,
-                              parts_.spans, parts_.device_state});
-  StepTrace trace(config_, parts_.communicator, parts_.spans, parts_.outputs.log);
-  StepProfile profile(config_, parts_.profile, network_, parts_.outputs.log);
-  VariabilityLog variability(config_, parts_.communicator, parts_.variability, network_,
-                             parts_.outputs.log);
+  TrainingStep training_step({config_, deps_.backend, network_, launch_.device_batch,
+                              deps_.communicator, stream_, loss_scale_, *deps_.training, end,
+                              deps_.spans, deps_.device_state});
+  StepTrace trace(config_, deps_.communicator, deps_.spans, deps_.outputs.log);
+  StepProfile profile(config_, deps_.profile, network_, deps_.outputs.log);
+  VariabilityLog variability(config_, deps_.communicator, deps_.variability, network_,
+                             deps_.outputs.log);
   const std::array<StepWatcher*, 3> watchers = {&trace, &profile, &variability};
   for (StepWatcher* watcher : watchers) watcher->Start(first, end);
-  training_step.Announce(*parts_.outputs.log);
-  parts_.training->Seek(training_step.FirstBatch(schedule_.start));
+  training_step.Announce(*deps_.outputs.log);
+  deps_.training->Seek(training_step.FirstBatch(schedule_.start));
   control_.StartTraining(schedule_);
-  report_.StartTraining(schedule_, {parts_.training->samples(),
-                                    parts_.evaluation ? parts_.evaluation->samples() : 0});
+  report_.StartTraining(
+      schedule_, {deps_.training->samples(), deps_.evaluation ? deps_.evaluation->samples() : 0});
   const bool has_nothing_to_go_back_to = keeps_files && saved_step_ < 0;
   if (config_.on_nan == OnNan::kRollback && has_nothing_to_go_back_to) {
     Save(Checkpoints::Wait::kForCopy);
@@ -174,12 +174,12 @@ void Trainer::TrainSteps() {
     control_.Enter(Activity::kTraining, result_.step);
     for (StepWatcher* watcher : watchers) watcher->Before(result_.step);
     TrainingStep::Outcome outcome = RunStep(training_step);
-    if (!outcome.warning.empty()) parts_.outputs.log->warn(outcome.warning);
+    if (!outcome.warning.empty()) deps_.outputs.log->warn(outcome.warning);
     if (!outcome.found.empty()) {
       RollBack(outcome.found);
       end = schedule_.EndOfLaunch(first);
       training_step.Restart(end);
-      parts_.training->Seek(training_step.FirstBatch(schedule_.start));
+      deps_.training->Seek(training_step.FirstBatch(schedule_.start));
       for (StepWatcher* watcher : watchers) watcher->RolledBack();
       continue;
     }
@@ -228,7 +228,7 @@ TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {
                              control_.Requested());
   } catch (const std::exception& error) {
     training_step.ResetCapture();
-    parts_.failed(error);
+    deps_.failed(error);
     throw;
   }
 }
@@ -240,8 +240,8 @@ void Trainer::RollBack(const std::string& found) {
   report_.RollBack(found);
   checkpoints_->FinishToGoBack();
   loss_scale_ = launch_.FirstLossScale();  // where that of the checkpoint is of another precision
-  const auto from = RestoreSnapshot(launch_.snapshot_parts(), loss_scale_,
-                                    TrainingAhead{schedule_, parts_.training->samples()});
+  const auto from = RestoreSnapshot(launch_.snapshot_deps(), loss_scale_,
+                                    TrainingAhead{schedule_, deps_.training->samples()});
   if (!from) {
     throw Error(EX_SOFTWARE, found +
                                  ": training has diverged, and there is no checkpoint to go "
@@ -289,7 +289,7 @@ std::optional<EvaluationResult> Trainer::FindTop1() {
     const bool goes_back =
         config_.on_nan == OnNan::kRollback && result_.step < schedule_.total_steps;
     if (!goes_back) throw;
-    if (parts_.communicator.rank() == 0) parts_.outputs.log->warn("{}", error.what());
+    if (deps_.communicator.rank() == 0) deps_.outputs.log->warn("{}", error.what());
   }
   return std::nullopt;
 }
@@ -331,17 +331,17 @@ void Trainer::FinishSaving() {
 }
 
 void Trainer::DumpState(const TrainingStep& training_step) {
-  if (parts_.communicator.rank() != 0) return;
+  if (deps_.communicator.rank() != 0) return;
   WriteTensorFile(
       config_.dump_state,
       StateForDump(network_, training_step.gradients(), training_step.gradient_scale(), stream_),
       {{"step", std::to_string(result_.step)}}, "another --dump_state");
-  parts_.outputs.log->info("state after step {} written: {}", result_.step,
-                           config_.dump_state.string());
+  deps_.outputs.log->info("state after step {} written: {}", result_.step,
+                          config_.dump_state.string());
 }
 
 TrainResult Trainer::BenchmarkTraining() {
-  schedule_ = BenchmarkSchedule(launch_, *parts_.training);
+  schedule_ = BenchmarkSchedule(launch_, *deps_.training);
   launch_.InitializeAfresh();
   TrainSteps();
   if (result_.ending == Ending::kCompleted) {
@@ -352,8 +352,8 @@ TrainResult Trainer::BenchmarkTraining() {
 
 }  // namespace
 
-TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts) {
-  Launch launch(config, parts);
+TrainResult RunTrainer(const TrainConfig& config, const TrainerDeps& deps) {
+  Launch launch(config, deps);
   switch (config.mode) {
     case RunMode::kTrain:
     case RunMode::kTrainAndEvaluate:

@@ -26,7 +26,7 @@
 #pragma once
 
 #include "trainer/train/config.h"
-#include "trainer/train/loop/parts.h"
+#include "trainer/train/loop/trainer_deps.h"
 
 namespace trainer {
 
@@ -42,6 +42,6 @@ namespace trainer {
 //   first
 //       warmup_steps steps of it not measured; Error(EX_USAGE) if nothing is left.  No file is
 //       written.
-TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts);
+TrainResult RunTrainer(const TrainConfig& config, const TrainerDeps& deps);
 
 }  // namespace trainer

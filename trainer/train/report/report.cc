@@ -167,13 +167,13 @@ void Report::EndTraining(const StepTimer& times) {
   if (times.count() > 0) images_per_second = static_cast<double>(global_batch_) / median.step;
   for (TrainingLog* log : outputs_.logs) log->EndTraining(images_per_second);
   if (!images_per_second) return;
-  std::string parts;
+  std::string deps;
   for (std::size_t phase = 0; phase < kStepPhases; ++phase) {
-    parts += fmt::format("{}{} {:.1f}", phase == 0 ? "" : ", ",
-                         NameOf(static_cast<StepPhase>(phase)), median.phases[phase] * 1e3);
+    deps += fmt::format("{}{} {:.1f}", phase == 0 ? "" : ", ",
+                        NameOf(static_cast<StepPhase>(phase)), median.phases[phase] * 1e3);
   }
   Say(fmt::format("median of {} steps: {:.1f} images/s, {:.1f} ms ({})", times.count(),
-                  *images_per_second, median.step * 1e3, parts));
+                  *images_per_second, median.step * 1e3, deps));
   LogGpuStats(*images_per_second / ranks_);
 }
 

@@ -16,10 +16,10 @@ constexpr std::size_t kShownRows = 30;
 
 }  // namespace
 
-StepProfile::StepProfile(const TrainConfig& config, const ProfileParts* parts,
+StepProfile::StepProfile(const TrainConfig& config, const StepProfileDeps* deps,
                          const Network& network, Logger log)
-    : config_(config), parts_(parts), log_(std::move(log)), is_done_(parts == nullptr) {
-  if (!is_done_) NameLayers(network, *parts_->recorder);
+    : config_(config), deps_(deps), log_(std::move(log)), is_done_(deps == nullptr) {
+  if (!is_done_) NameLayers(network, *deps_->recorder);
 }
 
 void StepProfile::Start(std::int64_t first, std::int64_t end) {
@@ -32,46 +32,46 @@ void StepProfile::Start(std::int64_t first, std::int64_t end) {
 
 void StepProfile::Before(std::int64_t step) {
   const std::int64_t number = step + 1;
-  if (is_done_ || parts_->recorder->is_on()) return;
+  if (is_done_ || deps_->recorder->is_on()) return;
   if (number < config_.profile.first || number > config_.profile.last()) return;
   first_ = number;
   steps_ = 0;
   seconds_ = 0;
-  parts_->recorder->Start();
+  deps_->recorder->Start();
 }
 
 void StepProfile::After(const StepResult& record) {
-  if (is_done_ || !parts_->recorder->is_on()) return;
-  parts_->recorder->Collect();
+  if (is_done_ || !deps_->recorder->is_on()) return;
+  deps_->recorder->Collect();
   ++steps_;
   seconds_ += record.times.step;
   if (record.step + 1 >= config_.profile.last()) End();
 }
 
 void StepProfile::LeaveOut() {
-  if (!is_done_ && parts_->recorder->is_on()) parts_->recorder->Drop();
+  if (!is_done_ && deps_->recorder->is_on()) deps_->recorder->Drop();
 }
 
 void StepProfile::RolledBack() {
-  if (!is_done_) parts_->recorder->Stop();
+  if (!is_done_) deps_->recorder->Stop();
 }
 
 void StepProfile::End() {
   if (is_done_) return;
   is_done_ = true;
-  parts_->recorder->Stop();
+  deps_->recorder->Stop();
   if (steps_ > 0) Show();
 }
 
 void StepProfile::Show() {
   ProfileHead head;
-  head.backend = parts_->backend;
+  head.backend = deps_->backend;
   head.first_step = first_;
   head.steps = steps_;
   head.step_seconds = seconds_ / static_cast<double>(steps_);
-  head.peaks = parts_->peaks;
-  head.are_peaks_measured = parts_->are_peaks_measured;
-  const OpProfile profile = AnalyzeOps(std::move(head), parts_->recorder->Ops());
+  head.peaks = deps_->peaks;
+  head.are_peaks_measured = deps_->are_peaks_measured;
+  const OpProfile profile = AnalyzeOps(std::move(head), deps_->recorder->Ops());
   lines_ = ProfileLines(profile, kShownRows);
   Write("profile.csv", ProfileCsv(profile));
   Write("profile.json", ProfileJson(profile));

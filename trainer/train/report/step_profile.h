@@ -20,7 +20,7 @@
 namespace trainer {
 
 // What main provides for a profile.
-struct ProfileParts {
+struct StepProfileDeps {
   OpRecorder* recorder = nullptr;  // of the back end of the run (backend/measured_backend.h)
   std::string backend;             // its description
   MachinePeaks peaks;
@@ -29,9 +29,9 @@ struct ProfileParts {
 
 class StepProfile : public StepWatcher {
  public:
-  // All outlive it.  The ops get the names of the network's layers.  `parts` may be null: then
+  // All outlive it.  The ops get the names of the network's layers.  `deps` may be null: then
   // nothing is done.
-  StepProfile(const TrainConfig& config, const ProfileParts* parts, const Network& network,
+  StepProfile(const TrainConfig& config, const StepProfileDeps* deps, const Network& network,
               Logger log);
 
   // Warns where no step is to be profiled.
@@ -54,7 +54,7 @@ class StepProfile : public StepWatcher {
   void Write(const std::string& name, const std::string& text);
 
   const TrainConfig& config_;
-  const ProfileParts* const parts_;
+  const StepProfileDeps* const deps_;
   const Logger log_;
   std::int64_t first_ = 0;  // that was profiled, from 1
   std::int64_t steps_ = 0;

@@ -29,13 +29,13 @@ double SecondsSince(Clock::time_point start) {
 }  // namespace
 
 VariabilityLog::VariabilityLog(const TrainConfig& config, Communicator& communicator,
-                               const VariabilityParts* parts, const Network& network, Logger log)
+                               const VariabilityLogDeps* deps, const Network& network, Logger log)
     : config_(config),
       communicator_(communicator),
-      parts_(parts),
+      deps_(deps),
       log_(std::move(log)),
-      device_(parts == nullptr ? "" : fmt::format("{} ({})", parts->device, parts->local_rank)) {
-  if (parts_ != nullptr && parts_->recorder != nullptr) NameLayers(network, *parts_->recorder);
+      device_(deps == nullptr ? "" : fmt::format("{} ({})", deps->device, deps->local_rank)) {
+  if (deps_ != nullptr && deps_->recorder != nullptr) NameLayers(network, *deps_->recorder);
 }
 
 support::Descriptor VariabilityLog::Open(const std::filesystem::path& path) const {
@@ -47,52 +47,52 @@ support::Descriptor VariabilityLog::Open(const std::filesystem::path& path) cons
 }
 
 void VariabilityLog::Start(std::int64_t /*first*/, std::int64_t /*end*/) {
-  if (parts_ == nullptr) return;
+  if (deps_ == nullptr) return;
   std::int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(
                              std::chrono::system_clock::now().time_since_epoch())
                              .count();
   communicator_.Broadcast(&seconds, sizeof seconds, 0);
   const std::filesystem::path& folder = config_.variability_dir;
-  const std::string run = fmt::format("{}_{}", seconds, parts_->host);
+  const std::string run = fmt::format("{}_{}", seconds, deps_->host);
   durations_ = Open(folder / fmt::format("resnet_iterdur_{}.txt", run));
   kernels_ = Open(folder / fmt::format("resnet_{}_{}.csv", ::getpid(), run));
-  Append(durations_, DurationsHead(communicator_.rank(), communicator_.size(), parts_->local_rank),
+  Append(durations_, DurationsHead(communicator_.rank(), communicator_.size(), deps_->local_rank),
          false);
   Append(kernels_,
          NvprofHead(::getpid(), "ddltraind " + config_.program_version + " in the form of nvprof"),
          true);
   began_ = Clock::now();
-  sampler_.emplace(parts_->read_state, kInterval);
-  if (!parts_->why_ops.empty()) {
-    log_->warn("{}: rows are ops, not kernels: {}", folder.string(), parts_->why_ops);
+  sampler_.emplace(deps_->read_state, kInterval);
+  if (!deps_->why_ops.empty()) {
+    log_->warn("{}: rows are ops, not kernels: {}", folder.string(), deps_->why_ops);
   }
-  if (parts_->kernels != nullptr) {
-    parts_->kernels->Start();
+  if (deps_->kernels != nullptr) {
+    deps_->kernels->Start();
   } else {
-    parts_->recorder->Start();
+    deps_->recorder->Start();
   }
 }
 
 void VariabilityLog::LeaveOut() {
-  if (parts_ == nullptr) return;
-  if (parts_->kernels != nullptr) {
-    parts_->kernels->Take();
+  if (deps_ == nullptr) return;
+  if (deps_->kernels != nullptr) {
+    deps_->kernels->Take();
   } else {
-    parts_->recorder->Drop();
+    deps_->recorder->Drop();
   }
 }
 
 void VariabilityLog::After(const StepResult& record) {
-  if (parts_ == nullptr) return;
+  if (deps_ == nullptr) return;
   const StepTimes& times = record.times;
   const double seconds = times[StepPhase::kForward] + times[StepPhase::kBackward] +
                          times[StepPhase::kExposedAllReduce];
-  Append(durations_, IterationDuration(record.launch_step, parts_->local_rank, seconds), false);
-  if (parts_->kernels != nullptr) {
-    AppendKernels(parts_->kernels->Take());
+  Append(durations_, IterationDuration(record.launch_step, deps_->local_rank, seconds), false);
+  if (deps_->kernels != nullptr) {
+    AppendKernels(deps_->kernels->Take());
   } else {
     std::string rows;
-    parts_->recorder->Collect([&](const RecordedOp& call) {
+    deps_->recorder->Collect([&](const RecordedOp& call) {
       rows += NvprofKernel(device_, call.begin, call.seconds,
                            call.op.op + " (" + call.op.layer + ")", ++rows_);
     });
@@ -118,22 +118,22 @@ void VariabilityLog::AppendStates() {
 }
 
 void VariabilityLog::End() {
-  if (parts_ == nullptr) return;
+  if (deps_ == nullptr) return;
   const double seconds = SecondsSince(began_);
-  if (parts_->kernels != nullptr) {
-    AppendKernels(parts_->kernels->Stop());
-    if (const std::int64_t lost = parts_->kernels->lost(); lost > 0) {
+  if (deps_->kernels != nullptr) {
+    AppendKernels(deps_->kernels->Stop());
+    if (const std::int64_t lost = deps_->kernels->lost(); lost > 0) {
       log_->warn("{}: {} kernels are lost: CUPTI had no memory for them",
                  config_.variability_dir.string(), lost);
     }
   } else {
-    parts_->recorder->Stop();
+    deps_->recorder->Stop();
   }
   AppendStates();
   sampler_.reset();
   // Readers stop at this line, so the others' are to be there before it.
   communicator_.Barrier();
-  if (parts_->local_rank == 0) Append(durations_, TrainingTime(seconds), false);
+  if (deps_->local_rank == 0) Append(durations_, TrainingTime(seconds), false);
 }
 
 void VariabilityLog::Append(const support::Descriptor& file, const std::string& text, bool is_own) {

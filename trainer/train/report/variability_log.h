@@ -32,7 +32,7 @@
 namespace trainer {
 
 // What main provides for it.
-struct VariabilityParts {
+struct VariabilityLogDeps {
   KernelTrace* kernels = nullptr;  // of the GPU; null: ops stand in the place of kernels
   OpRecorder* recorder = nullptr;  // of the back end of the run (backend/measured_backend.h), else
   std::string why_ops;             // where a GPU's kernels cannot be had
@@ -46,9 +46,9 @@ class VariabilityLog : public StepWatcher {
  public:
   static constexpr std::chrono::milliseconds kInterval{50};  // between readings of the device
 
-  // All outlive it.  `parts` may be null: then nothing is done.
+  // All outlive it.  `deps` may be null: then nothing is done.
   VariabilityLog(const TrainConfig& config, Communicator& communicator,
-                 const VariabilityParts* parts, const Network& network, Logger log);
+                 const VariabilityLogDeps* deps, const Network& network, Logger log);
   VariabilityLog(const VariabilityLog&) = delete;
   VariabilityLog& operator=(const VariabilityLog&) = delete;
 
@@ -68,7 +68,7 @@ class VariabilityLog : public StepWatcher {
 
   const TrainConfig& config_;
   Communicator& communicator_;
-  const VariabilityParts* const parts_;
+  const VariabilityLogDeps* const deps_;
   const Logger log_;
   const std::string device_;  // as nvprof names it: with the local rank
   support::Descriptor durations_;

@@ -18,11 +18,11 @@ constexpr double kLongWait = 0.1;  // seconds
 
 }  // namespace
 
-Checkpoints::Checkpoints(const CheckpointsParts& parts)
-    : parts_(parts), is_root_(parts.snapshot.communicator.rank() == 0) {
+Checkpoints::Checkpoints(const CheckpointManagerDeps& deps)
+    : deps_(deps), is_root_(deps.snapshot.communicator.rank() == 0) {
   if (!is_root_) return;
-  copy_.emplace(parts.backend, parts.snapshot.network);
-  if (parts.snapshot.config.checkpoint_in_background) {
+  copy_.emplace(deps.backend, deps.snapshot.network);
+  if (deps.snapshot.config.checkpoint_in_background) {
     thread_.emplace("the thread that writes checkpoints");
   }
 }
@@ -31,18 +31,18 @@ Checkpoints::~Checkpoints() {
   try {
     FinishLast();
   } catch (const std::exception& error) {
-    parts_.snapshot.log->error("{}", error.what());
+    deps_.snapshot.log->error("{}", error.what());
   }
 }
 
 void Checkpoints::Save(const Position& position, const LossScale& loss_scale, Wait wait,
                        std::optional<double> top1) {
-  const SnapshotParts& parts = parts_.snapshot;
+  const SnapshotDeps& deps = deps_.snapshot;
   if (is_root_) WaitForLast(position.step, wait);
   begun_ = Clock::now();
-  if (parts_.requests != nullptr) parts_.requests->BeginSave();
-  CopySnapshot(parts, position, loss_scale, parts_.samples, is_root_ ? &*copy_ : nullptr, top1);
-  if (wait == Wait::kForCopy && parts.config.checkpoint_in_background) {
+  if (deps_.requests != nullptr) deps_.requests->BeginSave();
+  CopySnapshot(deps, position, loss_scale, deps_.samples, is_root_ ? &*copy_ : nullptr, top1);
+  if (wait == Wait::kForCopy && deps.config.checkpoint_in_background) {
     if (is_root_) thread_->Start([this] { Write(); });
     return;
   }
@@ -53,21 +53,21 @@ void Checkpoints::Save(const Position& position, const LossScale& loss_scale, Wa
   if (is_root_ && wait == Wait::kForFile) write();
   if (is_root_ && wait == Wait::kForCopy) LeaveOutBad(write);
   // No rank goes on, or ends well, before the checkpoint is durable.
-  parts.communicator.Barrier();
+  deps.communicator.Barrier();
 }
 
 void Checkpoints::NoteTop1(std::int64_t step, double top1) {
   Finish();
   if (is_root_) Note(step, top1);
-  parts_.snapshot.communicator.Barrier();
+  deps_.snapshot.communicator.Barrier();
 }
 
 void Checkpoints::Note(std::int64_t step, double top1) {
-  const std::filesystem::path parent = CheckpointsDirectory(ModelFolder(parts_.snapshot.config));
+  const std::filesystem::path parent = CheckpointsDirectory(ModelFolder(deps_.snapshot.config));
   try {
-    trainer::NoteTop1(parent / CheckpointName(step), top1, parts_.hook);
+    trainer::NoteTop1(parent / CheckpointName(step), top1, deps_.hook);
   } catch (const Error& error) {
-    parts_.snapshot.log->warn(
+    deps_.snapshot.log->warn(
         "that the checkpoint of step {} was evaluated may not be noted in it, and then it does not "
         "count for the best: {}",
         step, error.what());
@@ -82,7 +82,7 @@ void Checkpoints::Look() {
 
 void Checkpoints::Finish() {
   LeaveOutBad([this] { FinishLast(); });
-  parts_.snapshot.communicator.Barrier();
+  deps_.snapshot.communicator.Barrier();
 }
 
 void Checkpoints::FinishToGoBack() {
@@ -101,10 +101,10 @@ void Checkpoints::LeaveOutBad(const std::function<void()>& finish) {
   try {
     finish();
   } catch (const NotFinite& error) {
-    const bool can_go_back = parts_.snapshot.config.on_nan == OnNan::kRollback;
+    const bool can_go_back = deps_.snapshot.config.on_nan == OnNan::kRollback;
     if (!can_go_back || has_left_out_) throw;
     has_left_out_ = true;
-    parts_.snapshot.log->warn("{}", error.what());
+    deps_.snapshot.log->warn("{}", error.what());
   }
 }
 
@@ -117,7 +117,7 @@ void Checkpoints::WaitForLast(std::int64_t next_step, Wait wait) {
   // Of a run that ends nobody wonders why it waits.
   if (wait == Wait::kForFile || seconds < kLongWait || has_logged_waiting_) return;
   has_logged_waiting_ = true;
-  parts_.snapshot.log->warn(
+  deps_.snapshot.log->warn(
       "the checkpoint of step {} was still being written when that of step {} was due: training "
       "waited {:.1f} s for it (said once); a larger --checkpoint_every avoids that",
       copy_->state().step, next_step, seconds);
@@ -125,15 +125,15 @@ void Checkpoints::WaitForLast(std::int64_t next_step, Wait wait) {
 
 // On the thread that writes, or on that of the loop while the other has no work.
 void Checkpoints::Write() {
-  written_ = WriteSnapshot(*copy_, parts_.snapshot.config, parts_.hook);
+  written_ = WriteSnapshot(*copy_, deps_.snapshot.config, deps_.hook);
   seconds_ = std::chrono::duration<double>(Clock::now() - begun_).count();
 }
 
 void Checkpoints::Tell() {
-  for (const std::string& line : written_.warnings) parts_.snapshot.log->warn("{}", line);
-  parts_.snapshot.log->info("checkpoint of step {} written: {}", copy_->state().step,
-                            written_.directory.string());
-  if (parts_.requests != nullptr) parts_.requests->Saved(copy_->state().step, seconds_);
+  for (const std::string& line : written_.warnings) deps_.snapshot.log->warn("{}", line);
+  deps_.snapshot.log->info("checkpoint of step {} written: {}", copy_->state().step,
+                           written_.directory.string());
+  if (deps_.requests != nullptr) deps_.requests->Saved(copy_->state().step, seconds_);
 }
 
 }  // namespace trainer

@@ -29,8 +29,8 @@
 
 namespace trainer {
 
-struct CheckpointsParts {
-  SnapshotParts snapshot;           // log: of this rank
+struct CheckpointManagerDeps {
+  SnapshotDeps snapshot;            // log: of this rank
   Backend& backend;                 // of snapshot.network
   std::int64_t samples = 0;         // of the training set
   RunRequests* requests = nullptr;  // of rank 0, told what was written; null: nobody asks
@@ -47,7 +47,7 @@ class Checkpoints {
 
   // On rank 0, takes memory for the copy and starts the thread.  Throws as StartThread does.  All
   // that the parts refer to outlives it.
-  explicit Checkpoints(const CheckpointsParts& parts);
+  explicit Checkpoints(const CheckpointManagerDeps& deps);
   // Waits for the one that is being written, and logs what becomes of it.
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
@@ -84,7 +84,7 @@ class Checkpoints {
   // Calls `finish`, which may find numbers that are none.
   void LeaveOutBad(const std::function<void()>& finish);
 
-  const CheckpointsParts parts_;
+  const CheckpointManagerDeps deps_;
   const bool is_root_;
   std::optional<SnapshotCopy> copy_;  // of rank 0
   Clock::time_point begun_;           // of the last Save

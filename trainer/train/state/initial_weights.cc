@@ -120,7 +120,7 @@ std::string PrefixOf(const SafetensorsFile& file) {
 }
 
 // Takes the names of `file` for the network's.
-void TakeNames(SafetensorsFile& file, const SnapshotParts& parts) {
+void TakeNames(SafetensorsFile& file, const SnapshotDeps& deps) {
   bool has_wrappers = false;
   file.Rename([&](const std::string& name) {
     std::string plain = WithoutWrappers(name);
@@ -128,7 +128,7 @@ void TakeNames(SafetensorsFile& file, const SnapshotParts& parts) {
     return IsCounter(plain) ? std::nullopt : std::optional(std::move(plain));
   });
   if (has_wrappers) {
-    parts.log->info("initial weights: what torch.compile or FSDP has put into names is taken out");
+    deps.log->info("initial weights: what torch.compile or FSDP has put into names is taken out");
   }
   const std::string prefix = PrefixOf(file);
   if (prefix.empty()) return;
@@ -136,10 +136,10 @@ void TakeNames(SafetensorsFile& file, const SnapshotParts& parts) {
   for (const TensorEntry& entry : file.tensors()) {
     if (!entry.name.starts_with(prefix)) others.push_back(entry.name);
   }
-  if (!others.empty() && !parts.config.new_head) {
+  if (!others.empty() && !deps.config.new_head) {
     throw Error(EX_DATAERR, file.path() + ": tensor '" + others.front() + "' has not the prefix '" +
                                 prefix + "' that the names of this network have there" +
-                                (KeepsWeights(parts.config.mode)
+                                (KeepsWeights(deps.config.mode)
                                      ? "; give --new_head to leave out such tensors, and to train "
                                        "a last layer of its own"
                                      : ": it is of another network"));
@@ -147,21 +147,20 @@ void TakeNames(SafetensorsFile& file, const SnapshotParts& parts) {
   file.Rename([&](const std::string& name) {
     return name.starts_with(prefix) ? std::optional(name.substr(prefix.size())) : std::nullopt;
   });
-  parts.log->info("initial weights: the prefix '{}' of the names in {} is taken off", prefix,
-                  file.path());
+  deps.log->info("initial weights: the prefix '{}' of the names in {} is taken off", prefix,
+                 file.path());
   if (others.empty()) return;
-  parts.log->info("initial weights: {} without it left out, the first is {}",
-                  support::Counted(static_cast<std::int64_t>(others.size()), "tensor"),
-                  others.front());
+  deps.log->info("initial weights: {} without it left out, the first is {}",
+                 support::Counted(static_cast<std::int64_t>(others.size()), "tensor"),
+                 others.front());
 }
 
 // What `file` must hold to begin with; with --new_head it may have a head of any kind.
-std::vector<ExpectedTensor> ExpectedToBegin(const SafetensorsFile& file,
-                                            const SnapshotParts& parts) {
+std::vector<ExpectedTensor> ExpectedToBegin(const SafetensorsFile& file, const SnapshotDeps& deps) {
   std::vector<ExpectedTensor> expected = ExpectedTensors(
-      parts.network, Network::Part::kValue, parts.config.new_head ? kHead : std::string_view());
+      deps.network, Network::Part::kValue, deps.config.new_head ? kHead : std::string_view());
   for (const TensorEntry& entry : file.tensors()) {
-    if (parts.config.new_head && entry.name.starts_with(kHead)) {
+    if (deps.config.new_head && entry.name.starts_with(kHead)) {
       expected.push_back({entry.name, entry.dtype, entry.shape});
     }
   }
@@ -174,8 +173,8 @@ std::vector<ExpectedTensor> ExpectedToBegin(const SafetensorsFile& file,
     ++widened[have->dtype];
   }
   for (const auto& [dtype, count] : widened) {
-    parts.log->info("initial weights: {} of {} in {} widened to fp32",
-                    support::Counted(count, "tensor"), NameOf(dtype), file.path());
+    deps.log->info("initial weights: {} of {} in {} widened to fp32",
+                   support::Counted(count, "tensor"), NameOf(dtype), file.path());
   }
   return expected;
 }
@@ -232,21 +231,21 @@ std::string AdviceFor(const SafetensorsFile& file, const TrainConfig& config) {
 
 }  // namespace
 
-void InitializeFromFile(const SnapshotParts& parts) {
-  if (parts.communicator.rank() == 0) {
-    const TrainConfig& config = parts.config;
+void InitializeFromFile(const SnapshotDeps& deps) {
+  if (deps.communicator.rank() == 0) {
+    const TrainConfig& config = deps.config;
     SafetensorsFile file = ReadWeights(config.init_from);
-    TakeNames(file, parts);
+    TakeNames(file, deps);
     RefuseOtherClasses(file, config);
-    CheckTensors(file, ExpectedToBegin(file, parts), AdviceFor(file, config));
+    CheckTensors(file, ExpectedToBegin(file, deps), AdviceFor(file, config));
     const std::string_view left_out = config.new_head ? kHead : std::string_view();
-    RefuseUnusable(file, parts.network, left_out);
-    ImportPart(parts.network, Network::Part::kValue, file, parts.stream, left_out);
-    parts.log->info("initial weights{}: {}", config.new_head ? " of all but the last layer" : "",
-                    file.path());
+    RefuseUnusable(file, deps.network, left_out);
+    ImportPart(deps.network, Network::Part::kValue, file, deps.stream, left_out);
+    deps.log->info("initial weights{}: {}", config.new_head ? " of all but the last layer" : "",
+                   file.path());
   }
-  BroadcastPart(parts.network, Network::Part::kValue, parts.communicator, parts.stream);
-  if (parts.network.keeps_averages()) parts.network.StartAverages(parts.stream);
+  BroadcastPart(deps.network, Network::Part::kValue, deps.communicator, deps.stream);
+  if (deps.network.keeps_averages()) deps.network.StartAverages(deps.stream);
 }
 
 }  // namespace trainer

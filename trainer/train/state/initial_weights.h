@@ -21,6 +21,6 @@ namespace trainer {
 // Error(EX_DATAERR) that names the form of a file that is no safetensors file, or the tensor that
 // is missing, unknown or of another shape, or has a value that is of no use;
 // Error(EX_USAGE) for a folder without a checkpoint that was evaluated.
-void InitializeFromFile(const SnapshotParts& parts);
+void InitializeFromFile(const SnapshotDeps& deps);
 
 }  // namespace trainer

@@ -45,11 +45,11 @@ std::string NameOf(OptimizerKind optimizer) {
   return optimizer == OptimizerKind::kLars ? "lars" : "sgd";
 }
 
-std::function<void(const std::string&)> Warn(const SnapshotParts& parts) {
-  return [&parts](const std::string& line) { parts.log->warn("{}", line); };
+std::function<void(const std::string&)> Warn(const SnapshotDeps& deps) {
+  return [&deps](const std::string& line) { deps.log->warn("{}", line); };
 }
 
-bool IsRoot(const SnapshotParts& parts) { return parts.communicator.rank() == 0; }
+bool IsRoot(const SnapshotDeps& deps) { return deps.communicator.rank() == 0; }
 
 std::int64_t StatisticCount(const Network& network) {
   std::int64_t count = 0;
@@ -59,24 +59,24 @@ std::int64_t StatisticCount(const Network& network) {
   return count;
 }
 
-CheckpointState StateOf(const SnapshotParts& parts, const Position& position,
+CheckpointState StateOf(const SnapshotDeps& deps, const Position& position,
                         const LossScale& loss_scale, std::int64_t samples) {
   CheckpointState state;
   state.step = position.step;
   state.epoch = position.sample / samples;
   state.epoch_samples = position.sample % samples;
   state.skipped_images = position.skipped;
-  state.world_size = parts.communicator.size();
-  state.global_batch = GlobalBatchOf(parts.config, parts.communicator.size()).images();
-  state.seed = parts.config.seed;
-  state.architecture = parts.config.arch;
-  state.classes = parts.config.classes;
+  state.world_size = deps.communicator.size();
+  state.global_batch = GlobalBatchOf(deps.config, deps.communicator.size()).images();
+  state.seed = deps.config.seed;
+  state.architecture = deps.config.arch;
+  state.classes = deps.config.classes;
   state.loss_scale = loss_scale.scale();
   state.loss_scale_good_steps = loss_scale.good_steps();
-  state.program_version = parts.config.program_version;
-  state.precision = PrecisionOf(parts.compute_type);
-  state.optimizer = NameOf(parts.config.optimizer);
-  state.settings = parts.config.settings;
+  state.program_version = deps.config.program_version;
+  state.precision = PrecisionOf(deps.compute_type);
+  state.optimizer = NameOf(deps.config.optimizer);
+  state.settings = deps.config.settings;
   return state;
 }
 
@@ -85,9 +85,9 @@ Position PositionOf(const CheckpointState& state, std::int64_t samples) {
           state.skipped_images};
 }
 
-void RefuseOtherNetworks(const SnapshotParts& parts, const Checkpoint& checkpoint) {
+void RefuseOtherNetworks(const SnapshotDeps& deps, const Checkpoint& checkpoint) {
   const CheckpointState& state = checkpoint.manifest.state;
-  const TrainConfig& config = parts.config;
+  const TrainConfig& config = deps.config;
   if (state.architecture != config.arch || state.classes != config.classes) {
     throw Error(EX_DATAERR, checkpoint.directory.string() + " is of " + state.architecture +
                                 " with " + std::to_string(state.classes) +
@@ -99,9 +99,9 @@ void RefuseOtherNetworks(const SnapshotParts& parts, const Checkpoint& checkpoin
 }
 
 // That of LARS has the learning rate in it, that of SGD has not.
-void RefuseMomentumOfOthers(const SnapshotParts& parts, const Checkpoint& checkpoint) {
+void RefuseMomentumOfOthers(const SnapshotDeps& deps, const Checkpoint& checkpoint) {
   const std::string& then = checkpoint.manifest.state.optimizer;
-  const std::string now = NameOf(parts.config.optimizer);
+  const std::string now = NameOf(deps.config.optimizer);
   if (then == now) return;
   const std::string directory = checkpoint.directory.string();
   throw Error(EX_CONFIG, directory + " is of a training with --optimizer=" + then +
@@ -134,16 +134,16 @@ void RefuseEndedRuns(const Checkpoint& checkpoint, const Position& position,
 }
 
 // Those that were passed over for `checkpoint` would be in the way when their steps come again.
-void SetAsidePassedOver(const SnapshotParts& parts, const Checkpoint& checkpoint) {
+void SetAsidePassedOver(const SnapshotDeps& deps, const Checkpoint& checkpoint) {
   for (const std::filesystem::path& directory : checkpoint.passed_over) {
-    if (const auto name = SetAside(directory)) parts.log->warn("it is now {}", name->string());
+    if (const auto name = SetAside(directory)) deps.log->warn("it is now {}", name->string());
   }
 }
 
 // Rank 0: loads `checkpoint`, the averages as the values unless `is_training`.  Returns the rows of
 // statistics, empty in a run of one rank.
-StatisticRows Load(const SnapshotParts& parts, const Checkpoint& checkpoint, bool is_training) {
-  Network& network = parts.network;
+StatisticRows Load(const SnapshotDeps& deps, const Checkpoint& checkpoint, bool is_training) {
+  Network& network = deps.network;
   const int world_size = checkpoint.manifest.state.world_size;
   constexpr std::string_view kAdvice = "give another --model_dir";
   CheckTensors(checkpoint.model, ExpectedTensors(network, kValue), kAdvice);
@@ -160,11 +160,10 @@ StatisticRows Load(const SnapshotParts& parts, const Checkpoint& checkpoint, boo
   }
 
   const bool is_of_averages = has_averages && !is_training;
-  ImportPart(network, kValue, is_of_averages ? *checkpoint.average : checkpoint.model,
-             parts.stream);
-  ImportPart(network, kMomentum, checkpoint.optimizer, parts.stream);
+  ImportPart(network, kValue, is_of_averages ? *checkpoint.average : checkpoint.model, deps.stream);
+  ImportPart(network, kMomentum, checkpoint.optimizer, deps.stream);
   if (has_averages && network.keeps_averages()) {
-    ImportPart(network, kAverage, *checkpoint.average, parts.stream);
+    ImportPart(network, kAverage, *checkpoint.average, deps.stream);
   }
   if (world_size == 1) return {};
   const auto read = [&checkpoint](const char* name) {
@@ -177,65 +176,65 @@ StatisticRows Load(const SnapshotParts& parts, const Checkpoint& checkpoint, boo
 }
 
 // Collective: of the rows of rank 0 each rank takes its own.
-void TakeOwnRow(const SnapshotParts& parts, Network::Part part, std::vector<float>& rows) {
-  const auto count = static_cast<std::size_t>(StatisticCount(parts.network));
-  rows.resize(count * static_cast<std::size_t>(parts.communicator.size()));
-  parts.communicator.Broadcast(rows.data(), rows.size() * sizeof(float), 0);
-  const auto rank = static_cast<std::size_t>(parts.communicator.rank());
-  ImportStatistics(parts.network, std::span(rows).subspan(rank * count, count), parts.stream, part);
+void TakeOwnRow(const SnapshotDeps& deps, Network::Part part, std::vector<float>& rows) {
+  const auto count = static_cast<std::size_t>(StatisticCount(deps.network));
+  rows.resize(count * static_cast<std::size_t>(deps.communicator.size()));
+  deps.communicator.Broadcast(rows.data(), rows.size() * sizeof(float), 0);
+  const auto rank = static_cast<std::size_t>(deps.communicator.rank());
+  ImportStatistics(deps.network, std::span(rows).subspan(rank * count, count), deps.stream, part);
 }
 
 // Whether the loss scale of `state` means something to this run: that of an fp32 run is 1, at which
 // fp16 gradients vanish and nothing is left to halve.
-bool TakesLossScale(const SnapshotParts& parts, const CheckpointState& state) {
+bool TakesLossScale(const SnapshotDeps& deps, const CheckpointState& state) {
   if (state.precision.empty()) return state.loss_scale > 1;
-  return state.precision == PrecisionOf(parts.compute_type);
+  return state.precision == PrecisionOf(deps.compute_type);
 }
 
 // Rank 0: a training goes on from `checkpoint`, which has been loaded.
-void GoOn(const SnapshotParts& parts, const Checkpoint& checkpoint, const Position& position,
+void GoOn(const SnapshotDeps& deps, const Checkpoint& checkpoint, const Position& position,
           const LossScale& loss_scale, std::int64_t samples) {
-  const CheckpointState now = StateOf(parts, position, loss_scale, samples);
-  parts.log->info("going on from step {}, after {} of the {} images of epoch {}: {}", now.step,
-                  now.epoch_samples, samples, now.epoch + 1, checkpoint.directory.string());
+  const CheckpointState now = StateOf(deps, position, loss_scale, samples);
+  deps.log->info("going on from step {}, after {} of the {} images of epoch {}: {}", now.step,
+                 now.epoch_samples, samples, now.epoch + 1, checkpoint.directory.string());
   for (const std::string& change : ChangesSince(checkpoint.manifest.state, now)) {
-    parts.log->warn("changed since step {}: {}", now.step, change);
+    deps.log->warn("changed since step {}: {}", now.step, change);
   }
-  if (parts.network.keeps_averages() && !checkpoint.average) {
-    parts.log->warn(
+  if (deps.network.keeps_averages() && !checkpoint.average) {
+    deps.log->warn(
         "--ema: the checkpoint has no averages of the weights; they start from its "
         "weights");
-  } else if (!parts.network.keeps_averages() && checkpoint.average) {
-    parts.log->warn(
+  } else if (!deps.network.keeps_averages() && checkpoint.average) {
+    deps.log->warn(
         "the averages of the weights in the checkpoint are dropped, for --ema is not "
         "given: evaluations and checkpoints are of the weights alone from here on");
   }
-  SetAsidePassedOver(parts, checkpoint);
+  SetAsidePassedOver(deps, checkpoint);
 }
 
 // The values with the statistics `mean` in place of `own`.
 std::vector<HostTensor> ModelWith(std::span<const float> mean, std::span<const float> own,
-                                  const SnapshotParts& parts) {
-  ImportStatistics(parts.network, mean, parts.stream);
-  std::vector<HostTensor> model = ExportPart(parts.network, kValue, "", parts.stream);
-  ImportStatistics(parts.network, own, parts.stream);
+                                  const SnapshotDeps& deps) {
+  ImportStatistics(deps.network, mean, deps.stream);
+  std::vector<HostTensor> model = ExportPart(deps.network, kValue, "", deps.stream);
+  ImportStatistics(deps.network, own, deps.stream);
   return model;
 }
 
 }  // namespace
 
-void CopySnapshot(const SnapshotParts& parts, const Position& position, const LossScale& loss_scale,
+void CopySnapshot(const SnapshotDeps& deps, const Position& position, const LossScale& loss_scale,
                   std::int64_t samples, SnapshotCopy* copy, std::optional<double> top1) {
   StatisticRows rows;
-  rows.values = GatherRows(ExportStatistics(parts.network, parts.stream), parts.communicator);
-  if (parts.network.keeps_averages()) {
+  rows.values = GatherRows(ExportStatistics(deps.network, deps.stream), deps.communicator);
+  if (deps.network.keeps_averages()) {
     rows.averages =
-        GatherRows(ExportStatistics(parts.network, parts.stream, kAverage), parts.communicator);
+        GatherRows(ExportStatistics(deps.network, deps.stream, kAverage), deps.communicator);
   }
-  if (!IsRoot(parts)) return;
-  CheckpointState state = StateOf(parts, position, loss_scale, samples);
+  if (!IsRoot(deps)) return;
+  CheckpointState state = StateOf(deps, position, loss_scale, samples);
   state.top1 = top1;
-  copy->Take(parts.network, std::move(state), std::move(rows), parts.stream);
+  copy->Take(deps.network, std::move(state), std::move(rows), deps.stream);
 }
 
 WrittenSnapshot WriteSnapshot(const SnapshotCopy& copy, const TrainConfig& config,
@@ -252,22 +251,22 @@ WrittenSnapshot WriteSnapshot(const SnapshotCopy& copy, const TrainConfig& confi
   return written;
 }
 
-void ExportModel(const SnapshotParts& parts, const std::filesystem::path& path) {
-  UseAverages(parts.network, parts.stream, [&] {
-    const std::vector<float> own = ExportStatistics(parts.network, parts.stream);
-    const std::vector<float> mean = MeanOverRanks(own, parts.communicator);
-    if (!IsRoot(parts)) return;
-    const std::vector<HostTensor> model = ModelWith(mean, own, parts);
+void ExportModel(const SnapshotDeps& deps, const std::filesystem::path& path) {
+  UseAverages(deps.network, deps.stream, [&] {
+    const std::vector<float> own = ExportStatistics(deps.network, deps.stream);
+    const std::vector<float> mean = MeanOverRanks(own, deps.communicator);
+    if (!IsRoot(deps)) return;
+    const std::vector<HostTensor> model = ModelWith(mean, own, deps);
     RefuseNotFinite(SourcesOf(model));
-    WriteTensorFile(path, model, {{"architecture", parts.config.arch}}, "another --export_dir");
-    parts.log->info("{} written: {}",
-                    parts.network.keeps_averages() ? "averages of the weights" : "weights",
-                    path.string());
+    WriteTensorFile(path, model, {{"architecture", deps.config.arch}}, "another --export_dir");
+    deps.log->info("{} written: {}",
+                   deps.network.keeps_averages() ? "averages of the weights" : "weights",
+                   path.string());
   });
-  parts.communicator.Barrier();
+  deps.communicator.Barrier();
 }
 
-std::optional<Position> RestoreSnapshot(const SnapshotParts& parts, LossScale& loss_scale,
+std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& loss_scale,
                                         const std::optional<TrainingAhead>& ahead) {
   struct Header {
     std::int64_t found = 0;
@@ -278,51 +277,51 @@ std::optional<Position> RestoreSnapshot(const SnapshotParts& parts, LossScale& l
     std::int64_t has_averages = 0;
   } header;
   StatisticRows rows;
-  if (IsRoot(parts)) {
-    if (const auto checkpoint = ReadNewestCheckpoint(ModelFolder(parts.config), Warn(parts))) {
+  if (IsRoot(deps)) {
+    if (const auto checkpoint = ReadNewestCheckpoint(ModelFolder(deps.config), Warn(deps))) {
       const CheckpointState& state = checkpoint->manifest.state;
-      RefuseOtherNetworks(parts, *checkpoint);
+      RefuseOtherNetworks(deps, *checkpoint);
       header = {1,
                 ahead ? PositionOf(state, ahead->samples) : Position{.step = state.step},
                 state.world_size,
                 state.loss_scale_good_steps,
-                TakesLossScale(parts, state) ? state.loss_scale : 0,
+                TakesLossScale(deps, state) ? state.loss_scale : 0,
                 checkpoint->average ? 1 : 0};
-      if (ahead) RefuseMomentumOfOthers(parts, *checkpoint);
+      if (ahead) RefuseMomentumOfOthers(deps, *checkpoint);
       if (ahead) RefuseEndedRuns(*checkpoint, header.position, *ahead);
-      rows = Load(parts, *checkpoint, ahead.has_value());
+      rows = Load(deps, *checkpoint, ahead.has_value());
       if (ahead) {
-        GoOn(parts, *checkpoint, header.position, loss_scale, ahead->samples);
+        GoOn(deps, *checkpoint, header.position, loss_scale, ahead->samples);
       } else {
-        parts.log->info("{} of step {}: {}",
-                        checkpoint->average ? "averages of the weights" : "weights", state.step,
-                        checkpoint->directory.string());
+        deps.log->info("{} of step {}: {}",
+                       checkpoint->average ? "averages of the weights" : "weights", state.step,
+                       checkpoint->directory.string());
       }
     }
   }
-  parts.communicator.Broadcast(&header, sizeof header, 0);
+  deps.communicator.Broadcast(&header, sizeof header, 0);
   if (header.found == 0) return std::nullopt;
 
-  BroadcastPart(parts.network, kValue, parts.communicator, parts.stream);
-  BroadcastPart(parts.network, kMomentum, parts.communicator, parts.stream);
-  const int ranks = parts.communicator.size();
+  BroadcastPart(deps.network, kValue, deps.communicator, deps.stream);
+  BroadcastPart(deps.network, kMomentum, deps.communicator, deps.stream);
+  const int ranks = deps.communicator.size();
   const bool has_rows = ranks > 1 && header.world_size == ranks;
-  if (has_rows) TakeOwnRow(parts, kValue, rows.values);
-  if (parts.network.keeps_averages()) {
+  if (has_rows) TakeOwnRow(deps, kValue, rows.values);
+  if (deps.network.keeps_averages()) {
     if (header.has_averages != 0) {
-      BroadcastPart(parts.network, kAverage, parts.communicator, parts.stream);
-      if (has_rows) TakeOwnRow(parts, kAverage, rows.averages);
+      BroadcastPart(deps.network, kAverage, deps.communicator, deps.stream);
+      if (has_rows) TakeOwnRow(deps, kAverage, rows.averages);
     } else {
-      parts.network.StartAverages(parts.stream);
+      deps.network.StartAverages(deps.stream);
     }
   }
   if (header.loss_scale > 0) loss_scale.Restore(header.loss_scale, header.good_steps);
   return header.position;
 }
 
-void RefuseUsedFolder(const SnapshotParts& parts) {
-  if (!IsRoot(parts)) return;
-  const std::vector<CheckpointPath> found = ListCheckpoints(ModelFolder(parts.config));
+void RefuseUsedFolder(const SnapshotDeps& deps) {
+  if (!IsRoot(deps)) return;
+  const std::vector<CheckpointPath> found = ListCheckpoints(ModelFolder(deps.config));
   if (found.empty()) return;
   const std::string folder = found.front().directory.parent_path().string();
   throw Error(EX_CONFIG,

@@ -34,7 +34,7 @@
 
 namespace trainer {
 
-struct SnapshotParts {
+struct SnapshotDeps {
   const TrainConfig& config;
   Network& network;
   Communicator& communicator;
@@ -46,7 +46,7 @@ struct SnapshotParts {
 // Copies the state at `position` to `copy`, which rank 0 has; the others may have null.
 // `samples` of the training set: a checkpoint has its position as epochs and images of this one.
 // `top1` if these weights were evaluated.
-void CopySnapshot(const SnapshotParts& parts, const Position& position, const LossScale& loss_scale,
+void CopySnapshot(const SnapshotDeps& deps, const Position& position, const LossScale& loss_scale,
                   std::int64_t samples, SnapshotCopy* copy, std::optional<double> top1 = {});
 
 struct WrittenSnapshot {
@@ -75,15 +75,15 @@ struct TrainingAhead {
 // checkpoint is of another precision.  In a training set of another size it goes on after as many
 // epochs, and images of this one, as before. Throws Error: EX_DATAERR for a checkpoint of another
 // network, EX_CONFIG for one after the end of the training.
-std::optional<Position> RestoreSnapshot(const SnapshotParts& parts, LossScale& loss_scale,
+std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& loss_scale,
                                         const std::optional<TrainingAhead>& ahead);
 
 // For a run that starts afresh.  Throws Error(EX_CONFIG) if ModelFolder(config) has checkpoints:
 // the new ones would stand among them, and a later start would go on from the wrong run.
-void RefuseUsedFolder(const SnapshotParts& parts);
+void RefuseUsedFolder(const SnapshotDeps& deps);
 
 // Writes the values alone to `path`, as model.safetensors has them; of a run that keeps moving
 // averages, these.
-void ExportModel(const SnapshotParts& parts, const std::filesystem::path& path);
+void ExportModel(const SnapshotDeps& deps, const std::filesystem::path& path);
 
 }  // namespace trainer

@@ -21,50 +21,50 @@ using Clock = std::chrono::steady_clock;
 double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 // Whether to record steps.
-bool Records(const TrainingStepParts& parts) {
-  const StepGraph graph = parts.config.graph;
-  const int ranks = parts.communicator.size();
+bool Records(const TrainingStepDeps& deps) {
+  const StepGraph graph = deps.config.graph;
+  const int ranks = deps.communicator.size();
   if (graph == StepGraph::kOff) return false;
-  const bool can_sum = ranks == 1 || parts.communicator.sums_device_memory();
+  const bool can_sum = ranks == 1 || deps.communicator.sums_device_memory();
   // All ranks record a sum in the same batch, so they must have equally many.
-  const bool is_even = parts.config.short_ranks == 0;
-  if (parts.backend.can_capture() && can_sum && is_even) return true;
+  const bool is_even = deps.config.short_ranks == 0;
+  if (deps.backend.can_capture() && can_sum && is_even) return true;
   if (graph == StepGraph::kAuto) return false;
   const std::string problem =
-      !parts.backend.can_capture()
-          ? fmt::format("the back end {} has no graphs", parts.backend.name())
+      !deps.backend.can_capture()
+          ? fmt::format("the back end {} has no graphs", deps.backend.name())
       : !can_sum ? fmt::format("sums of {} ranks in host memory cannot be part of a graph", ranks)
                  : fmt::format("{} ranks do not divide --global_batch_size={}", ranks,
-                               parts.config.global_batch_size);
+                               deps.config.global_batch_size);
   throw Error(EX_USAGE, fmt::format("--graph=on: {}; use --graph=auto", problem));
 }
 
 }  // namespace
 
-TrainingStep::TrainingStep(const TrainingStepParts& parts)
-    : parts_(parts),
-      global_batch_(GlobalBatchOf(parts.config, parts.communicator.size())),
-      batches_(global_batch_.batches_of(parts.communicator.rank())),
-      mode_(parts.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
-      feed_(parts.backend, parts.device_batch, parts.source, parts.end * batches_,
-            {parts.config.mixup, parts.config.seed}),
-      overlap_(parts.backend, parts.network, parts.communicator,
-               parts.config.reduce_precision == ReducePrecision::k16Bit,
-               {batches_, global_batch_.batches()}, parts.config.optimizer, parts.bucket_bytes),
-      nan_watch_(parts.config.on_nan, parts.communicator.size()),
-      rank_seconds_(parts.communicator.rank(), parts.communicator.size()),
-      rank_words_(parts.communicator.rank(), parts.communicator.size()),
-      records_(Records(parts)) {
-  for (auto& mark : marks_) mark = parts.backend.MakeEvent();
-  if (parts.config.on_nan == OnNan::kSkip && mode_ == Mode::kTraining) {
-    kept_statistics_ = parts.backend.AllocateHost(parts.network.statistics().bytes());
+TrainingStep::TrainingStep(const TrainingStepDeps& deps)
+    : deps_(deps),
+      global_batch_(GlobalBatchOf(deps.config, deps.communicator.size())),
+      batches_(global_batch_.batches_of(deps.communicator.rank())),
+      mode_(deps.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
+      feed_(deps.backend, deps.device_batch, deps.source, deps.end * batches_,
+            {deps.config.mixup, deps.config.seed}),
+      overlap_(deps.backend, deps.network, deps.communicator,
+               deps.config.reduce_precision == ReducePrecision::k16Bit,
+               {batches_, global_batch_.batches()}, deps.config.optimizer, deps.bucket_bytes),
+      nan_watch_(deps.config.on_nan, deps.communicator.size()),
+      rank_seconds_(deps.communicator.rank(), deps.communicator.size()),
+      rank_words_(deps.communicator.rank(), deps.communicator.size()),
+      records_(Records(deps)) {
+  for (auto& mark : marks_) mark = deps.backend.MakeEvent();
+  if (deps.config.on_nan == OnNan::kSkip && mode_ == Mode::kTraining) {
+    kept_statistics_ = deps.backend.AllocateHost(deps.network.statistics().bytes());
   }
 }
 
 TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
                                         const Requests& requested) {
-  const StepNumbers& numbers = parts_.device_batch.numbers().host();
-  const RangeOfScope range(parts_.backend, "training step");
+  const StepNumbers& numbers = deps_.device_batch.numbers().host();
+  const RangeOfScope range(deps_.backend, "training step");
   const auto start = Clock::now();
   const UpdateParameters update = UpdateCall(learning_rate);
   StepExchange own;
@@ -72,8 +72,8 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   StepTimes of_batch;
   auto end = start;
   for (std::int64_t index = 0; index < batches_; ++index) {
-    if (index > 0 && parts_.spans != nullptr) {
-      AddBatchSpans(*parts_.spans, step + 1, end, of_batch);
+    if (index > 0 && deps_.spans != nullptr) {
+      AddBatchSpans(*deps_.spans, step + 1, end, of_batch);
     }
     of_batch = RunBatch(step, index, update);
     end = Clock::now();
@@ -95,25 +95,25 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   StepResult& record = outcome.record;
   record.step = step;
   record.learning_rate = learning_rate;
-  record.loss_scale = parts_.loss_scale.scale();
+  record.loss_scale = deps_.loss_scale.scale();
   record.gradient_norm = gradient_scale_ * std::sqrt(numbers.update_sums.gradient_squares);
-  record.l2_loss = parts_.config.weight_decay * 0.5 * numbers.update_sums.sum_of_squares;
+  record.l2_loss = deps_.config.weight_decay * 0.5 * numbers.update_sums.sum_of_squares;
   record.times = times;
-  if (parts_.spans != nullptr) AddStepSpans(*parts_.spans, step + 1, start, end, of_batch);
+  if (deps_.spans != nullptr) AddStepSpans(*deps_.spans, step + 1, start, end, of_batch);
 
   // As if it had computed as many batches as the others.
   own.rank_seconds =
       rank_seconds_.Say(OwnSeconds(record.times) * static_cast<double>(global_batch_.accumulate) /
                         static_cast<double>(batches_));
   own.rank_words = rank_words_.Say(record.times[StepPhase::kInputWait],
-                                   parts_.device_state ? parts_.device_state() : DeviceState());
-  const StepExchange all = Exchange(own, parts_.communicator);
+                                   deps_.device_state ? deps_.device_state() : DeviceState());
+  const StepExchange all = Exchange(own, deps_.communicator);
   record.rank_seconds = rank_seconds_.Received();
   record.rank_words = rank_words_.Received();
   outcome.requested = all.requested;
   record.cross_entropy = all.totals.mean_loss();
   record.top1 = all.totals.top1_fraction();
-  const Verdict verdict = nan_watch_.Judge(record, all, parts_.loss_scale);
+  const Verdict verdict = nan_watch_.Judge(record, all, deps_.loss_scale);
   record.skipped = verdict == Verdict::kOverflowed;
   record.left_out = verdict == Verdict::kLeftOut;
   if (record.left_out) SetBackStatistics();
@@ -123,27 +123,27 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
 
 StepTimes TrainingStep::RunBatch(std::int64_t step, std::int64_t index,
                                  const UpdateParameters& update) {
-  Stream& stream = parts_.stream;
+  Stream& stream = deps_.stream;
   const std::int64_t number = step * batches_ + index;
   const BatchPlace place = {index == 0, index + 1 == batches_};
-  const auto loss_scale = static_cast<float>(parts_.loss_scale.scale());
+  const auto loss_scale = static_cast<float>(deps_.loss_scale.scale());
   const InputBatch batch = feed_.Take(number, loss_scale, stream);
-  parts_.device_batch.numbers().host().update = update;
+  deps_.device_batch.numbers().host().update = update;
   if (place.is_first) KeepStatistics();
   Queue(batch, place);
   {
-    const RangeOfScope fetching(parts_.backend, "next batch");
+    const RangeOfScope fetching(deps_.backend, "next batch");
     feed_.FetchNext(number, stream);
   }
   {
-    const RangeOfScope waiting(parts_.backend, "wait for the device");
-    parts_.communicator.Synchronize(stream);
+    const RangeOfScope waiting(deps_.backend, "wait for the device");
+    deps_.communicator.Synchronize(stream);
   }
   return Times(place);
 }
 
 void TrainingStep::Announce(spdlog::logger& log) const {
-  if (parts_.communicator.rank() != 0) return;
+  if (deps_.communicator.rank() != 0) return;
   if (records_) log.info("training steps run as one graph each");
   if (overlap_.staged_bytes() == 0) return;
   log.warn(
@@ -155,22 +155,22 @@ void TrainingStep::Announce(spdlog::logger& log) const {
 
 void TrainingStep::KeepStatistics() {
   if (kept_statistics_.bytes() == 0) return;
-  parts_.backend.CopyToHost(kept_statistics_.data(), parts_.network.statistics().data(),
-                            kept_statistics_.bytes(), parts_.stream);
+  deps_.backend.CopyToHost(kept_statistics_.data(), deps_.network.statistics().data(),
+                           kept_statistics_.bytes(), deps_.stream);
 }
 
 // What went through batch norm on the way to such a loss may be no number either.
 void TrainingStep::SetBackStatistics() {
   if (kept_statistics_.bytes() == 0) return;
-  parts_.backend.CopyToDevice(parts_.network.statistics().data(), kept_statistics_.data(),
-                              kept_statistics_.bytes(), parts_.stream);
+  deps_.backend.CopyToDevice(deps_.network.statistics().data(), kept_statistics_.data(),
+                             kept_statistics_.bytes(), deps_.stream);
 }
 
 UpdateParameters TrainingStep::UpdateCall(double learning_rate) {
-  gradient_scale_ = 1 / (parts_.loss_scale.scale() * static_cast<double>(overlap_.divisor()));
+  gradient_scale_ = 1 / (deps_.loss_scale.scale() * static_cast<double>(overlap_.divisor()));
   return {.learning_rate = static_cast<float>(learning_rate),
-          .momentum_factor = static_cast<float>(parts_.config.momentum),
-          .weight_decay = static_cast<float>(parts_.config.weight_decay),
+          .momentum_factor = static_cast<float>(deps_.config.momentum),
+          .weight_decay = static_cast<float>(deps_.config.weight_decay),
           .gradient_scale = static_cast<float>(gradient_scale_)};
 }
 
@@ -178,7 +178,7 @@ void TrainingStep::Queue(const InputBatch& batch, BatchPlace place) {
   const std::pair key(batch.pixels, place);
   if (records_ && ran_ && !captured_.contains(key)) Capture(batch, place);
   if (records_ && ran_) {
-    captured_.at(key)->Queue(parts_.stream);
+    captured_.at(key)->Queue(deps_.stream);
   } else {
     QueueCalls(batch, place);
   }
@@ -190,16 +190,16 @@ void TrainingStep::Capture(const InputBatch& batch, BatchPlace place) {
   std::exception_ptr error;
   try {
     captured_[{batch.pixels, place}] =
-        parts_.backend.Capture(parts_.stream, [&] { QueueCalls(batch, place); });
+        deps_.backend.Capture(deps_.stream, [&] { QueueCalls(batch, place); });
   } catch (const Error& thrown) {
     error = std::current_exception();
     not_captured_ = thrown.what();
   }
-  double failed = error ? parts_.communicator.rank() : -1;  // the highest of the ranks that have
-  parts_.communicator.AllReduceMax({&failed, 1});
+  double failed = error ? deps_.communicator.rank() : -1;  // the highest of the ranks that have
+  deps_.communicator.AllReduceMax({&failed, 1});
   if (failed < 0) return;
   const std::string who = fmt::format("rank {:.0f} cannot record them", failed);
-  if (parts_.config.graph == StepGraph::kOn) {
+  if (deps_.config.graph == StepGraph::kOn) {
     if (error) std::rethrow_exception(error);
     throw Error(EX_UNAVAILABLE, "--graph=on: training steps cannot run as one graph each: " + who +
                                     " and says why; --graph=auto does without");
@@ -210,17 +210,17 @@ void TrainingStep::Capture(const InputBatch& batch, BatchPlace place) {
 }
 
 void TrainingStep::QueueCalls(const InputBatch& batch, BatchPlace place) {
-  Stream& stream = parts_.stream;
-  SharedStepNumbers& numbers = parts_.device_batch.numbers();
+  Stream& stream = deps_.stream;
+  SharedStepNumbers& numbers = deps_.device_batch.numbers();
   numbers.ToDevice(stream);
   marks_[0]->RecordTime(stream);
   {
-    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kForward).data());
-    parts_.network.Forward(mode_, batch, &numbers.device()->loss_sums, stream);
+    const RangeOfScope range(deps_.backend, NameOf(StepPhase::kForward).data());
+    deps_.network.Forward(mode_, batch, &numbers.device()->loss_sums, stream);
   }
   marks_[1]->RecordTime(stream);
   {
-    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kBackward).data());
+    const RangeOfScope range(deps_.backend, NameOf(StepPhase::kBackward).data());
     overlap_.Backward(place, stream);
   }
   marks_[2]->RecordTime(stream);
@@ -229,18 +229,18 @@ void TrainingStep::QueueCalls(const InputBatch& batch, BatchPlace place) {
 }
 
 void TrainingStep::QueueUpdate() {
-  Stream& stream = parts_.stream;
-  StepNumbers* numbers = parts_.device_batch.numbers().device();
+  Stream& stream = deps_.stream;
+  StepNumbers* numbers = deps_.device_batch.numbers().device();
   {
-    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kExposedAllReduce).data());
+    const RangeOfScope range(deps_.backend, NameOf(StepPhase::kExposedAllReduce).data());
     overlap_.Finish(stream);
   }
   marks_[3]->RecordTime(stream);
   {
-    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kUpdate).data());
+    const RangeOfScope range(deps_.backend, NameOf(StepPhase::kUpdate).data());
     overlap_.Update(&numbers->update, &numbers->update_sums, stream);
-    if (parts_.network.keeps_averages()) {
-      parts_.network.MoveAverages(parts_.config.ema, &numbers->update_sums, stream);
+    if (deps_.network.keeps_averages()) {
+      deps_.network.MoveAverages(deps_.config.ema, &numbers->update_sums, stream);
     }
   }
   marks_[4]->RecordTime(stream);

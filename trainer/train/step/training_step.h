@@ -42,7 +42,7 @@
 
 namespace trainer {
 
-struct TrainingStepParts {
+struct TrainingStepDeps {
   const TrainConfig& config;
   Backend& backend;
   Network& network;
@@ -69,7 +69,7 @@ class TrainingStep {
   };
 
   // All parts outlive it.  Throws Error(EX_USAGE) if config.graph is kOn and cannot be had.
-  explicit TrainingStep(const TrainingStepParts& parts);
+  explicit TrainingStep(const TrainingStepDeps& deps);
 
   // The batches of a rank are numbered through the run: where the source is to go for the step that
   // begins at `start`.
@@ -108,7 +108,7 @@ class TrainingStep {
   void KeepStatistics();
   void SetBackStatistics();
 
-  TrainingStepParts parts_;
+  TrainingStepDeps deps_;
   const GlobalBatch global_batch_;
   const std::int64_t batches_;  // of this rank in a step
   const Mode mode_;

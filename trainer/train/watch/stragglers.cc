@@ -27,16 +27,16 @@ void CopyText(const std::string& text, std::array<char, size>& letters) {
 
 }  // namespace
 
-Stragglers::Stragglers(StragglersParts parts)
-    : parts_(std::move(parts)), watch_(parts_.communicator.size()) {}
+Stragglers::Stragglers(StragglerReporterDeps deps)
+    : deps_(std::move(deps)), watch_(deps_.communicator.size()) {}
 
 void Stragglers::After(std::span<const double> own_seconds, const StepTimes& times) {
-  if (parts_.communicator.size() == 1) return;
+  if (deps_.communicator.size() == 1) return;
   recent_.Add(times);
   const std::vector<StragglerChange> changes = watch_.Add(own_seconds);
   for (std::size_t i = 0; i < std::min(changes.size(), kMaxLogged); ++i) Tell(changes[i]);
-  if (changes.size() > kMaxLogged && parts_.communicator.rank() == 0) {
-    parts_.log->warn("the same of {}", support::Counted(changes.size() - kMaxLogged, "more rank"));
+  if (changes.size() > kMaxLogged && deps_.communicator.rank() == 0) {
+    deps_.log->warn("the same of {}", support::Counted(changes.size() - kMaxLogged, "more rank"));
   }
 }
 
@@ -47,20 +47,20 @@ std::string Stragglers::Own() const {
     text += fmt::format("{} {:.1f}, ", NameOf(phase), mean[phase] * 1e3);
   }
   text.resize(text.size() - 2);
-  const std::string device = parts_.describe_device ? parts_.describe_device() : "";
+  const std::string device = deps_.describe_device ? deps_.describe_device() : "";
   return device.empty() ? text : text + "; " + device;
 }
 
 void Stragglers::Tell(const StragglerChange& change) {
-  Communicator& communicator = parts_.communicator;
+  Communicator& communicator = deps_.communicator;
   StragglerWords words;
   if (communicator.rank() == change.rank) {
-    CopyText(parts_.host, words.host);
+    CopyText(deps_.host, words.host);
     CopyText(Own(), words.own);
   }
   communicator.Broadcast(&words, sizeof(words), change.rank);
   if (communicator.rank() != 0) return;
-  parts_.log->log(
+  deps_.log->log(
       change.begins ? spdlog::level::warn : spdlog::level::info, "{}",
       DescribeStraggler(change, NameOfRank(change.rank, words.host.data()), words.own.data()));
 }

@@ -16,7 +16,7 @@
 
 namespace trainer {
 
-struct StragglersParts {
+struct StragglerReporterDeps {
   Communicator& communicator;
   Logger log;
   std::string host;  // of this rank, or ""
@@ -26,7 +26,7 @@ struct StragglersParts {
 
 class Stragglers {
  public:
-  explicit Stragglers(StragglersParts parts);
+  explicit Stragglers(StragglerReporterDeps deps);
 
   // Collective, after each step: `own_seconds` of each rank, the same on all of them, and the times
   // of this one.  Ranks exchange something only where there is something to say.
@@ -38,7 +38,7 @@ class Stragglers {
   std::string Own() const;
   void Tell(const StragglerChange& change);
 
-  const StragglersParts parts_;
+  const StragglerReporterDeps deps_;
   StragglerWatch watch_;
   StepTimer recent_{StragglerWatch::kSteps};
 };

@@ -120,21 +120,21 @@ TEST(CudaFailures, AreToldWhileTheMemoryOfTheStepIsThere) {
   std::size_t allocated_then = 0;
   std::string told;
   std::ostringstream log_text;
-  const TrainParts parts{.backend = *backend,
-                         .communicator = communicator,
-                         .training = &source,
-                         .outputs = {MakeLogger(log_text, 0, "info")},
-                         .entered =
-                             [](Activity, std::int64_t step) {
-                               constexpr int kCallsIntoStep = 20;
-                               if (step == 1)
-                                 cuda_emulator::FailAfter(kCallsIntoStep, cudaErrorIllegalAddress);
-                             },
-                         .failed =
-                             [&](const std::exception& error) {
-                               told = error.what();
-                               allocated_then = cuda_emulator::AllocatedBytes();
-                             }};
+  const TrainerDeps parts{.backend = *backend,
+                          .communicator = communicator,
+                          .training = &source,
+                          .outputs = {MakeLogger(log_text, 0, "info")},
+                          .entered =
+                              [](Activity, std::int64_t step) {
+                                constexpr int kCallsIntoStep = 20;
+                                if (step == 1)
+                                  cuda_emulator::FailAfter(kCallsIntoStep, cudaErrorIllegalAddress);
+                              },
+                          .failed =
+                              [&](const std::exception& error) {
+                                told = error.what();
+                                allocated_then = cuda_emulator::AllocatedBytes();
+                              }};
   EXPECT_THROW(RunTrainer(config, parts), Error);
   cuda_emulator::Mend();
   EXPECT_THAT(told, HasSubstr("cudaErrorIllegalAddress"));

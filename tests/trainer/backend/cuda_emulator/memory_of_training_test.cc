@@ -45,7 +45,7 @@ TEST(CudaMemory, IsWhatScalingSays) {
     const auto backend = MakeTestedBackend(name, /*threads=*/1);
     const auto bytes_of = [&](std::int64_t batch) {
       return static_cast<double>(
-          Sum(PartsOfMemory(PlanOf(*backend, batch), {.is_host = false})).device);
+          Sum(MemoryItems(PlanOf(*backend, batch), {.is_host = false})).device);
     };
     const double one = bytes_of(1);
     const double per_image = (bytes_of(5) - one) / 4;
@@ -74,7 +74,7 @@ TEST(CudaMemory, TheLargestBatchThatFitsIsFoundWithoutAllocatingIt) {
   const auto backend = MakeTestedBackend("cuda_fp16", /*threads=*/1);
   const std::size_t free = backend->free_bytes();
   const auto bytes_of = [&](std::int64_t batch) -> std::optional<MemoryBytes> {
-    return Sum(PartsOfMemory(PlanOf(*backend, batch), {.is_host = backend->is_host()}));
+    return Sum(MemoryItems(PlanOf(*backend, batch), {.is_host = backend->is_host()}));
   };
   const MemoryBytes room{free, std::numeric_limits<std::size_t>::max()};
   const std::int64_t largest = LargestBatch(bytes_of, room, 256);

@@ -132,7 +132,7 @@ TEST(Trainer, RanksCompareHowWeightsLieBeforeAnythingElse) {
   const auto backend = MakeBackend("reference", {});
   GeneratedSource source({});
   std::vector<Fact> told;
-  const TrainParts parts{.backend = *backend,
+  const TrainerDeps deps{.backend = *backend,
                          .communicator = communicator,
                          .training = &source,
                          .outputs = {},
@@ -141,7 +141,7 @@ TEST(Trainer, RanksCompareHowWeightsLieBeforeAnythingElse) {
                            throw Error(EX_CONFIG, "unlike the others");
                          }};
   const TemporaryFolder folder;
-  EXPECT_THROW(RunTrainer(SmallConfig(folder.path()), parts), Error);
+  EXPECT_THROW(RunTrainer(SmallConfig(folder.path()), deps), Error);
   ASSERT_FALSE(told.empty());
   EXPECT_EQ(told.front().name, "conv1.weight");
 }

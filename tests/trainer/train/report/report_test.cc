@@ -310,11 +310,11 @@ class StepProfileTest : public testing::Test {
     options.classes = config_.classes;
     GeneratedSource training(options);
     std::ostringstream log_text;
-    TrainParts parts{
+    TrainerDeps deps{
         *measured, communicator, &training, nullptr, {MakeLogger(log_text, 0, "info")}};
-    const ProfileParts profile = {&recorder, backend->description(), {1e9, 1e9}, true};
-    parts.profile = &profile;
-    TrainResult result = RunTrainer(config_, parts);
+    const StepProfileDeps profile = {&recorder, backend->description(), {1e9, 1e9}, true};
+    deps.profile = &profile;
+    TrainResult result = RunTrainer(config_, deps);
     log_ = log_text.str();
     return result;
   }
@@ -404,10 +404,10 @@ class StepProfileOfStepsTest : public StepProfileTest {
   const std::unique_ptr<Stream> stream_ = backend_->MakeStream();
   OpRecorder recorder_{[&] { return backend_->MakeEvent(); }};
   const int op_ = recorder_.Add({"conv1", "forward", "1x2", {3, 4}});
-  const ProfileParts parts_ = {&recorder_, "reference", {1e9, 1e9}, true};
+  const StepProfileDeps deps_ = {&recorder_, "reference", {1e9, 1e9}, true};
   Network network_{*backend_, {"resnet_tiny", 4, 32, 32, 4, 0}};
   std::ostringstream log_text_;
-  StepProfile profile_{config_, &parts_, network_, MakeLogger(log_text_, 0, "info")};
+  StepProfile profile_{config_, &deps_, network_, MakeLogger(log_text_, 0, "info")};
 };
 
 TEST_F(StepProfileOfStepsTest, StartsAnewWhereTheTrainingGoesBackOnTheWay) {

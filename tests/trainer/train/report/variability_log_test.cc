@@ -31,9 +31,9 @@ class VariabilityLogTest : public testing::Test {
       options.ranks = communicator.size();
       GeneratedSource training(options);
       std::ostringstream log_text;
-      TrainParts parts{
+      TrainerDeps deps{
           *measured, communicator, &training, nullptr, {MakeLogger(log_text, 0, "info")}};
-      VariabilityParts variability;
+      VariabilityLogDeps variability;
       variability.recorder = &recorder;
       variability.device = "CPU cores";
       variability.local_rank = communicator.rank();
@@ -43,8 +43,8 @@ class VariabilityLogTest : public testing::Test {
         state.celsius = 61;
         return state;
       };
-      parts.variability = &variability;
-      RunTrainer(config_, parts);
+      deps.variability = &variability;
+      RunTrainer(config_, deps);
     });
   }
   // By name; that of a CSV file has the number of the process, which both ranks share here.
@@ -132,13 +132,13 @@ TEST_F(VariabilityLogTest, HasTheKernelsOfAGpuAndSaysWhatIsLost) {
   ThreadCommunicator communicator(world, 0);
   const auto backend = MakeBackend("reference", {});
   const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
-  VariabilityParts parts;
-  parts.kernels = &kernels;
-  parts.device = "NVIDIA H200";
-  parts.host = "c1-7";
-  parts.read_state = [] { return DeviceState(); };
+  VariabilityLogDeps deps;
+  deps.kernels = &kernels;
+  deps.device = "NVIDIA H200";
+  deps.host = "c1-7";
+  deps.read_state = [] { return DeviceState(); };
   std::ostringstream log_text;
-  VariabilityLog log(config_, communicator, &parts, network, MakeLogger(log_text, 0, "info"));
+  VariabilityLog log(config_, communicator, &deps, network, MakeLogger(log_text, 0, "info"));
   log.Start(0, 1);
   for (int i = 0; i < 4; ++i) run_kernel("update", 1'000'000, 2'500);
   log.After({});
@@ -166,12 +166,12 @@ TEST_F(VariabilityLogTest, SaysWhyRowsOfAGpuAreOps) {
   const auto backend = MakeBackend("reference", {});
   OpRecorder recorder([&] { return backend->MakeEvent(); });
   const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
-  VariabilityParts parts;
-  parts.recorder = &recorder;
-  parts.why_ops = "CUPTI is not here";
-  parts.read_state = [] { return DeviceState(); };
+  VariabilityLogDeps deps;
+  deps.recorder = &recorder;
+  deps.why_ops = "CUPTI is not here";
+  deps.read_state = [] { return DeviceState(); };
   std::ostringstream log_text;
-  VariabilityLog log(config_, communicator, &parts, network, MakeLogger(log_text, 0, "info"));
+  VariabilityLog log(config_, communicator, &deps, network, MakeLogger(log_text, 0, "info"));
   log.Start(0, 1);
   EXPECT_THAT(log_text.str(), HasSubstr("rows are ops, not kernels: CUPTI is not here"));
 }
@@ -183,11 +183,11 @@ TEST_F(VariabilityLogTest, AFolderThatCannotBeWrittenIsRefused) {
   const auto backend = MakeBackend("reference", {});
   OpRecorder recorder([&] { return backend->MakeEvent(); });
   const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
-  VariabilityParts parts;
-  parts.recorder = &recorder;
-  parts.read_state = [] { return DeviceState(); };
+  VariabilityLogDeps deps;
+  deps.recorder = &recorder;
+  deps.read_state = [] { return DeviceState(); };
   std::ostringstream log_text;
-  VariabilityLog log(config_, communicator, &parts, network, MakeLogger(log_text, 0, "info"));
+  VariabilityLog log(config_, communicator, &deps, network, MakeLogger(log_text, 0, "info"));
   try {
     log.Start(0, 1);
     FAIL();

@@ -44,8 +44,9 @@ class CheckpointsTest : public testing::Test {
 
   // What is done before each call that writes.
   std::unique_ptr<Checkpoints> Make(const WriteHook& hook = {}, RunRequests* requests = nullptr) {
-    const SnapshotParts parts{config_, network_, alone_, *stream_, log_};
-    return std::make_unique<Checkpoints>(CheckpointsParts{parts, *backend_, 64, requests, hook});
+    const SnapshotDeps deps{config_, network_, alone_, *stream_, log_};
+    return std::make_unique<Checkpoints>(
+        CheckpointManagerDeps{deps, *backend_, 64, requests, hook});
   }
   void Save(Checkpoints& checkpoints, std::int64_t step, Checkpoints::Wait wait) {
     checkpoints.Save(Position{step, 4 * step}, LossScale::Static(1), wait);

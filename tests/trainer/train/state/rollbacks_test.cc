@@ -297,13 +297,13 @@ TEST(Rollback, IsNotForAnEvaluationThatFails) {
   GeneratedSource whole(options);
   FailingSource evaluation(whole);
   std::ostringstream log;
-  const TrainParts parts{.backend = *backend,
+  const TrainerDeps deps{.backend = *backend,
                          .communicator = communicator,
                          .training = &training,
                          .evaluation = &evaluation,
                          .outputs = {MakeLogger(log, 0, "info")}};
   try {
-    RunTrainer(config, parts);
+    RunTrainer(config, deps);
     FAIL() << "went on";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("CUDNN_STATUS_EXECUTION_FAILED"));

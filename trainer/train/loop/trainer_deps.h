@@ -32,7 +32,7 @@
 
 namespace trainer {
 
-struct TrainParts {
+struct TrainerDeps {
   Backend& backend;
   Communicator& communicator;
   Source* training = nullptr;
@@ -57,8 +57,8 @@ struct TrainParts {
   // null.
   SpanRecorder* spans = nullptr;
   // Both outlive the call and may be null.
-  const ProfileParts* profile = nullptr;
-  const VariabilityParts* variability = nullptr;
+  const StepProfileDeps* profile = nullptr;
+  const VariabilityLogDeps* variability = nullptr;
   WriteHook checkpoint_hook = {};  // seam for tests: as WriteCheckpoint has it
   // In a pause, before the ranks ask each other whether it is over.
   std::function<void()> rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(200)); };
