@@ -15,8 +15,8 @@
 #include "ddldata/convert_plan.h"
 #include "ddldata/inspect.h"
 #include "ddldata/shard_folder.h"
+#include "trainer/core/consistency_item.h"
 #include "trainer/core/error.h"
-#include "trainer/core/fact.h"
 #include "trainer/core/philox.h"
 #include "trainer/core/thread.h"
 #include "trainer/data/files/data_elsewhere.h"
@@ -58,14 +58,14 @@ std::vector<std::uint32_t> AllOf(const DataSet& set) {
 
 // Names, sizes, record boundaries and data checksums of all files.
 std::string DescribeSource(const std::string& prefix, const DataSet& set) {
-  const std::vector<Fact> facts = set.facts();
+  const std::vector<ConsistencyItem> items = set.items();
   Fingerprint fingerprint;
-  for (std::size_t i = 0; i < facts.size(); ++i) {
-    fingerprint.Add(facts[i].text);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    fingerprint.Add(items[i].text);
     fingerprint.Add(std::uint64_t{set.checksums()[i].value_or(0)});
   }
   return "from " + prefix + "* " + std::to_string(set.records()) + " records, " +
-         std::to_string(facts.size()) + " files, list " + fingerprint.hex() + "\n";
+         std::to_string(items.size()) + " files, list " + fingerprint.hex() + "\n";
 }
 
 class SplitWork {

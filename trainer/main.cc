@@ -15,8 +15,8 @@
 #include "support/standard_streams.h"
 #include "support/terminal.h"
 #include "trainer/backend/registry.h"
-#include "trainer/comm/agreement.h"
 #include "trainer/comm/nccl_communicator.h"
+#include "trainer/comm/rank_consistency.h"
 #include "trainer/core/error.h"
 #include "trainer/core/thread.h"
 #include "trainer/outputs/rank_outputs.h"
@@ -85,8 +85,8 @@ struct World {
 
   bool is_root() const { return met.rank() == 0; }
   // Collective.  `advice` is for people whose ranks differ.
-  void Agree(const std::vector<Fact>& facts, const std::string& advice) const {
-    RequireAgreement(met, rank.host, facts, advice);
+  void Agree(const std::vector<ConsistencyItem>& items, const std::string& advice) const {
+    CheckRankConsistency(met, rank.host, items, advice);
   }
 };
 
@@ -131,7 +131,8 @@ Sources OpenSources(const World& world, Backend& backend) {
       .allocate = [&backend](std::size_t bytes) { return backend.AllocateHost(bytes); },
       .spans = world.spans};
   Sources sources = MakeSources(options, world.rank, deps);
-  world.Agree(DataFacts(sources), "give all ranks the same files, whole, in their --data_dir");
+  world.Agree(DataConsistencyItems(sources),
+              "give all ranks the same files, whole, in their --data_dir");
   // OpenMP's runtime, which ends the process where it gets no thread, ends and makes some as it
   // goes: those that end are counted for a while beside the new ones.  One more is to write
   // checkpoints.
@@ -221,8 +222,8 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
                       .stop_requested = [] { return StopSignal() != 0; },
                       .requests = requests.get(),
                       .agree =
-                          [&](const std::vector<Fact>& facts) {
-                            world.Agree(facts,
+                          [&](const std::vector<ConsistencyItem>& items) {
+                            world.Agree(items,
                                         "give all ranks the same --threads and kind of processor");
                           },
                       .network = &network,
@@ -291,7 +292,7 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
   const std::unique_ptr<Backend> device = ChooseBackendOf(options, rank, plan_file.plans(), log);
   RunProfile measured(options, *device, rank);
   Backend& backend = measured.backend();
-  world.Agree({BackendFact(backend)},
+  world.Agree({BackendConsistencyItem(backend)},
               "run on nodes of one kind, with the same libraries on each, or name a --backend");
   LogWorld(world, backend);
 
@@ -317,7 +318,7 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
     lock = PrepareFolders(config, MakeRunLockOptions(log), log);
     const std::filesystem::path plans = PlanPath(options);
     if (options.plan_cache != "auto" && !plans.empty()) TryToWrite(plans, "another --plan_cache");
-    const LaunchFacts launch = {.version = DDLRUN_VERSION,
+    const RunMetadata launch = {.version = DDLRUN_VERSION,
                                 .arguments = arguments,
                                 .backend = backend.description(),
                                 .communication = met.description(),
@@ -362,8 +363,9 @@ int Main(const std::vector<std::string>& arguments) {
     spans = MakeSpanRecorder(parsed.options);
     communicator = ConnectRanks(rank, watch.get(), spans.get());
     // Before any other collective call: which ones a rank makes is a matter of its options.
-    RequireAgreement(*communicator, rank.host, RunFacts(parsed.options, DDLRUN_VERSION),
-                     "start all ranks with one command line and program");
+    CheckRankConsistency(*communicator, rank.host,
+                         RunConsistencyItems(parsed.options, DDLRUN_VERSION),
+                         "start all ranks with one command line and program");
     const OptionsOfRecipe run = ApplyRecipe(parsed, arguments, communicator->size());
     if (rank.rank == 0) {
       for (const std::string& note : parsed.notes) log->info(note);

@@ -65,7 +65,7 @@ class RecordSource : public Source {
   explicit RecordSource(const RecordSourceOptions& options);
 
   std::int64_t samples() const override { return data_.records(); }
-  std::vector<Fact> facts() const override { return data_.facts(); }
+  std::vector<ConsistencyItem> items() const override { return data_.items(); }
   std::string note() const override { return data_.note(); }
   ScanCost scan_cost() const override { return data_.scan_cost(); }
   std::optional<RecordCacheUse> record_cache() const override { return data_.record_cache(); }

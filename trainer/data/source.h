@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/fact.h"
+#include "trainer/core/consistency_item.h"
 #include "trainer/data/files/record_cache_options.h"
 #include "trainer/data/files/scan_cost.h"
 #include "trainer/data/position.h"
@@ -40,7 +40,7 @@ class Source {
   // Images of the whole set, all ranks together.
   virtual std::int64_t samples() const = 0;
   // What it takes them from, wherever that lies: the same on all ranks of a run.
-  virtual std::vector<Fact> facts() const { return {}; }
+  virtual std::vector<ConsistencyItem> items() const { return {}; }
   // What it took to find the images, on this rank.
   virtual ScanCost scan_cost() const { return {}; }
   // What is kept of its records on this node, if anything is to be.

@@ -32,15 +32,16 @@ std::string OrderOf(const TensorDesc& desc, Backend& backend, Stream& stream) {
 
 }  // namespace
 
-std::vector<Fact> WeightLayout(const Network& network, Backend& backend, Stream& stream) {
-  std::vector<Fact> facts;
+std::vector<ConsistencyItem> WeightLayout(const Network& network, Backend& backend,
+                                          Stream& stream) {
+  std::vector<ConsistencyItem> items;
   for (const Parameter& parameter : network.parameters()) {
     if (parameter.spec.statistic) continue;
-    facts.push_back({parameter.name, parameter.name + " from element " +
+    items.push_back({parameter.name, parameter.name + " from element " +
                                          std::to_string(parameter.begin) + " on, " +
                                          OrderOf(parameter.spec.desc, backend, stream)});
   }
-  return facts;
+  return items;
 }
 
 }  // namespace trainer

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "trainer/backend/backend.h"
-#include "trainer/core/fact.h"
+#include "trainer/core/consistency_item.h"
 #include "trainer/model/network.h"
 
 namespace trainer {
 
 // One fact for each parameter that is trained: where it begins, and a fingerprint of the order of
 // its elements.  Waits for `stream`.  Takes as long as exporting the weights once.
-std::vector<Fact> WeightLayout(const Network& network, Backend& backend, Stream& stream);
+std::vector<ConsistencyItem> WeightLayout(const Network& network, Backend& backend, Stream& stream);
 
 }  // namespace trainer

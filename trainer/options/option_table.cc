@@ -82,7 +82,7 @@ std::vector<OptionRow> RowsBeforeOptimisation() {
   constexpr bool kOurs = false;
   constexpr bool kIsSwitch = true;
   constexpr RankRule kSame = RankRule::kSame;
-  constexpr RankRule kGivenAlike = RankRule::kGivenAlike;
+  constexpr RankRule kMustMatch = RankRule::kMustMatch;
   constexpr RankRule kOwn = RankRule::kOwn;
   constexpr RankRule kOtherName = RankRule::kOtherName;
   const char* const run = "What to do";
@@ -136,7 +136,7 @@ std::vector<OptionRow> RowsBeforeOptimisation() {
 
       {"data_dir", data,
        "folder of the TFRecord files train-* and validation-*; without it: synthetic images",
-       kNvidia, false, kGivenAlike, kText<&Options::data_dir>},
+       kNvidia, false, kMustMatch, kText<&Options::data_dir>},
       {"data_idx_dir", data,
        "folder of their index files (ddldata index); without it record boundaries are scanned",
        kNvidia, false, kOwn, kText<&Options::data_idx_dir>},
@@ -186,7 +186,7 @@ std::vector<OptionRow> RowsAfterOptimisation() {
   constexpr bool kNvidia = true;
   constexpr bool kOurs = false;
   constexpr RankRule kSame = RankRule::kSame;
-  constexpr RankRule kGivenAlike = RankRule::kGivenAlike;
+  constexpr RankRule kMustMatch = RankRule::kMustMatch;
   constexpr RankRule kOwn = RankRule::kOwn;
   constexpr RankRule kOtherName = RankRule::kOtherName;
   const char* const files = "Files";
@@ -202,11 +202,11 @@ std::vector<OptionRow> RowsAfterOptimisation() {
       {"export_dir", files,
        "folder for model.safetensors: the weights with which a training ends or that an evaluation "
        "was of",
-       kNvidia, false, kGivenAlike, kText<&Options::export_dir>},
+       kNvidia, false, kMustMatch, kText<&Options::export_dir>},
       {"init_from", files,
        "file to start from: safetensors, torchvision's names; of a run's folder: the best "
        "evaluated. Not read where the run has a checkpoint",
-       kOurs, false, kGivenAlike, kText<&Options::init_from>},
+       kOurs, false, kMustMatch, kText<&Options::init_from>},
       {"new_head", files,
        "with --init_from: the last layer starts afresh, so that the file may be of other classes",
        kOurs, false, kSame, kFlag<&Options::new_head>},
@@ -229,14 +229,14 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        kOurs, false, kSame, kNamed<kOnOrOff, &Options::checkpoint_in_background>},
       {"dump_state", files,
        "safetensors file for weights, gradients, momentum and statistics after a step", kOurs,
-       false, kGivenAlike, kText<&Options::dump_state>},
+       false, kMustMatch, kText<&Options::dump_state>},
       {"dump_state_step", files, "the step after which --dump_state writes, counted from 1", kOurs,
        false, kSame, kPositive<&Options::dump_state_step>},
 
       {"mllog", logs,
        "file that gets the :::MLLOG lines of MLPerf (training 4.0); needs "
        "--mode=train_and_evaluate",
-       kOurs, false, kGivenAlike, kText<&Options::mllog>},
+       kOurs, false, kMustMatch, kText<&Options::mllog>},
       {"mllog_division", logs,
        "division of MLPerf whose rules the run keeps, for --mllog; closed: a polynomial decay to "
        "0.0001, and a weight decay of 0.0001 times a power of two",
@@ -250,10 +250,10 @@ std::vector<OptionRow> RowsAfterOptimisation() {
       {"prometheus_dir", logs,
        "folder of a text file for each rank, ddltraind-rank-00003.prom, with what it does now, for "
        "Prometheus' node exporter",
-       kOurs, false, kGivenAlike, kText<&Options::prometheus_dir>},
+       kOurs, false, kMustMatch, kText<&Options::prometheus_dir>},
       {"tensorboard_dir", logs,
        "folder of event files for TensorBoard, with numbers of every --display_every-th step",
-       kOurs, false, kGivenAlike, kText<&Options::tensorboard_dir>},
+       kOurs, false, kMustMatch, kText<&Options::tensorboard_dir>},
       {"job_comment", logs,
        "show how far the training is as the comment of its Slurm job (scontrol, once a minute), in "
        "place of the one it has",
@@ -275,7 +275,7 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        "folder that gets the files of the SC22 study of variability among GPUs: how long each "
        "iteration took, and every kernel of a GPU, or op, with clocks, power and temperature, for "
        "ddlbench variability",
-       kOurs, false, kGivenAlike, kText<&Options::variability_dir>},
+       kOurs, false, kMustMatch, kText<&Options::variability_dir>},
 
       {"backend", how,
        "auto: the fastest that works here, but in a job that was granted GPUs no CPU; or a back "

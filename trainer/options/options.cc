@@ -302,18 +302,18 @@ support::Program DescribeOptions(Options& options) {
   return program;
 }
 
-std::vector<Fact> SharedOptions(const Options& options) {
-  std::vector<Fact> facts;
+std::vector<ConsistencyItem> SharedOptions(const Options& options) {
+  std::vector<ConsistencyItem> items;
   for (const OptionRow& row : OptionTable()) {
     if (row.rank_rule == RankRule::kOwn || row.rank_rule == RankRule::kOtherName) continue;
     const std::string name = "--" + row.name;
     const std::string value = row.access.value(options);
-    const bool needs_no_value = row.rank_rule == RankRule::kGivenAlike || row.access.is_on_or_off;
+    const bool needs_no_value = row.rank_rule == RankRule::kMustMatch || row.access.is_on_or_off;
     std::string text = needs_no_value ? name : name + "=" + value;
     if (value.empty()) text = "no " + name;
-    facts.push_back({name, std::move(text)});
+    items.push_back({name, std::move(text)});
   }
-  return facts;
+  return items;
 }
 
 std::optional<double> StopMarginSeconds(const std::string& text) {

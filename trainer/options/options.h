@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/fact.h"
+#include "trainer/core/consistency_item.h"
 #include "trainer/data/record_source.h"
 #include "trainer/train/config.h"
 
@@ -94,10 +94,10 @@ struct Options : TrainConfig {
 
 // Whether the ranks of one run may be given an option differently.
 enum class RankRule : std::uint8_t {
-  kSame,        // no
-  kGivenAlike,  // a path: each rank may have its own, but all or none of them are given one
-  kOwn,         // yes: what other ranks see does not depend on it
-  kOtherName,   // it sets the value of another row, and is looked at there
+  kSame,       // no
+  kMustMatch,  // a path: each rank may have its own, but all or none of them are given one
+  kOwn,        // yes: what other ranks see does not depend on it
+  kOtherName,  // it sets the value of another row, and is looked at there
 };
 
 struct OptionRow;
@@ -123,7 +123,7 @@ const std::vector<OptionRow>& OptionTable();
 
 // What is to be the same on all ranks, in the order of the table: the value that counts, however it
 // was spelled.
-std::vector<Fact> SharedOptions(const Options& options);
+std::vector<ConsistencyItem> SharedOptions(const Options& options);
 
 // All options; parsing fills `options`, which must outlive it.
 support::Program DescribeOptions(Options& options);

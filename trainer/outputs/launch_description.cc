@@ -8,18 +8,18 @@
 
 namespace trainer {
 
-LogFields DescribeLaunch(const LaunchFacts& facts, const launcher::RankInfo& rank,
+LogFields DescribeLaunch(const RunMetadata& items, const launcher::RankInfo& rank,
                          const std::string& host) {
   std::vector<std::string> command = {"ddltraind"};
-  command.insert(command.end(), facts.arguments.begin(), facts.arguments.end());
-  LogFields fields = {{"program", "ddltraind " + facts.version},
+  command.insert(command.end(), items.arguments.begin(), items.arguments.end());
+  LogFields fields = {{"program", "ddltraind " + items.version},
                       {"command", support::QuoteCommand(command)},
                       {"ranks", std::int64_t{rank.world_size}},
                       {"nodes", std::int64_t{rank.node_count}},
                       {"host", host},
-                      {"backend", facts.backend},
-                      {"communication", facts.communication}};
-  if (!facts.job.empty()) fields.emplace_back("job", facts.job);
+                      {"backend", items.backend},
+                      {"communication", items.communication}};
+  if (!items.job.empty()) fields.emplace_back("job", items.job);
   return fields;
 }
 

@@ -13,7 +13,7 @@
 
 namespace trainer {
 
-struct LaunchFacts {
+struct RunMetadata {
   std::string version;                 // of the program
   std::vector<std::string> arguments;  // of its command line
   std::string backend;                 // as it describes itself
@@ -23,7 +23,7 @@ struct LaunchFacts {
 
 // program, command, ranks, nodes, host, backend, communication and, inside Slurm, job.  `host` is
 // that of rank 0.
-LogFields DescribeLaunch(const LaunchFacts& facts, const launcher::RankInfo& rank,
+LogFields DescribeLaunch(const RunMetadata& items, const launcher::RankInfo& rank,
                          const std::string& host);
 
 }  // namespace trainer

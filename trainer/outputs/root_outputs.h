@@ -29,7 +29,7 @@ namespace trainer {
 struct RootOutputsDeps {
   const Options& options;
   const launcher::RankInfo& rank;
-  LaunchFacts launch;
+  RunMetadata launch;
   std::string device_id;  // the GPU's, or ""
   ProgressOptions progress;
 };

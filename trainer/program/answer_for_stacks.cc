@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/names.h"
-#include "trainer/comm/agreement.h"
+#include "trainer/comm/rank_consistency.h"
 #include "trainer/control/stacks_request.h"
 
 namespace trainer {

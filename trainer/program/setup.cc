@@ -60,13 +60,14 @@ RunMemory MakeRunMemory(const Options& options, const Backend& backend, int rank
   return memory;
 }
 
-std::vector<Fact> RunFacts(const Options& options, const std::string& program_version) {
-  std::vector<Fact> facts = SharedOptions(options);
-  facts.push_back({"ddltraind", "ddltraind " + program_version});
-  return facts;
+std::vector<ConsistencyItem> RunConsistencyItems(const Options& options,
+                                                 const std::string& program_version) {
+  std::vector<ConsistencyItem> items = SharedOptions(options);
+  items.push_back({"ddltraind", "ddltraind " + program_version});
+  return items;
 }
 
-Fact BackendFact(const Backend& backend) {
+ConsistencyItem BackendConsistencyItem(const Backend& backend) {
   return {"back end", "the back end " + backend.name() + " (" + backend.arithmetic() + ")"};
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trainer/backend/registry.h"
-#include "trainer/core/fact.h"
+#include "trainer/core/consistency_item.h"
 #include "trainer/core/span_recorder.h"
 #include "trainer/options/options.h"
 #include "trainer/program/memory_needs.h"
@@ -32,9 +32,10 @@ std::unique_ptr<SpanRecorder> MakeSpanRecorder(const Options& options);
 // What a run has of memory beside its network.  `cores` that this rank may use.
 RunMemory MakeRunMemory(const Options& options, const Backend& backend, int ranks, int cores);
 
-// What ranks must have in common, for RequireAgreement: what they were told, what they compute
+// What ranks must have in common, for CheckRankConsistency: what they were told, what they compute
 // with.
-std::vector<Fact> RunFacts(const Options& options, const std::string& program_version);
-Fact BackendFact(const Backend& backend);
+std::vector<ConsistencyItem> RunConsistencyItems(const Options& options,
+                                                 const std::string& program_version);
+ConsistencyItem BackendConsistencyItem(const Backend& backend);
 
 }  // namespace trainer

@@ -125,14 +125,14 @@ Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
   return sources;
 }
 
-std::vector<Fact> DataFacts(const Sources& sources) {
-  std::vector<Fact> facts;
+std::vector<ConsistencyItem> DataConsistencyItems(const Sources& sources) {
+  std::vector<ConsistencyItem> items;
   for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
     if (source == nullptr) continue;
-    const std::vector<Fact> more = source->facts();
-    facts.insert(facts.end(), more.begin(), more.end());
+    const std::vector<ConsistencyItem> more = source->items();
+    items.insert(items.end(), more.begin(), more.end());
   }
-  return facts;
+  return items;
 }
 
 ScanCost CostOfScans(const Sources& sources) {

@@ -12,7 +12,7 @@
 #include "launcher/protocol/rank_environment.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/core/buffer.h"
-#include "trainer/core/fact.h"
+#include "trainer/core/consistency_item.h"
 #include "trainer/core/span_recorder.h"
 #include "trainer/data/files/scan_cost.h"
 #include "trainer/data/source.h"
@@ -45,8 +45,8 @@ struct DataLoaderDeps {
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
                     const DataLoaderDeps& deps);
 
-// What ranks must have in common of what they compute on, for RequireAgreement.
-std::vector<Fact> DataFacts(const Sources& sources);
+// What ranks must have in common of what they compute on, for CheckRankConsistency.
+std::vector<ConsistencyItem> DataConsistencyItems(const Sources& sources);
 
 // What it took to find the records of both sources.
 ScanCost CostOfScans(const Sources& sources);

@@ -6,10 +6,10 @@
 #include "tests/support/test.h"
 #include "tests/trainer/comm/conformance.h"
 #include "tests/trainer/comm/ranks.h"
-#include "trainer/comm/agreement.h"
 #include "trainer/comm/factory.h"
 #include "trainer/comm/gradient_buckets.h"
 #include "trainer/comm/ordered_worker.h"
+#include "trainer/comm/rank_consistency.h"
 #include "trainer/comm/single.h"
 #include "trainer/core/error.h"
 
@@ -22,32 +22,33 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-const std::vector<Fact> kFacts = {{"--seed", "--seed=1"}, {"--lr_init", "--lr_init=0.1"}};
+const std::vector<ConsistencyItem> kFacts = {{"--seed", "--seed=1"},
+                                             {"--lr_init", "--lr_init=0.1"}};
 
-std::vector<Fact> WithSeed(int seed) {
-  std::vector<Fact> facts = kFacts;
-  facts[0].text = "--seed=" + std::to_string(seed);
-  return facts;
+std::vector<ConsistencyItem> WithSeed(int seed) {
+  std::vector<ConsistencyItem> items = kFacts;
+  items[0].text = "--seed=" + std::to_string(seed);
+  return items;
 }
 
-TEST(Disagreement, TheOddOneIsUnlikeMost) {
+TEST(RankMismatch, TheOddOneIsUnlikeMost) {
   const std::vector<std::uint64_t> ranks = {7, 5, 5, 5};
-  EXPECT_EQ(JudgeFingerprints(ranks), (Disagreement{.measure = 1, .odd = 0, .unlike = 1}));
+  EXPECT_EQ(JudgeFingerprints(ranks), (RankMismatch{.measure = 1, .odd = 0, .unlike = 1}));
 }
 
-TEST(Disagreement, OfTwoRanksTheFirstIsTheMeasure) {
+TEST(RankMismatch, OfTwoRanksTheFirstIsTheMeasure) {
   const std::vector<std::uint64_t> ranks = {9, 2};
-  EXPECT_EQ(JudgeFingerprints(ranks), (Disagreement{.measure = 0, .odd = 1, .unlike = 1}));
+  EXPECT_EQ(JudgeFingerprints(ranks), (RankMismatch{.measure = 0, .odd = 1, .unlike = 1}));
 }
 
-TEST(Disagreement, OfTwoHalvesThatOfTheFirstRankIsTheMeasure) {
+TEST(RankMismatch, OfTwoHalvesThatOfTheFirstRankIsTheMeasure) {
   const std::vector<std::uint64_t> ranks = {9, 2, 2, 9};
-  EXPECT_EQ(JudgeFingerprints(ranks), (Disagreement{.measure = 0, .odd = 1, .unlike = 2}));
+  EXPECT_EQ(JudgeFingerprints(ranks), (RankMismatch{.measure = 0, .odd = 1, .unlike = 2}));
 }
 
-TEST(Disagreement, NobodyIsLikeAnother) {
+TEST(RankMismatch, NobodyIsLikeAnother) {
   const std::vector<std::uint64_t> ranks = {3, 2, 1};
-  EXPECT_EQ(JudgeFingerprints(ranks), (Disagreement{.measure = 0, .odd = 1, .unlike = 2}));
+  EXPECT_EQ(JudgeFingerprints(ranks), (RankMismatch{.measure = 0, .odd = 1, .unlike = 2}));
 }
 
 TEST(Difference, IsSaidByWhatEachHas) {
@@ -56,7 +57,7 @@ TEST(Difference, IsSaidByWhatEachHas) {
 }
 
 TEST(Difference, AFactThatOnlyOneHasIsMissingFromTheOther) {
-  std::vector<Fact> more = kFacts;
+  std::vector<ConsistencyItem> more = kFacts;
   more.push_back({"train-2", "train-2 of 10 bytes"});
   EXPECT_EQ(DescribeDifference(kFacts, more, "rank 0"),
             "has no train-2, but rank 0 has train-2 of 10 bytes");
@@ -65,8 +66,8 @@ TEST(Difference, AFactThatOnlyOneHasIsMissingFromTheOther) {
 }
 
 TEST(Difference, TheFirstThreeAreSaidAndTheOthersCounted) {
-  std::vector<Fact> own;
-  std::vector<Fact> measure;
+  std::vector<ConsistencyItem> own;
+  std::vector<ConsistencyItem> measure;
   for (const char* name : {"a", "b", "c", "d", "e"}) {
     own.push_back({name, std::string(name) + "=1"});
     measure.push_back({name, std::string(name) + "=0"});
@@ -77,7 +78,7 @@ TEST(Difference, TheFirstThreeAreSaidAndTheOthersCounted) {
 
 TEST(Agreement, OneRankAgreesWithItself) {
   const auto alone = MakeSingleCommunicator();
-  RequireAgreement(*alone, "node1", kFacts, "");
+  CheckRankConsistency(*alone, "node1", kFacts, "");
 }
 
 // Whether three ranks, the last of which brings `other`, find that all have the same.
@@ -102,13 +103,13 @@ TEST(Agreement, EveryBitOfANumberCounts) {
   }
 }
 
-// Ranks that each compare what `facts` gives them, and add up afterwards.
+// Ranks that each compare what `items` gives them, and add up afterwards.
 std::vector<int> Compare(LocalRanks& ranks,
-                         const std::function<std::vector<Fact>(int rank)>& facts) {
+                         const std::function<std::vector<ConsistencyItem>(int rank)>& items) {
   return ranks.Run([&](const CommOptions& options) {
     const auto communicator = MakeCommunicator(options);
     const std::string host = "node" + std::to_string(options.rank + 1);
-    RequireAgreement(*communicator, host, facts(options.rank), "start them alike");
+    CheckRankConsistency(*communicator, host, items(options.rank), "start them alike");
     double sum = 1;
     communicator->AllReduceSum({&sum, 1});
     EXPECT_EQ(sum, options.size);
@@ -148,10 +149,10 @@ TEST(Agreement, OnlyTheFirstOfSeveralOddRanksSpeaks) {
 // What is alike as one text, and not as facts.
 TEST(Agreement, NamesAndTextsAreToldApart) {
   LocalRanks ranks(2);
-  const Fact early = {"a", "bc"};
-  const Fact late = {"ab", "c"};
-  const std::vector<int> codes =
-      Compare(ranks, [&](int rank) { return std::vector<Fact>{rank == 0 ? early : late}; });
+  const ConsistencyItem early = {"a", "bc"};
+  const ConsistencyItem late = {"ab", "c"};
+  const std::vector<int> codes = Compare(
+      ranks, [&](int rank) { return std::vector<ConsistencyItem>{rank == 0 ? early : late}; });
   EXPECT_EQ(codes[1], EX_CONFIG);
 }
 

@@ -181,22 +181,22 @@ TEST_F(RecordSourceTest, IndexFilesGiveTheSameRecords) {
 TEST_F(RecordSourceTest, FactsAreThoseOfTheFilesWhereverTheyLie) {
   const TempDir copy;
   std::filesystem::copy(dir_.path(), copy.path());
-  const std::vector<Fact> facts = MakeRecordSource(options_)->facts();
-  ASSERT_THAT(facts, SizeIs(3));
-  EXPECT_EQ(facts[0].name, "train-00000-of-00003");
-  EXPECT_THAT(facts[0].text, StartsWith("train-00000-of-00003 of "));
-  EXPECT_THAT(facts[0].text, HasSubstr(" bytes with 4 records (offsets "));
+  const std::vector<ConsistencyItem> items = MakeRecordSource(options_)->items();
+  ASSERT_THAT(items, SizeIs(3));
+  EXPECT_EQ(items[0].name, "train-00000-of-00003");
+  EXPECT_THAT(items[0].text, StartsWith("train-00000-of-00003 of "));
+  EXPECT_THAT(items[0].text, HasSubstr(" bytes with 4 records (offsets "));
   options_.data_dir = copy.path();
-  EXPECT_EQ(MakeRecordSource(options_)->facts(), facts);
+  EXPECT_EQ(MakeRecordSource(options_)->items(), items);
 
   // Same bytes and number of records, other places.
   std::vector<std::string> records = Records(1, 4);
   ASSERT_NE(records[0].size(), records[3].size());
   std::swap(records[0], records[3]);
   WriteRecords(copy / "train-00000-of-00003", records);
-  const std::vector<Fact> swapped = MakeRecordSource(options_)->facts();
-  EXPECT_NE(swapped[0], facts[0]);
-  EXPECT_EQ(swapped[1], facts[1]);
+  const std::vector<ConsistencyItem> swapped = MakeRecordSource(options_)->items();
+  EXPECT_NE(swapped[0], items[0]);
+  EXPECT_EQ(swapped[1], items[1]);
 
   // A set of two files is another one, however alike the files are.
   std::filesystem::remove(copy / "train-00002-of-00003");
@@ -204,7 +204,7 @@ TEST_F(RecordSourceTest, FactsAreThoseOfTheFilesWhereverTheyLie) {
     std::filesystem::rename(copy / (std::string("train-0000") + number + "-of-00003"),
                             copy / (std::string("train-0000") + number + "-of-00002"));
   }
-  EXPECT_THAT(MakeRecordSource(options_)->facts(), SizeIs(2));
+  EXPECT_THAT(MakeRecordSource(options_)->items(), SizeIs(2));
 }
 
 TEST_F(RecordSourceTest, FactsDoNotDependOnIndexFiles) {
@@ -213,9 +213,9 @@ TEST_F(RecordSourceTest, FactsDoNotDependOnIndexFiles) {
        {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
     WriteText(index / name, FormatIndex(RecordFile(dir_ / name, true).Scan()));
   }
-  const std::vector<Fact> scanned = MakeRecordSource(options_)->facts();
+  const std::vector<ConsistencyItem> scanned = MakeRecordSource(options_)->items();
   options_.data_idx_dir = index.path();
-  EXPECT_EQ(MakeRecordSource(options_)->facts(), scanned);
+  EXPECT_EQ(MakeRecordSource(options_)->items(), scanned);
 }
 
 TEST_F(RecordSourceTest, PlacesWithoutAnImageAreBlack) {

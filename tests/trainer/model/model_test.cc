@@ -432,16 +432,16 @@ TEST(Resnet, EveryListedNameIsFound) {
   for (const std::string& name : ArchitectureNames()) EXPECT_EQ(FindArchitecture(name).name, name);
 }
 
-std::vector<Fact> LayoutOn(const std::string& name, std::int64_t classes = 10) {
+std::vector<ConsistencyItem> LayoutOn(const std::string& name, std::int64_t classes = 10) {
   const auto backend = MakeBackend(name, {.threads = 1});
   const auto stream = backend->MakeStream();
   const Network network(*backend, {"resnet_tiny", 2, 32, 32, classes, 0});
   return WeightLayout(network, *backend, *stream);
 }
 
-const Fact& Find(const std::vector<Fact>& facts, const std::string& name) {
-  return *std::find_if(facts.begin(), facts.end(),
-                       [&](const Fact& fact) { return fact.name == name; });
+const ConsistencyItem& Find(const std::vector<ConsistencyItem>& items, const std::string& name) {
+  return *std::find_if(items.begin(), items.end(),
+                       [&](const ConsistencyItem& item) { return item.name == name; });
 }
 
 TEST(WeightLayout, IsTheSameEachTimeOnEveryBackEnd) {
@@ -452,14 +452,16 @@ TEST(WeightLayout, IsTheSameEachTimeOnEveryBackEnd) {
 }
 
 TEST(WeightLayout, HasWhereEachTrainedParameterBeginsAndHowItLies) {
-  const std::vector<Fact> facts = LayoutOn("reference");
-  EXPECT_EQ(facts.front(), (Fact{"conv1.weight", "conv1.weight from element 0 on, row by row"}));
-  EXPECT_THAT(facts, testing::Not(Contains(Field(&Fact::name, HasSubstr("running_mean")))));
+  const std::vector<ConsistencyItem> items = LayoutOn("reference");
+  EXPECT_EQ(items.front(),
+            (ConsistencyItem{"conv1.weight", "conv1.weight from element 0 on, row by row"}));
+  EXPECT_THAT(items,
+              testing::Not(Contains(Field(&ConsistencyItem::name, HasSubstr("running_mean")))));
 }
 
 TEST(WeightLayout, OfMoreClassesMovesNothingInFrontOfTheLastLayer) {
-  const std::vector<Fact> ten = LayoutOn("reference");
-  const std::vector<Fact> more = LayoutOn("reference", 20);
+  const std::vector<ConsistencyItem> ten = LayoutOn("reference");
+  const std::vector<ConsistencyItem> more = LayoutOn("reference", 20);
   EXPECT_EQ(Find(ten, "fc.weight").text, Find(more, "fc.weight").text);
   EXPECT_NE(Find(ten, "fc.bias").text, Find(more, "fc.bias").text);
 }
@@ -469,8 +471,8 @@ TEST(WeightLayout, OfMoreClassesMovesNothingInFrontOfTheLastLayer) {
 TEST(WeightLayout, OrdersThatOnlyTheBackEndKnowsAreToldApart) {
   const std::vector<std::string> names = BackendNames();
   if (std::find(names.begin(), names.end(), "cpu") == names.end()) GTEST_SKIP() << "no oneDNN";
-  const std::vector<Fact> facts = LayoutOn("cpu");
-  const std::string filter = Find(facts, "layer1.0.conv2.weight").text;
+  const std::vector<ConsistencyItem> items = LayoutOn("cpu");
+  const std::string filter = Find(items, "layer1.0.conv2.weight").text;
   if (filter.find("in the order") == std::string::npos) {
     GTEST_SKIP() << "oneDNN blocks nothing on this machine: " << filter;
   }

@@ -259,7 +259,7 @@ TEST(Options, UseDaliIsNoLongerWithoutEffect) {
   const ParsedOptions parsed = ParseOptions({"--batch_size=1", "--use_dali"});
   EXPECT_THAT(parsed.notes, IsEmpty());
   EXPECT_THAT(SharedOptions(parsed.options),
-              Contains(Fact{"--augmentation", "--augmentation=dali"}));
+              Contains(ConsistencyItem{"--augmentation", "--augmentation=dali"}));
 }
 
 RateDecay DecayOf(const std::vector<std::string>& arguments) {

@@ -202,7 +202,8 @@ Options WithAnother(const OptionRow& row) {
   return ParseOptions(arguments).options;
 }
 
-std::vector<std::string> NamesThatDiffer(const std::vector<Fact>& a, const std::vector<Fact>& b) {
+std::vector<std::string> NamesThatDiffer(const std::vector<ConsistencyItem>& a,
+                                         const std::vector<ConsistencyItem>& b) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] != b[i]) names.push_back(a[i].name);
@@ -236,7 +237,8 @@ const std::map<std::string, std::vector<std::string>> kOthers = {
     {"xla", {"--use_xla"}}};
 
 TEST(SharedOptions, HoldEveryOptionThatRanksMayNotHaveOfTheirOwn) {
-  const std::vector<Fact> usual = SharedOptions(ParseOptions({"--batch_size=8"}).options);
+  const std::vector<ConsistencyItem> usual =
+      SharedOptions(ParseOptions({"--batch_size=8"}).options);
   for (const OptionRow& row : OptionTable()) {
     const std::vector<std::string> names = NamesThatDiffer(usual, SharedOptions(WithAnother(row)));
     const auto several = kOthers.find(row.name);
@@ -263,7 +265,7 @@ TEST(SharedOptions, TheseAreTheOnesThatRanksMayHaveOfTheirOwn) {
   std::set<std::string> given_alike;
   for (const OptionRow& row : OptionTable()) {
     if (row.rank_rule == RankRule::kOwn) own.insert(row.name);
-    if (row.rank_rule == RankRule::kGivenAlike) given_alike.insert(row.name);
+    if (row.rank_rule == RankRule::kMustMatch) given_alike.insert(row.name);
   }
   EXPECT_THAT(own,
               ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id", "plan_cache",
@@ -286,17 +288,17 @@ TEST(SharedOptions, AreTheValuesThatCountHoweverTheyWereSpelled) {
 }
 
 TEST(SharedOptions, ReadAsTheyAreWritten) {
-  const std::vector<Fact> facts =
+  const std::vector<ConsistencyItem> items =
       SharedOptions(ParseOptions({"--batch_size=8", "--use_cosine_lr", "--data_dir=d",
                                   "--seed=18446744073709551615"})
                         .options);
-  EXPECT_THAT(facts, Contains(Fact{"--batch_size", "--batch_size=8"}));
-  EXPECT_THAT(facts, Contains(Fact{"--seed", "--seed=18446744073709551615"}));
-  EXPECT_THAT(facts, Contains(Fact{"--lr_init", "--lr_init=0.1"}));
-  EXPECT_THAT(facts, Contains(Fact{"--use_cosine_lr", "--use_cosine_lr"}));
-  EXPECT_THAT(facts, Contains(Fact{"--deterministic", "no --deterministic"}));
-  EXPECT_THAT(facts, Contains(Fact{"--data_dir", "--data_dir"}));
-  EXPECT_THAT(facts, Contains(Fact{"--init_from", "no --init_from"}));
+  EXPECT_THAT(items, Contains(ConsistencyItem{"--batch_size", "--batch_size=8"}));
+  EXPECT_THAT(items, Contains(ConsistencyItem{"--seed", "--seed=18446744073709551615"}));
+  EXPECT_THAT(items, Contains(ConsistencyItem{"--lr_init", "--lr_init=0.1"}));
+  EXPECT_THAT(items, Contains(ConsistencyItem{"--use_cosine_lr", "--use_cosine_lr"}));
+  EXPECT_THAT(items, Contains(ConsistencyItem{"--deterministic", "no --deterministic"}));
+  EXPECT_THAT(items, Contains(ConsistencyItem{"--data_dir", "--data_dir"}));
+  EXPECT_THAT(items, Contains(ConsistencyItem{"--init_from", "no --init_from"}));
 }
 
 // The command lines of NVIDIA's scripts, as they are published: DeepLearningExamples,

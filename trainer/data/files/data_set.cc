@@ -121,17 +121,17 @@ void DataSet::FindByScan(const std::string& set, int threads, const ScanCacheOpt
   }
 }
 
-std::vector<Fact> DataSet::facts() const {
-  std::vector<Fact> facts;
+std::vector<ConsistencyItem> DataSet::items() const {
+  std::vector<ConsistencyItem> items;
   for (std::size_t file = 0; file < files_.size(); ++file) {
     Fingerprint offsets;
     for (const RecordPlace& place : places_[file]) offsets.Add(place.offset);
     const std::string name = std::filesystem::path(files_[file].path()).filename().string();
-    facts.push_back({name, name + " of " + std::to_string(files_[file].bytes()) + " bytes with " +
+    items.push_back({name, name + " of " + std::to_string(files_[file].bytes()) + " bytes with " +
                                support::Counted(std::ssize(places_[file]), "record") +
                                " (offsets " + offsets.hex() + ")"});
   }
-  return facts;
+  return items;
 }
 
 std::optional<RecordCacheUse> DataSet::record_cache() const {

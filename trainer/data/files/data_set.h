@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/fact.h"
+#include "trainer/core/consistency_item.h"
 #include "trainer/data/files/record_cache.h"
 #include "trainer/data/files/scan_cache.h"
 #include "trainer/data/files/split.h"
@@ -44,7 +44,7 @@ class DataSet {
 
   std::int64_t records() const { return first_record_.back(); }
   // One for each file, by its name without its folder: bytes, records, and where they begin.
-  std::vector<Fact> facts() const;
+  std::vector<ConsistencyItem> items() const;
 
   // What is to be known of it, "" if nothing: that files are opened for each read, as this process
   // may not have all of them open, which is slow.

@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "support/file.h"
+#include "trainer/core/consistency_item.h"
 #include "trainer/core/error.h"
-#include "trainer/core/fact.h"
 
 namespace trainer {
 namespace {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "trainer/core/consistency_item.h"
 #include "trainer/core/error.h"
-#include "trainer/core/fact.h"
 #include "trainer/data/files/parallel_for.h"
 #include "trainer/data/files/private_folder.h"
 #include "trainer/data/files/scan_file.h"

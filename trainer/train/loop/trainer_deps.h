@@ -17,7 +17,7 @@
 #include "trainer/checkpoint/writer.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/control/run_requests.h"
-#include "trainer/core/fact.h"
+#include "trainer/core/consistency_item.h"
 #include "trainer/core/span_recorder.h"
 #include "trainer/data/source.h"
 #include "trainer/model/network_plan.h"
@@ -46,7 +46,8 @@ struct TrainerDeps {
   // Clocks and temperature of a short while ago; called in every step.  May be null.
   std::function<DeviceState()> device_state = {};
   // Collective, before anything is summed: throws where the ranks differ in what it is told.
-  std::function<void(const std::vector<Fact>&)> agree = [](const std::vector<Fact>&) {};
+  std::function<void(const std::vector<ConsistencyItem>&)> agree =
+      [](const std::vector<ConsistencyItem>&) {};
   // Told what begins now, and after how many steps (train/watch/hang_watch.h).
   std::function<void(Activity, std::int64_t)> entered = [](Activity, std::int64_t) {};
   // Told of an error in a training step while the memory is still there that sums over the ranks

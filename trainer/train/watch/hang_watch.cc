@@ -15,8 +15,8 @@
 
 #include "support/counted.h"
 #include "support/file.h"
-#include "trainer/comm/agreement.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/comm/rank_consistency.h"
 #include "trainer/control/stacks_request.h"
 #include "trainer/core/thread.h"
 #include "trainer/telemetry/stacks/thread_stacks.h"

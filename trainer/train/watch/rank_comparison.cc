@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "support/counted.h"
-#include "trainer/comm/agreement.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/comm/rank_consistency.h"
+#include "trainer/core/consistency_item.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
-#include "trainer/core/fact.h"
 
 namespace trainer {
 namespace {
@@ -91,7 +91,7 @@ std::uint64_t RankComparison::Checksum(Stream& stream) {
 RankDifference DescribeRankDifference(std::int64_t step, std::span<const std::uint64_t> checksums,
                                       std::span<const std::string> hosts) {
   const auto ranks = static_cast<int>(checksums.size());
-  const Disagreement judged = JudgeFingerprints(checksums);
+  const RankMismatch judged = JudgeFingerprints(checksums);
   const std::uint64_t measure = checksums[static_cast<std::size_t>(judged.measure)];
   std::vector<int> alike;
   std::vector<int> odd;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "support/counted.h"
-#include "trainer/comm/agreement.h"
+#include "trainer/comm/rank_consistency.h"
 
 namespace trainer {
 namespace {

@@ -30,7 +30,7 @@ class WatchedSource final : public Source {
   WatchedSource(Source& inner, HangWatch& watch) : inner_(inner), watch_(watch) {}
 
   std::int64_t samples() const override { return inner_.samples(); }
-  std::vector<Fact> facts() const override { return inner_.facts(); }
+  std::vector<ConsistencyItem> items() const override { return inner_.items(); }
   ScanCost scan_cost() const override { return inner_.scan_cost(); }
   std::string note() const override { return inner_.note(); }
   void Seek(const Position& position) override { inner_.Seek(position); }

@@ -332,7 +332,7 @@ TEST_F(ScanCacheTest, ADataSetIsTheSameWithIt) {
   EXPECT_EQ(second.scan_cost().headers, 0);
   EXPECT_EQ(read_all(first), read_all(without));
   EXPECT_EQ(read_all(second), read_all(without));
-  EXPECT_EQ(second.facts(), without.facts());
+  EXPECT_EQ(second.items(), without.items());
 }
 
 TEST_F(ScanCacheTest, TheManifestIsComparedWithWhatIsKept) {

@@ -131,13 +131,13 @@ TEST(Trainer, RanksCompareHowWeightsLieBeforeAnythingElse) {
   ThreadCommunicator communicator(world, 1);
   const auto backend = MakeBackend("reference", {});
   GeneratedSource source({});
-  std::vector<Fact> told;
+  std::vector<ConsistencyItem> told;
   const TrainerDeps deps{.backend = *backend,
                          .communicator = communicator,
                          .training = &source,
                          .outputs = {},
-                         .agree = [&](const std::vector<Fact>& facts) {
-                           told = facts;
+                         .agree = [&](const std::vector<ConsistencyItem>& items) {
+                           told = items;
                            throw Error(EX_CONFIG, "unlike the others");
                          }};
   const TemporaryFolder folder;

@@ -269,7 +269,7 @@ class FailingSource : public Source {
  public:
   explicit FailingSource(Source& source) : source_(source) {}
   std::int64_t samples() const override { return source_.samples(); }
-  std::vector<Fact> facts() const override { return source_.facts(); }
+  std::vector<ConsistencyItem> items() const override { return source_.items(); }
   void Seek(const Position& position) override { source_.Seek(position); }
   bool Next(HostBatch& /*batch*/) override {
     throw Error(EX_SOFTWARE, "cuDNN: running a convolution: CUDNN_STATUS_EXECUTION_FAILED");

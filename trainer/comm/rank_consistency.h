@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/core/fact.h"
+#include "trainer/core/consistency_item.h"
 
 namespace trainer {
 
@@ -25,8 +25,8 @@ namespace trainer {
 // Throws Error(EX_CONFIG) on one rank, the odd one, saying which facts of it differ from those of
 // which rank, and then `advice`; that rank is to call Abort.  The others do not come back: they
 // wait for it, and get the Error of a communicator whose rank has ended.
-void RequireAgreement(Communicator& communicator, const std::string& host,
-                      std::span<const Fact> facts, const std::string& advice);
+void CheckRankConsistency(Communicator& communicator, const std::string& host,
+                          std::span<const ConsistencyItem> items, const std::string& advice);
 
 // Collective.  Whether all ranks have brought the same number: the same answer on each.
 bool AllHave(std::uint64_t number, Communicator& communicator);
@@ -41,22 +41,23 @@ std::string NameOfRank(int rank, const std::string& host);
 std::string Listed(const std::vector<std::string>& items);
 
 // Who is the measure where ranks differ.
-struct Disagreement {
+struct RankMismatch {
   int measure = 0;  // the lowest of the largest group of ranks that agree; of equal groups, of that
                     // with the lowest rank
   int odd = 0;      // the lowest rank that does not agree with it
   int unlike = 0;   // how many do not
 
-  bool operator==(const Disagreement&) const = default;
+  bool operator==(const RankMismatch&) const = default;
 };
 
 // `fingerprints` by rank.  Pure.  REQUIRES: they are not all the same.
-Disagreement JudgeFingerprints(std::span<const std::uint64_t> fingerprints);
+RankMismatch JudgeFingerprints(std::span<const std::uint64_t> fingerprints);
 
 // The first three facts that differ, and how many more do: "has --seed=2 and no --use_cosine_lr,
 // but rank 0 on node1 has --seed=1 and --use_cosine_lr".  A fact that one of them lacks is "no
 // NAME".  Pure.
-std::string DescribeDifference(std::span<const Fact> own, std::span<const Fact> measure,
+std::string DescribeDifference(std::span<const ConsistencyItem> own,
+                               std::span<const ConsistencyItem> measure,
                                const std::string& measure_name);
 
 }  // namespace trainer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/comm/agreement.h"
+#include "trainer/comm/rank_consistency.h"
 
 #include <algorithm>
 #include <array>
@@ -16,11 +16,11 @@ namespace {
 constexpr std::size_t kMaxShown = 3;  // differences in a message: the first ones tell the mistake
 constexpr char kEnd = '\0';           // no host, option or file name has it
 
-std::uint64_t FingerprintOf(std::span<const Fact> facts) {
+std::uint64_t FingerprintOf(std::span<const ConsistencyItem> items) {
   Fingerprint fingerprint;
-  for (const Fact& fact : facts) {
-    fingerprint.Add(fact.name + kEnd);
-    fingerprint.Add(fact.text + kEnd);
+  for (const ConsistencyItem& item : items) {
+    fingerprint.Add(item.name + kEnd);
+    fingerprint.Add(item.text + kEnd);
   }
   return fingerprint.value();
 }
@@ -39,12 +39,12 @@ std::uint64_t NumberOf(const Halves& halves) {
 
 struct Rank {
   std::string host;
-  std::vector<Fact> facts;
+  std::vector<ConsistencyItem> items;
 };
 
 std::string ToText(const Rank& rank) {
   std::string text = rank.host + kEnd;
-  for (const Fact& fact : rank.facts) text += fact.name + kEnd + fact.text + kEnd;
+  for (const ConsistencyItem& item : rank.items) text += item.name + kEnd + item.text + kEnd;
   return text;
 }
 
@@ -55,7 +55,7 @@ Rank FromText(const std::string& text) {
   }
   Rank rank{words.at(0), {}};
   for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
-    rank.facts.push_back({words[i], words[i + 1]});
+    rank.items.push_back({words[i], words[i + 1]});
   }
   return rank;
 }
@@ -68,9 +68,9 @@ std::string BroadcastText(std::string text, Communicator& communicator, int root
   return text;
 }
 
-std::map<std::string, std::string> ByName(std::span<const Fact> facts) {
+std::map<std::string, std::string> ByName(std::span<const ConsistencyItem> items) {
   std::map<std::string, std::string> texts;
-  for (const Fact& fact : facts) texts[fact.name] = fact.text;
+  for (const ConsistencyItem& item : items) texts[item.name] = item.text;
   return texts;
 }
 
@@ -111,7 +111,7 @@ std::string Listed(const std::vector<std::string>& items) {
   return text;
 }
 
-Disagreement JudgeFingerprints(std::span<const std::uint64_t> fingerprints) {
+RankMismatch JudgeFingerprints(std::span<const std::uint64_t> fingerprints) {
   std::map<std::uint64_t, int> ranks_with;
   for (const std::uint64_t fingerprint : fingerprints) ++ranks_with[fingerprint];
   const auto has_fewer = [&](std::uint64_t a, std::uint64_t b) {
@@ -127,7 +127,8 @@ Disagreement JudgeFingerprints(std::span<const std::uint64_t> fingerprints) {
           .unlike = static_cast<int>(fingerprints.size()) - ranks_with[*measure]};
 }
 
-std::string DescribeDifference(std::span<const Fact> own, std::span<const Fact> measure,
+std::string DescribeDifference(std::span<const ConsistencyItem> own,
+                               std::span<const ConsistencyItem> measure,
                                const std::string& measure_name) {
   const std::map<std::string, std::string> own_texts = ByName(own);
   const std::map<std::string, std::string> measure_texts = ByName(measure);
@@ -142,9 +143,9 @@ std::string DescribeDifference(std::span<const Fact> own, std::span<const Fact> 
     here.push_back(text_in(own_texts));
     there.push_back(text_in(measure_texts));
   };
-  for (const Fact& fact : measure) compare(fact.name);
-  for (const Fact& fact : own) {
-    if (!measure_texts.contains(fact.name)) compare(fact.name);
+  for (const ConsistencyItem& item : measure) compare(item.name);
+  for (const ConsistencyItem& item : own) {
+    if (!measure_texts.contains(item.name)) compare(item.name);
   }
   const std::size_t more = here.size() - std::min(here.size(), kMaxShown);
   here.resize(here.size() - more);
@@ -153,17 +154,17 @@ std::string DescribeDifference(std::span<const Fact> own, std::span<const Fact> 
          (more == 0 ? "" : "; " + std::to_string(more) + " more differ");
 }
 
-void RequireAgreement(Communicator& communicator, const std::string& host,
-                      std::span<const Fact> facts, const std::string& advice) {
-  const std::uint64_t own = FingerprintOf(facts);
+void CheckRankConsistency(Communicator& communicator, const std::string& host,
+                          std::span<const ConsistencyItem> items, const std::string& advice) {
+  const std::uint64_t own = FingerprintOf(items);
   if (AllHave(own, communicator)) return;
-  const Disagreement found = JudgeFingerprints(GatherNumbers(own, communicator));
+  const RankMismatch found = JudgeFingerprints(GatherNumbers(own, communicator));
   const Rank measure = FromText(
-      BroadcastText(ToText({host, {facts.begin(), facts.end()}}), communicator, found.measure));
+      BroadcastText(ToText({host, {items.begin(), items.end()}}), communicator, found.measure));
   // The one that throws is the first to end, so that the starter names it.
   while (communicator.rank() != found.odd) communicator.Barrier();
   std::string what =
-      DescribeDifference(facts, measure.facts, NameOfRank(found.measure, measure.host));
+      DescribeDifference(items, measure.items, NameOfRank(found.measure, measure.host));
   if (found.unlike > 1) {
     what += "; " + std::to_string(found.unlike) + " of " + std::to_string(communicator.size()) +
             " ranks are unlike rank " + std::to_string(found.measure);

@@ -15,11 +15,11 @@
 
 namespace trainer {
 
-struct Fact {
+struct ConsistencyItem {
   std::string name;  // one of its kind among those compared together: "--seed"
   std::string text;  // what this rank has of it, to be read behind "has": "--seed=2"
 
-  bool operator==(const Fact&) const = default;
+  bool operator==(const ConsistencyItem&) const = default;
 };
 
 // FNV-1a of 64 bits (http://www.isthe.com/chongo/tech/comp/fnv): tells apart what mistakes make

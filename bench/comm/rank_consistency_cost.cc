@@ -2,10 +2,8 @@
 //
 // usage: mpirun --oversubscribe -n N agreement_cost [RANK]
 // What it costs N ranks to agree, with the options of a real run and the facts of ImageNet's 1,152
-// files: the time of RequireAgreement on rank 0, all ranks beginning together.  With RANK, that one
-// has another --seed, and says how long it took until it knew, and what it would have said.
-
-#include "trainer/comm/agreement.h"
+// files: the time of CheckRankConsistency on rank 0, all ranks beginning together.  With RANK, that
+// one has another --seed, and says how long it took until it knew, and what it would have said.
 
 #include <sysexits.h>
 
@@ -18,6 +16,7 @@
 
 #include "support/number.h"
 #include "trainer/comm/factory.h"
+#include "trainer/comm/rank_consistency.h"
 #include "trainer/core/error.h"
 #include "trainer/options/options.h"
 
@@ -32,16 +31,16 @@ int Number(const char* variable) {
   return text == nullptr ? -1 : support::WholeNumber<int>(text).value_or(-1);
 }
 
-std::vector<Fact> FactsOf(std::uint64_t seed) {
+std::vector<ConsistencyItem> ItemsOf(std::uint64_t seed) {
   Options options;
   options.seed = seed;
-  std::vector<Fact> facts = SharedOptions(options);
+  std::vector<ConsistencyItem> items = SharedOptions(options);
   for (int file = 0; file < kFiles; ++file) {
     const std::string name = "train-" + std::to_string(10000 + file) + "-of-01024";
-    facts.push_back(
+    items.push_back(
         {name, name + " of 148000000 bytes with 1251 records (offsets 0123456789abcdef)"});
   }
-  return facts;
+  return items;
 }
 
 double MillisecondsSince(std::chrono::steady_clock::time_point start) {
@@ -59,13 +58,13 @@ int Run(int odd_rank) {
     return EX_USAGE;
   }
   const auto communicator = MakeCommunicator(options);
-  const std::vector<Fact> facts = FactsOf(options.rank == odd_rank ? 2 : 1);
+  const std::vector<ConsistencyItem> items = ItemsOf(options.rank == odd_rank ? 2 : 1);
   communicator->Barrier();
   std::vector<double> times;
   for (int round = 0; round < kRounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
     try {
-      RequireAgreement(*communicator, "", facts, "give all ranks one command line");
+      CheckRankConsistency(*communicator, "", items, "give all ranks one command line");
     } catch (const Error& error) {
       std::cout << options.size << " ranks, rank " << options.rank << " knows after "
                 << MillisecondsSince(start) << " ms: " << error.what() << std::endl;
@@ -76,7 +75,7 @@ int Run(int odd_rank) {
   }
   std::sort(times.begin(), times.end());
   if (options.rank == 0) {
-    std::cout << options.size << " ranks agree on " << facts.size() << " facts in "
+    std::cout << options.size << " ranks agree on " << items.size() << " facts in "
               << times[kRounds / 2] << " ms (median of " << kRounds << "; " << times.front()
               << " to " << times.back() << ")\n";
   }
