@@ -139,7 +139,7 @@ trainer::Checkpoint ReadForExport(const fs::path& model_dir, std::optional<std::
 void WriteWeights(const trainer::Checkpoint& checkpoint, const fs::path& file) {
   const trainer::SafetensorsFile& weights =
       checkpoint.average ? *checkpoint.average : checkpoint.model;
-  std::vector<trainer::TensorSource> sources;
+  std::vector<trainer::TensorReader> sources;
   for (const trainer::TensorEntry& tensor : weights.tensors()) {
     sources.push_back({tensor.name, tensor.dtype, tensor.shape, weights.Data(tensor).data()});
   }

@@ -71,7 +71,7 @@ std::string DescribeNestedFolders(const ImageListing& listing) {
   std::set<std::string_view> classes;
   std::string_view root;
   bool has_images_beside = false;
-  for (const SourceImage& image : listing.images) {
+  for (const InputImage& image : listing.images) {
     const std::string_view path = image.path;
     const std::size_t end = path.find('/');
     if (listing.containers[image.container].is_tar || end == std::string_view::npos) return "";

@@ -274,7 +274,7 @@ void Conversion::WriteFile(const Task& task) {
     StopIfRequested();
     if (failed_) return;
     const PlannedImage& place = order.order[static_cast<std::size_t>(i)];
-    const SourceImage& image = listing.images[place.image];
+    const InputImage& image = listing.images[place.image];
     reader.Read(image, file);
     try {
       const std::string record = MakeRecord(task.split, place, file, store);

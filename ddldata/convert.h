@@ -17,7 +17,7 @@
 
 #include "ddldata/convert_progress.h"
 #include "ddldata/stored_image.h"
-#include "trainer/data/record_source.h"
+#include "trainer/data/tfrecord_loader.h"
 
 namespace trainer {
 

@@ -29,7 +29,7 @@ constexpr std::string_view kFirstLineOfConversion = "ddldata conversion 1\n";
 // The names that images have, sorted.
 std::set<std::string> UsedClasses(const ImageListing& listing) {
   std::vector<bool> is_used(listing.classes.size());
-  for (const SourceImage& image : listing.images) is_used[image.class_number] = true;
+  for (const InputImage& image : listing.images) is_used[image.class_number] = true;
   std::set<std::string> used;
   for (std::size_t i = 0; i < is_used.size(); ++i) {
     if (is_used[i]) used.insert(listing.classes[i]);
@@ -137,7 +137,7 @@ std::string DescribeSplit(const SplitOrder& plan, const ImageListing& listing) {
   ListChecksum list;
   std::uint64_t bytes = 0;
   for (const PlannedImage& place : plan.order) {
-    const SourceImage& image = listing.images[place.image];
+    const InputImage& image = listing.images[place.image];
     bytes += image.range.size;
     list.Add(std::to_string(place.label) + " " + std::to_string(image.range.size) + " " +
              std::string(BaseName(image.path)));
@@ -149,7 +149,7 @@ std::string DescribeSplit(const SplitOrder& plan, const ImageListing& listing) {
 
 // The place of the first image of the class.
 std::string FirstImageOf(const ImageListing& listing, const std::string& name) {
-  const auto image = std::ranges::find_if(listing.images, [&](const SourceImage& one) {
+  const auto image = std::ranges::find_if(listing.images, [&](const InputImage& one) {
     return listing.classes[one.class_number] == name;
   });
   const ImageContainer& container = listing.containers[image->container];
@@ -235,7 +235,7 @@ SplitOrder PlanSplit(Split split, const ImageListing& listing,
     plan.order.push_back({i, labels.at(name)});
   }
   std::ranges::sort(plan.order, {}, [&](const PlannedImage& place) {
-    const SourceImage& image = listing.images[place.image];
+    const InputImage& image = listing.images[place.image];
     return std::tuple(place.label, BaseName(image.path), std::string_view(image.path),
                       image.container, image.range.offset);
   });

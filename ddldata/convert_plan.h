@@ -21,7 +21,7 @@
 #include "ddldata/label_list.h"
 #include "ddldata/stored_image.h"
 #include "trainer/data/images/image.h"
-#include "trainer/data/record_source.h"
+#include "trainer/data/tfrecord_loader.h"
 
 namespace trainer {
 

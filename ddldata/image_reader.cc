@@ -21,7 +21,7 @@ ImageReader::ImageReader(const ImageListing& listing) : listing_(listing) {
   }
 }
 
-void ImageReader::Read(const SourceImage& image, std::vector<std::uint8_t>& bytes) const {
+void ImageReader::Read(const InputImage& image, std::vector<std::uint8_t>& bytes) const {
   const ImageContainer& container = listing_.containers[image.container];
   const std::string path = container.is_tar ? container.path : container.path + "/" + image.path;
   if (image.range.size > kMaxImageFileBytes) {
@@ -40,7 +40,7 @@ void ImageReader::Read(const SourceImage& image, std::vector<std::uint8_t>& byte
   }
 }
 
-std::string ImageReader::Describe(const SourceImage& image) const {
+std::string ImageReader::Describe(const InputImage& image) const {
   const ImageContainer& container = listing_.containers[image.container];
   return container.path + (container.is_tar ? ", " : "/") + image.path;
 }

@@ -21,9 +21,9 @@ class ImageReader {
 
   // Throws Error(EX_DATAERR) if the file is not there, not as it was listed, or larger than
   // kMaxImageFileBytes.
-  void Read(const SourceImage& image, std::vector<std::uint8_t>& bytes) const;
+  void Read(const InputImage& image, std::vector<std::uint8_t>& bytes) const;
   // "FOLDER/PATH" or "TAR, PATH".
-  std::string Describe(const SourceImage& image) const;
+  std::string Describe(const InputImage& image) const;
 
  private:
   const ImageListing& listing_;

@@ -303,15 +303,15 @@ void ImageLister::RequireNoLabelFiles(std::span<const std::size_t> images,
 
 // Of the images of one tar, from `first_image` on.
 void ImageLister::RequireNamesOnce(std::size_t first_image) const {
-  std::vector<const SourceImage*> images;
+  std::vector<const InputImage*> images;
   for (std::size_t i = first_image; i < listing_.images.size(); ++i) {
     images.push_back(&listing_.images[i]);
   }
-  std::ranges::sort(images, {}, [](const SourceImage* image) {
+  std::ranges::sort(images, {}, [](const InputImage* image) {
     return std::pair(std::string_view(image->path), image->range.offset);
   });
   const auto twice = std::ranges::adjacent_find(
-      images, {}, [](const SourceImage* image) -> const std::string& { return image->path; });
+      images, {}, [](const InputImage* image) -> const std::string& { return image->path; });
   if (twice == images.end()) return;
   throw Error(EX_DATAERR, listing_.containers.back().path + ", " + (*twice)->path +
                               ": the tar has it twice, at the bytes " +
@@ -321,11 +321,11 @@ void ImageLister::RequireNamesOnce(std::size_t first_image) const {
 }
 
 void ImageLister::TakeLabels(const ImageLabels& labels, const std::string& sources) {
-  std::ranges::sort(listing_.images, {}, [](const SourceImage& image) {
+  std::ranges::sort(listing_.images, {}, [](const InputImage& image) {
     return std::pair(BaseName(image.path), std::string_view(image.path));
   });
   std::vector<std::string> names;
-  for (const SourceImage& image : listing_.images) {
+  for (const InputImage& image : listing_.images) {
     const std::string_view name = BaseName(image.path);
     if (!names.empty() && names.back() == name) {
       throw Error(EX_DATAERR, sources + " has two images of the name " + names.back() +
@@ -342,7 +342,7 @@ void ImageLister::TakeLabels(const ImageLabels& labels, const std::string& sourc
 }
 
 ImageListing ImageLister::Finish() {
-  for (const SourceImage& image : listing_.images) {
+  for (const InputImage& image : listing_.images) {
     const std::string& name = listing_.classes[image.class_number];
     if (name.empty()) {
       throw Error(EX_DATAERR, listing_.containers[image.container].path + ", " + image.path +

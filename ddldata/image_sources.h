@@ -38,7 +38,7 @@ struct ImageContainer {
   std::pair<std::uint64_t, std::uint64_t> device_and_inode = {};  // the same by whatever path
 };
 
-struct SourceImage {
+struct InputImage {
   std::uint32_t container = 0;     // in ImageListing::containers
   std::uint32_t class_number = 0;  // in ImageListing::classes
   ByteRange range;                 // of the container's file; in a folder, of the image's own
@@ -47,7 +47,7 @@ struct SourceImage {
 
 struct ImageListing {
   std::vector<ImageContainer> containers;
-  std::vector<SourceImage> images;
+  std::vector<InputImage> images;
   std::vector<std::string> classes;  // names, in no order
   bool is_numbered = false;          // the names are WebDataset's numbers
   std::int64_t others = 0;           // files that are no images by their names

@@ -19,9 +19,9 @@
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
 #include "trainer/core/thread.h"
-#include "trainer/data/files/data_elsewhere.h"
 #include "trainer/data/files/data_files.h"
 #include "trainer/data/files/data_set.h"
+#include "trainer/data/files/foreign_data_formats.h"
 #include "trainer/data/files/tfrecord.h"
 
 namespace trainer {

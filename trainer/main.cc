@@ -27,6 +27,7 @@
 #include "trainer/program/choose_backend.h"
 #include "trainer/program/choose_communicator.h"
 #include "trainer/program/control_point.h"
+#include "trainer/program/data_loaders.h"
 #include "trainer/program/early_end.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/program/memory_check.h"
@@ -37,7 +38,6 @@
 #include "trainer/program/recipe.h"
 #include "trainer/program/run_profile.h"
 #include "trainer/program/setup.h"
-#include "trainer/program/sources.h"
 #include "trainer/program/split_step.h"
 #include "trainer/program/stop_signals.h"
 #include "trainer/program/watch_for_hangs.h"
@@ -120,7 +120,7 @@ MemoryCheck RequireRoom(const World& world, const TrainConfig& config, Backend& 
 }
 
 // Collective.
-Sources OpenSources(const World& world, Backend& backend) {
+DataLoaders OpenSources(const World& world, Backend& backend) {
   const Options& options = world.options;
   const DataLoaderDeps deps = {
       .data_threads = options.data_threads > 0 ? options.data_threads
@@ -130,7 +130,7 @@ Sources OpenSources(const World& world, Backend& backend) {
           [log = world.log](const std::string& message) { log->warn("skipped: {}", message); },
       .allocate = [&backend](std::size_t bytes) { return backend.AllocateHost(bytes); },
       .spans = world.spans};
-  Sources sources = MakeSources(options, world.rank, deps);
+  DataLoaders sources = MakeDataLoaders(options, world.rank, deps);
   world.Agree(DataConsistencyItems(sources),
               "give all ranks the same files, whole, in their --data_dir");
   // OpenMP's runtime, which ends the process where it gets no thread, ends and makes some as it
@@ -145,9 +145,9 @@ Sources OpenSources(const World& world, Backend& backend) {
   return sources;
 }
 
-void PrintDryRun(const World& world, const TrainConfig& config, const Sources& sources,
+void PrintDryRun(const World& world, const TrainConfig& config, const DataLoaders& sources,
                  const MemoryCheck& memory, const MemoryRoom& room) {
-  const Source& source = sources.training ? *sources.training : *sources.evaluation;
+  const DataLoader& source = sources.training ? *sources.training : *sources.evaluation;
   for (const std::string& line : DescribeRun(config, world.met.size(), source.samples())) {
     std::cout << line << '\n';
   }
@@ -194,7 +194,7 @@ void RequireAllRead(const std::vector<ImagePrediction>& predictions) {
 
 // `outputs` of rank 0, or null.
 int Train(const World& world, const TrainConfig& config, RunProfile& measured, PlanFile& plan_file,
-          Sources& sources, NetworkPlan& network, RootOutputs* outputs, RunLock* lock) {
+          DataLoaders& sources, NetworkPlan& network, RootOutputs* outputs, RunLock* lock) {
   const auto& [options, rank, met, watch, spans, line, log] = world;
   RankOutputs own_outputs(options, rank, DDLRUN_VERSION, log);
   Backend& backend = measured.backend();
@@ -237,15 +237,15 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
     device_watch.emplace(backend);
     deps.device_state = [&] { return device_watch->Last(); };
   }
-  Sources watched_sources;
+  DataLoaders monitored_loaders;
   if (watch != nullptr) {
     if (sources.training) {
-      watched_sources.training = MakeWatchedSource(*sources.training, *watch);
-      deps.training = watched_sources.training.get();
+      monitored_loaders.training = MakeMonitoredDataLoader(*sources.training, *watch);
+      deps.training = monitored_loaders.training.get();
     }
     if (sources.evaluation) {
-      watched_sources.evaluation = MakeWatchedSource(*sources.evaluation, *watch);
-      deps.evaluation = watched_sources.evaluation.get();
+      monitored_loaders.evaluation = MakeMonitoredDataLoader(*sources.evaluation, *watch);
+      deps.evaluation = monitored_loaders.evaluation.get();
     }
   }
   deps.entered = [&](Activity activity, std::int64_t step) {
@@ -303,7 +303,7 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
   if (world.is_root() && !room.sharing.empty()) log->info("{}", room.sharing);
   MemoryCheck memory = RequireRoom(world, config, backend, room);
   measured.FindPeaks(met, log);
-  Sources sources = OpenSources(world, backend);
+  DataLoaders sources = OpenSources(world, backend);
   if (!options.dry_run.empty()) {
     if (world.is_root()) PrintDryRun(world, config, sources, memory, room);
     return EX_OK;

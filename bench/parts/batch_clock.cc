@@ -18,8 +18,8 @@ double SecondsOf(Pace::Clock::duration time) { return std::chrono::duration<doub
 
 }  // namespace
 
-BatchClock::BatchClock(const trainer::RecordSourceOptions& options)
-    : source_(trainer::MakeRecordSource(options)) {}
+BatchClock::BatchClock(const trainer::TfRecordLoaderOptions& options)
+    : source_(trainer::MakeTfRecordLoader(options)) {}
 
 double BatchClock::Take(int batches) { return TakeAtPace(batches, {}).seconds; }
 

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <memory>
 
-#include "trainer/data/record_source.h"
+#include "trainer/data/tfrecord_loader.h"
 
 namespace bench {
 
@@ -18,9 +18,9 @@ struct Taking {
 
 class BatchClock {
  public:
-  // Batches begin to be made ahead at once.  Throws trainer::Error as trainer::MakeRecordSource
+  // Batches begin to be made ahead at once.  Throws trainer::Error as trainer::MakeTfRecordLoader
   // does.
-  explicit BatchClock(const trainer::RecordSourceOptions& options);
+  explicit BatchClock(const trainer::TfRecordLoaderOptions& options);
 
   // Seconds until `batches` more have come, from asking for the first of them.  Throws
   // trainer::Error(EX_DATAERR) that names file and offset of a bad record.
@@ -30,7 +30,7 @@ class BatchClock {
   Taking TakeAtPace(int batches, std::chrono::nanoseconds busy);
 
  private:
-  std::unique_ptr<trainer::Source> source_;
+  std::unique_ptr<trainer::DataLoader> source_;
 };
 
 // One thread for each core that this process may run on.

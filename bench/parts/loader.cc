@@ -71,9 +71,9 @@ void CheckLoaderOptions(const LoaderOptions& options) {
   for (const int threads : options.threads) require("--threads", threads, 1, kMostThreads);
 }
 
-trainer::RecordSourceOptions RecordOptions(const LoaderOptions& options, int threads, int rank,
-                                           int ranks) {
-  trainer::RecordSourceOptions records;
+trainer::TfRecordLoaderOptions RecordOptions(const LoaderOptions& options, int threads, int rank,
+                                             int ranks) {
+  trainer::TfRecordLoaderOptions records;
   records.data_dir = options.data_dir;
   records.data_idx_dir = options.data_idx_dir;
   records.batch_size = options.batch_size;

@@ -10,7 +10,7 @@
 
 #include "bench/parts/loader_options.h"
 #include "bench/parts/ranks.h"
-#include "trainer/data/record_source.h"
+#include "trainer/data/tfrecord_loader.h"
 
 namespace bench {
 
@@ -18,8 +18,8 @@ namespace bench {
 void CheckLoaderOptions(const LoaderOptions& options);
 
 // As ddltraind makes its source of training, without a cap on what is skipped.
-trainer::RecordSourceOptions RecordOptions(const LoaderOptions& options, int threads, int rank,
-                                           int ranks);
+trainer::TfRecordLoaderOptions RecordOptions(const LoaderOptions& options, int threads, int rank,
+                                             int ranks);
 
 // With so many threads in a rank, in each round.
 struct LoaderSpeeds {

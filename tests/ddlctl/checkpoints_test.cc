@@ -139,7 +139,7 @@ TEST(CtlCheckpoints, ExportWritesTheWeightsOfTheNewestValidOne) {
             (trainer::SafetensorsMetadata{{"architecture", "resnet50"}, {"format", "pt"}}));
   const SampleRun run(50);
   ASSERT_EQ(written.tensors().size(), run.model.size());
-  for (const trainer::TensorSource& tensor : run.model) {
+  for (const trainer::TensorReader& tensor : run.model) {
     const auto* entry = written.Find(tensor.name);
     ASSERT_NE(entry, nullptr);
     const auto data = written.Data(*entry);

@@ -30,7 +30,7 @@ class ImageSourcesTest : public ::testing::Test {
     listing_ = ListImages(paths, labels, [](std::int64_t) {});
     const ImageReader reader(listing_);
     std::vector<std::string> images;
-    for (const SourceImage& image : listing_.images) {
+    for (const InputImage& image : listing_.images) {
       std::vector<std::uint8_t> bytes;
       reader.Read(image, bytes);
       images.push_back(listing_.classes[image.class_number] + " " + image.path + "=" +

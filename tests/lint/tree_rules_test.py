@@ -98,7 +98,7 @@ class TreeRules(unittest.TestCase):
     def test_numbers_and_calls_of_the_file_system(self):
         for line, number in READING:
             with self.subTest(line=line):
-                self.assertEqual(len(list(problems_of_reading("trainer/program/sources.cc", line + "\n"))), number)
+                self.assertEqual(len(list(problems_of_reading("trainer/program/data_loaders.cc", line + "\n"))), number)
                 self.assertEqual(list(problems_of_reading("tests/trainer/sources_test.cc", line + "\n")), [])
 
     def test_scripts_compute_with_points(self):

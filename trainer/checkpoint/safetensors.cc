@@ -23,7 +23,7 @@ constexpr const char* kMetadataKey = "__metadata__";
 
 static_assert(std::endian::native == std::endian::little, "the format is little endian");
 
-std::uint64_t BytesOf(const TensorSource& tensor) {
+std::uint64_t BytesOf(const TensorReader& tensor) {
   return static_cast<std::uint64_t>(tensor.shape.elements()) * SizeOf(tensor.dtype);
 }
 
@@ -189,7 +189,7 @@ SafetensorsIndex HeaderParser::Parse() const {
 
 }  // namespace
 
-std::vector<std::size_t> DataOrder(std::span<const TensorSource> tensors) {
+std::vector<std::size_t> DataOrder(std::span<const TensorReader> tensors) {
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
@@ -198,14 +198,14 @@ std::vector<std::size_t> DataOrder(std::span<const TensorSource> tensors) {
   return order;
 }
 
-std::string MakeSafetensorsHeader(std::span<const TensorSource> tensors,
+std::string MakeSafetensorsHeader(std::span<const TensorReader> tensors,
                                   SafetensorsMetadata metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   metadata["format"] = "pt";
   header[kMetadataKey] = std::move(metadata);
   std::uint64_t begin = 0;
   for (const std::size_t position : DataOrder(tensors)) {
-    const TensorSource& tensor = tensors[position];
+    const TensorReader& tensor = tensors[position];
     DDL_CHECK(tensor.name != kMetadataKey && !header.contains(tensor.name));
     auto shape = nlohmann::ordered_json::array();
     for (int axis = 0; axis < tensor.shape.rank(); ++axis) shape.push_back(tensor.shape[axis]);

@@ -30,7 +30,7 @@ using SafetensorsMetadata = std::map<std::string, std::string>;
 
 // One tensor to be written.  `data` is dense row-major host memory of SizeOf(dtype) *
 // shape.elements() bytes; it belongs to the caller.
-struct TensorSource {
+struct TensorReader {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -56,12 +56,12 @@ struct SafetensorsIndex {
 // The data must follow in the order of DataOrder().  Its metadata are `metadata` and "format":
 // "pt", without which transformers and accelerate refuse a file that has any metadata. REQUIRES:
 // names are distinct and none is "__metadata__".
-std::string MakeSafetensorsHeader(std::span<const TensorSource> tensors,
+std::string MakeSafetensorsHeader(std::span<const TensorReader> tensors,
                                   SafetensorsMetadata metadata = {});
 
 // Positions in `tensors` in the order in which their data is stored: wider types first, so that
 // each is aligned, otherwise as given.
-std::vector<std::size_t> DataOrder(std::span<const TensorSource> tensors);
+std::vector<std::size_t> DataOrder(std::span<const TensorReader> tensors);
 
 // Reads and validates the header of `file`, a whole file: length, JSON, types, shapes of at most
 // four dimensions, offsets that cover the data without holes or overlaps.  Throws Error(EX_DATAERR)

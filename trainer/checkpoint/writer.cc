@@ -58,14 +58,14 @@ struct PreparedFile {
   ManifestFile manifest;
 };
 
-PreparedFile Prepare(const char* name, std::span<const TensorSource> tensors) {
+PreparedFile Prepare(const char* name, std::span<const TensorReader> tensors) {
   PreparedFile file;
   file.header = MakeSafetensorsHeader(tensors);
   file.manifest.name = name;
   file.manifest.bytes = file.header.size();
   file.manifest.header_crc32c = Crc32c(std::as_bytes(std::span(file.header)));
   for (const std::size_t position : DataOrder(tensors)) {
-    const TensorSource& tensor = tensors[position];
+    const TensorReader& tensor = tensors[position];
     const Bytes bytes(static_cast<const std::byte*>(tensor.data),
                       static_cast<std::size_t>(tensor.shape.elements()) * SizeOf(tensor.dtype));
     file.data.push_back(bytes);

@@ -29,9 +29,9 @@ namespace trainer {
 using WriteHook = std::function<void(std::string_view call)>;
 
 struct CheckpointTensors {
-  std::span<const TensorSource> model;         // torchvision's names
-  std::span<const TensorSource> optimizer;     // momentum, by the same names
-  std::span<const TensorSource> average = {};  // of the model's, moving ones; empty: no such file
+  std::span<const TensorReader> model;         // torchvision's names
+  std::span<const TensorReader> optimizer;     // momentum, by the same names
+  std::span<const TensorReader> average = {};  // of the model's, moving ones; empty: no such file
 };
 
 // Returns the directory written, durable.  If a checkpoint of the same step and the same content is

@@ -34,7 +34,7 @@ class ShardSampler {
   int half_bits_;
 };
 
-// How one rank's batch of one step lies among the sample numbers (source.h).
+// How one rank's batch of one step lies among the sample numbers (data_loader.h).
 struct BatchRange {
   std::int64_t first_sample;  // of place 0
   std::int64_t valid;         // evaluation: places below this are images, the others are nothing

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-#include "trainer/data/record_source.h"
+#include "trainer/data/tfrecord_loader.h"
 #include "trainer/train/config.h"
 
 namespace trainer {

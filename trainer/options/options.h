@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "trainer/core/consistency_item.h"
-#include "trainer/data/record_source.h"
+#include "trainer/data/tfrecord_loader.h"
 #include "trainer/train/config.h"
 
 namespace support {

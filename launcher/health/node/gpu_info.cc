@@ -62,7 +62,7 @@ std::string ImexProblem(const fs::path& dev) {
 
 }  // namespace
 
-void ReadGpuInfo(const GpuSources& sources, NodeInfo& info) {
+void ReadGpuInfo(const GpuQuery& sources, NodeInfo& info) {
   const fs::path root = sources.root.empty() ? "/" : sources.root;
   std::vector<FoundGpu> found = ReadNvml(sources.nvml, info.gpu_problem);
   info.gpu_source = "NVML";

@@ -12,7 +12,7 @@
 
 namespace launcher {
 
-struct GpuSources {
+struct GpuQuery {
   std::string nvml = "libnvidia-ml.so.1";  // the name for dlopen
   std::string root;                        // is put in front of /proc and /dev, for tests
   std::string visible;                     // the value of CUDA_VISIBLE_DEVICES
@@ -20,6 +20,6 @@ struct GpuSources {
 };
 
 // Fills gpu_source, gpu_problem, gpus and imex_problem.
-void ReadGpuInfo(const GpuSources& sources, NodeInfo& info);
+void ReadGpuInfo(const GpuQuery& sources, NodeInfo& info);
 
 }  // namespace launcher

@@ -140,7 +140,7 @@ NodeInfo ReadNode(const Environment& environment) {
   info.host = ValueOr(environment, "DDLRUN_HOST", "localhost");
   ReadSystemInfo("", info);
   ReadLimits(info);
-  GpuSources sources;
+  GpuQuery sources;
   sources.all_visible = !environment.contains("CUDA_VISIBLE_DEVICES");
   sources.visible = ValueOr(environment, "CUDA_VISIBLE_DEVICES", "");
   ReadGpuInfo(sources, info);
@@ -158,7 +158,7 @@ void ReadDetails(NodeInfo& info) {
   ReadMachineDetails("", info.details);
   ReadNetworkDetails("", info.details);
   ReadLimitDetails("", info.details);
-  const GpuSources sources;
+  const GpuQuery sources;
   ReadGpuLibraries(sources.nvml, "", info.details);
   ReadGpuPlaces(sources.nvml, "", info.gpus, info.details);
 }

@@ -289,7 +289,7 @@ TEST(RecordOptions, AreThoseOfATraining) {
   options.batch_size = 12;
   options.image_size = 64;
   options.prefetch = 5;
-  const trainer::RecordSourceOptions records = RecordOptions(options, 3, 1, 4);
+  const trainer::TfRecordLoaderOptions records = RecordOptions(options, 3, 1, 4);
   EXPECT_EQ(records.data_dir, "/images");
   EXPECT_EQ(records.data_idx_dir, "/index");
   EXPECT_EQ(records.split, trainer::Split::kTrain);

@@ -80,7 +80,7 @@ TEST_F(NodeTree, ThatIsEmptyLeavesFactsUnknown) {
   ReadSystemInfo(root_, info);
   EXPECT_EQ(info.cpus, 0);
   EXPECT_TRUE(info.ports.empty());
-  GpuSources sources;
+  GpuQuery sources;
   sources.nvml = root_ + "/no.so";
   sources.root = root_;
   ReadGpuInfo(sources, info);
@@ -90,7 +90,7 @@ TEST_F(NodeTree, ThatIsEmptyLeavesFactsUnknown) {
 }
 
 TEST_F(NodeTree, TellsGpusByProcAndByDevWithoutNvml) {
-  GpuSources sources;
+  GpuQuery sources;
   sources.nvml = root_ + "/no.so";
   sources.root = root_;
   for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"}) {
@@ -151,7 +151,7 @@ TEST(Nvml, TellsTheNvlinkDomainOfAGpu) {
 
 // Of device files that the driver alone makes: here plain files.
 TEST_F(NodeTree, TellsWhyNoImexChannelCanBeOpened) {
-  GpuSources sources;
+  GpuQuery sources;
   sources.nvml = root_ + "/no.so";
   sources.root = root_;
   NodeInfo info;
@@ -178,7 +178,7 @@ TEST(Nvml, ThatCannotBeStartedIsNamed) {
 }
 
 TEST(Nvml, GivesTheVisibleGpusOnly) {
-  GpuSources sources;
+  GpuQuery sources;
   sources.nvml = kFakeNvml;
   sources.all_visible = false;
   sources.visible = "1";

@@ -72,7 +72,7 @@ Settings ReadSettings(int argc, char** argv) {
 }
 
 // Nobody looks at its images.
-class EmptySource final : public Source {
+class EmptySource final : public DataLoader {
  public:
   std::int64_t samples() const override { return 1; }
   void Seek(const Position& position) override { step_ = position.step; }

@@ -71,22 +71,22 @@ struct SampleRun {
   std::vector<float> momentum = std::vector<float>(48);
   std::int64_t count = 0;
   CheckpointState state;
-  std::vector<TensorSource> model;
-  std::vector<TensorSource> optimizer;
+  std::vector<TensorReader> model;
+  std::vector<TensorReader> optimizer;
 };
 
 // Whether all of `checkpoint` is that of SampleRun(step).
 inline void ExpectSampleRun(const Checkpoint& checkpoint, std::int64_t step) {
   const SampleRun run(step);
   EXPECT_EQ(checkpoint.manifest.state, run.state);
-  const auto same = [](const SafetensorsFile& file, const TensorSource& tensor) {
+  const auto same = [](const SafetensorsFile& file, const TensorReader& tensor) {
     const TensorEntry* entry = file.Find(tensor.name);
     ASSERT_NE(entry, nullptr) << tensor.name;
     const auto data = file.Data(*entry);
     EXPECT_EQ(std::memcmp(data.data(), tensor.data, data.size()), 0) << tensor.name;
   };
-  for (const TensorSource& tensor : run.model) same(checkpoint.model, tensor);
-  for (const TensorSource& tensor : run.optimizer) same(checkpoint.optimizer, tensor);
+  for (const TensorReader& tensor : run.model) same(checkpoint.model, tensor);
+  for (const TensorReader& tensor : run.optimizer) same(checkpoint.optimizer, tensor);
 }
 
 inline std::optional<Checkpoint> ReadNewest(const std::filesystem::path& model_dir,

@@ -340,7 +340,7 @@ std::string RefusalOfTensors(const std::string& file) {
 
 TEST(Safetensors, WritesTheHeaderOfTheSpecification) {
   const float value[2] = {1, 2};
-  const TensorSource tensors[] = {{"a", DType::kFloat32, {2}, value}};
+  const TensorReader tensors[] = {{"a", DType::kFloat32, {2}, value}};
   EXPECT_EQ(
       MakeSafetensorsHeader(tensors),
       WithLength(
@@ -351,7 +351,7 @@ TEST(Safetensors, WritesTheHeaderOfTheSpecification) {
 // transformers' load_state_dict and accelerate refuse metadata that do not say so.
 TEST(Safetensors, EveryFileSaysThatItsFormIsThatOfPyTorch) {
   const float value = 1;
-  const TensorSource tensors[] = {{"a", DType::kFloat32, {1}, &value}};
+  const TensorReader tensors[] = {{"a", DType::kFloat32, {1}, &value}};
   const auto metadata = [&](const SafetensorsMetadata& given) {
     return Parse(MakeSafetensorsHeader(tensors, given) + "wxyz").metadata;
   };
@@ -364,7 +364,7 @@ TEST(Safetensors, EveryFileSaysThatItsFormIsThatOfPyTorch) {
 TEST(Safetensors, StoresWiderTypesFirstSoThatEachIsAligned) {
   const std::int64_t number = 7;
   const float values[3] = {};
-  const TensorSource tensors[] = {{"half", DType::kFloat16, {3}, values},
+  const TensorReader tensors[] = {{"half", DType::kFloat16, {3}, values},
                                   {"float", DType::kFloat32, {3}, values},
                                   {"count", DType::kInt64, {}, &number}};
   const std::string header = MakeSafetensorsHeader(tensors);
@@ -381,7 +381,7 @@ TEST(Safetensors, StoresWiderTypesFirstSoThatEachIsAligned) {
 
 TEST(Safetensors, RefusesToWriteOneNameTwice) {
   const float value = 0;
-  const TensorSource tensors[] = {{"a", DType::kFloat32, {1}, &value},
+  const TensorReader tensors[] = {{"a", DType::kFloat32, {1}, &value},
                                   {"a", DType::kFloat32, {1}, &value}};
   EXPECT_THROW(MakeSafetensorsHeader(tensors), Error);
 }

@@ -12,7 +12,7 @@
 #include "trainer/data/files/parallel_for.h"
 #include "trainer/data/global_batch.h"
 #include "trainer/data/prefetch.h"
-#include "trainer/data/synthetic_source.h"
+#include "trainer/data/synthetic_data_loader.h"
 
 namespace trainer {
 namespace {
@@ -406,14 +406,14 @@ TEST(Prefetcher, TellsWhenEachItemWasMadeAndByWhichThread) {
   EXPECT_EQ(items, (std::map<std::int64_t, int>{{1, 3}, {2, 3}, {3, 3}, {4, 3}}));
 }
 
-std::vector<std::uint8_t> FirstPixels(const SyntheticSourceOptions& options) {
-  const auto source = MakeSyntheticSource(options);
+std::vector<std::uint8_t> FirstPixels(const SyntheticDataLoaderOptions& options) {
+  const auto source = MakeSyntheticDataLoader(options);
   HostBatch batch;
   EXPECT_TRUE(source->Next(batch));
   return {batch.pixels.begin(), batch.pixels.end()};
 }
 
-TEST(SyntheticSource, PixelsAreATruncatedNormalDistribution) {
+TEST(SyntheticDataLoader, PixelsAreATruncatedNormalDistribution) {
   const auto pixels = FirstPixels({.batch_size = 4, .image_size = 64});
   double sum = 0;
   double squares = 0;
@@ -429,15 +429,15 @@ TEST(SyntheticSource, PixelsAreATruncatedNormalDistribution) {
   EXPECT_EQ(*std::ranges::max_element(pixels), 247);
 }
 
-TEST(SyntheticSource, LabelsAreClasses) {
-  const auto source = MakeSyntheticSource({.batch_size = 64, .image_size = 2, .classes = 3});
+TEST(SyntheticDataLoader, LabelsAreClasses) {
+  const auto source = MakeSyntheticDataLoader({.batch_size = 64, .image_size = 2, .classes = 3});
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));
   EXPECT_THAT(batch.labels, ::testing::Each(::testing::AllOf(::testing::Ge(0), ::testing::Lt(3))));
   EXPECT_THAT(batch.labels, ::testing::Contains(2));
 }
 
-TEST(SyntheticSource, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {
+TEST(SyntheticDataLoader, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {
   const auto one = FirstPixels({.batch_size = 4, .image_size = 8});
   auto two = FirstPixels({.batch_size = 2, .image_size = 8, .world_size = 2});
   const auto other = FirstPixels({.batch_size = 2, .image_size = 8, .rank = 1, .world_size = 2});
@@ -445,8 +445,8 @@ TEST(SyntheticSource, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {
   EXPECT_EQ(one, two);
 }
 
-TEST(SyntheticSource, TrainingGivesTheSameBatchAtEachStep) {
-  const auto source = MakeSyntheticSource({.batch_size = 2, .image_size = 8});
+TEST(SyntheticDataLoader, TrainingGivesTheSameBatchAtEachStep) {
+  const auto source = MakeSyntheticDataLoader({.batch_size = 2, .image_size = 8});
   source->Seek({41, 82});
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));
@@ -458,26 +458,27 @@ TEST(SyntheticSource, TrainingGivesTheSameBatchAtEachStep) {
   EXPECT_TRUE(std::ranges::equal(before, batch.pixels));
 }
 
-TEST(SyntheticSource, BatchesAreInTheMemoryThatItIsGiven) {
+TEST(SyntheticDataLoader, BatchesAreInTheMemoryThatItIsGiven) {
   const std::byte* given = nullptr;
   const auto allocate = [&](std::size_t bytes) {
     Buffer buffer = AllocateOrdinaryMemory(bytes);
     given = buffer.data();
     return buffer;
   };
-  const auto source = MakeSyntheticSource({.batch_size = 2, .image_size = 8, .allocate = allocate});
+  const auto source =
+      MakeSyntheticDataLoader({.batch_size = 2, .image_size = 8, .allocate = allocate});
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));
   EXPECT_EQ(reinterpret_cast<const std::byte*>(batch.pixels.data()), given);
 }
 
-TEST(SyntheticSource, EvaluationEnds) {
-  const auto source = MakeSyntheticSource({.batch_size = 2,
-                                           .image_size = 8,
-                                           .rank = 1,
-                                           .world_size = 2,
-                                           .training = false,
-                                           .samples = 7});
+TEST(SyntheticDataLoader, EvaluationEnds) {
+  const auto source = MakeSyntheticDataLoader({.batch_size = 2,
+                                               .image_size = 8,
+                                               .rank = 1,
+                                               .world_size = 2,
+                                               .training = false,
+                                               .samples = 7});
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));
   EXPECT_EQ(batch.valid, 2);

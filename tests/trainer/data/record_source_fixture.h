@@ -6,7 +6,7 @@
 
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
-#include "trainer/data/record_source.h"
+#include "trainer/data/tfrecord_loader.h"
 
 namespace trainer {
 
@@ -52,13 +52,14 @@ class RecordSourceTest : public ::testing::Test {
   }
 
   // From the start, or after as many steps of the same kind.
-  std::vector<Seen> Take(const RecordSourceOptions& options, std::int64_t first_step, int steps) {
+  std::vector<Seen> Take(const TfRecordLoaderOptions& options, std::int64_t first_step, int steps) {
     return TakeFrom(options, Position{}.At(first_step, options.batch_size * options.world_size),
                     steps);
   }
 
-  std::vector<Seen> TakeFrom(const RecordSourceOptions& options, const Position& start, int steps) {
-    const auto source = MakeRecordSource(options);
+  std::vector<Seen> TakeFrom(const TfRecordLoaderOptions& options, const Position& start,
+                             int steps) {
+    const auto source = MakeTfRecordLoader(options);
     if (start != Position{}) source->Seek(start);
     std::vector<Seen> all;
     HostBatch batch;
@@ -76,20 +77,20 @@ class RecordSourceTest : public ::testing::Test {
     return labels;
   }
 
-  RecordSourceOptions Evaluation() {
-    RecordSourceOptions options = options_;
+  TfRecordLoaderOptions Evaluation() {
+    TfRecordLoaderOptions options = options_;
     options.split = Split::kValidation;
     options.training = false;
     return options;
   }
 
   // The refusal of the first step or of the source itself.
-  std::string Refusal(const RecordSourceOptions& options) {
+  std::string Refusal(const TfRecordLoaderOptions& options) {
     return DataErrorOf([&] { Take(options, 0, 6); });
   }
 
   TempDir dir_;
-  RecordSourceOptions options_;
+  TfRecordLoaderOptions options_;
 };
 
 }  // namespace trainer

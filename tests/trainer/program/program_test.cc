@@ -12,10 +12,10 @@
 #include "trainer/core/error.h"
 #include "trainer/data/class_list.h"
 #include "trainer/program/control_point.h"
+#include "trainer/program/data_loaders.h"
 #include "trainer/program/early_end.h"
 #include "trainer/program/own_device.h"
 #include "trainer/program/plan_file.h"
-#include "trainer/program/sources.h"
 
 namespace trainer {
 namespace {
@@ -215,7 +215,7 @@ TEST_F(EarlyEndTest, ARunWithoutACheckpointEndsWithItsSignal) {
   EXPECT_THAT(log_.str(), HasSubstr("--mode=evaluate writes no checkpoint"));
 }
 
-class LabelledSource final : public Source {
+class LabelledSource final : public DataLoader {
  public:
   explicit LabelledSource(std::optional<std::int64_t> highest) : highest_(highest) {}
   std::int64_t samples() const override { return 1; }
@@ -233,7 +233,7 @@ class FewLabelsTest : public testing::Test {
     Options options;
     options.classes = classes;
     options.data_dir = folder_.path().string();
-    Sources sources;
+    DataLoaders sources;
     sources.training = std::make_unique<LabelledSource>(highest);
     return DescribeFewLabels(sources, options);
   }
@@ -264,7 +264,7 @@ TEST_F(FewLabelsTest, AreThoseOfLabelsTxtWhereItIsOurs) {
 
 TEST_F(FewLabelsTest, AreNotSaidOfMadeUpImages) {
   Options options;
-  Sources sources;
+  DataLoaders sources;
   EXPECT_EQ(DescribeFewLabels(sources, options), "");
   sources.evaluation = std::make_unique<LabelledSource>(1);
   EXPECT_EQ(DescribeFewLabels(sources, options), "");

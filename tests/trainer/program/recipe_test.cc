@@ -11,11 +11,11 @@
 #include "tests/trainer/temporary_folder.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"
+#include "trainer/program/data_loaders.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/program/prediction_text.h"
 #include "trainer/program/record_cache_report.h"
 #include "trainer/program/scan_report.h"
-#include "trainer/program/sources.h"
 #include "trainer/program/split_step.h"
 
 namespace trainer {

@@ -25,7 +25,7 @@ class ForeignWeightsTest : public InitFromTest {
   }
 
   void Prefix(const std::string& prefix) {
-    for (TensorSource& source : sources_) source.name = prefix + source.name;
+    for (TensorReader& source : sources_) source.name = prefix + source.name;
   }
 
   void ExpectTaken(bool with_head = true) {
@@ -77,7 +77,7 @@ TEST_F(ForeignWeightsTest, LayersOfCompileAndFsdpAreTakenOutOfNames) {
     EXPECT_THAT(log_text_.str(), HasSubstr("torch.compile or FSDP"));
     Reset();
   }
-  for (TensorSource& source : sources_) {
+  for (TensorReader& source : sources_) {
     if (source.name.starts_with("layer1.")) source.name.insert(7, "_orig_mod.");
   }
   Load();
@@ -125,7 +125,7 @@ TEST_F(ForeignWeightsTest, AnInfinityOf16BitsIsRefused) {
 }
 
 TEST_F(ForeignWeightsTest, ABackboneWithoutAHeadNeedsANewOne) {
-  std::erase_if(sources_, [](const TensorSource& s) { return s.name.starts_with("fc."); });
+  std::erase_if(sources_, [](const TensorReader& s) { return s.name.starts_with("fc."); });
   Prefix("backbone.");
   const float value = 1;
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("it has no last layer"), HasSubstr("give --new_head")));
@@ -146,7 +146,7 @@ TEST_F(ForeignWeightsTest, ABackboneWithoutAHeadNeedsANewOne) {
 
 TEST_F(ForeignWeightsTest, SeveralNetworksInOneFileAreRefused) {
   Prefix("student.");
-  for (TensorSource source : SourcesOf(tensors_)) {
+  for (TensorReader source : SourcesOf(tensors_)) {
     source.name = "teacher." + source.name;
     sources_.push_back(source);
   }
@@ -155,8 +155,8 @@ TEST_F(ForeignWeightsTest, SeveralNetworksInOneFileAreRefused) {
 }
 
 TEST_F(ForeignWeightsTest, TheAdviceIsAboutTheFile) {
-  for (TensorSource& source : sources_) source.name = "resnet.embedder/" + source.name.substr(2);
-  std::erase_if(sources_, [](const TensorSource& s) { return s.name.ends_with("conv1.weight"); });
+  for (TensorReader& source : sources_) source.name = "resnet.embedder/" + source.name.substr(2);
+  std::erase_if(sources_, [](const TensorReader& s) { return s.name.ends_with("conv1.weight"); });
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("give weights of a ResNet with torchvision's names"),
                                Not(HasSubstr("--model_dir"))));
   Reset();
@@ -170,7 +170,7 @@ TEST_F(ForeignWeightsTest, TheAdviceIsAboutTheFile) {
     for (int block = 0; block < depths[layer]; ++block) {
       const std::string name =
           "layer" + std::to_string(layer + 1) + "." + std::to_string(block) + ".conv3.weight";
-      std::erase_if(sources_, [&](const TensorSource& s) { return s.name == name; });
+      std::erase_if(sources_, [&](const TensorReader& s) { return s.name == name; });
       sources_.push_back({name, DType::kFloat32, {1}, &value});
     }
   }

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "trainer/core/philox.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/data/shard_sampler.h"
-#include "trainer/data/source.h"
 
 namespace trainer {
 
@@ -29,7 +29,7 @@ struct GeneratedSourceOptions {
   int short_ranks = 0;
 };
 
-class GeneratedSource : public Source {
+class GeneratedSource : public DataLoader {
  public:
   explicit GeneratedSource(const GeneratedSourceOptions& options)
       : options_(options),

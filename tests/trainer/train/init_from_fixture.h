@@ -32,7 +32,7 @@ class InitFromTest : public testing::Test {
     const std::string header = MakeSafetensorsHeader(sources_);
     std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(header))};
     for (const std::size_t i : DataOrder(sources_)) {
-      const TensorSource& source = sources_[i];
+      const TensorReader& source = sources_[i];
       pieces.emplace_back(static_cast<const std::byte*>(source.data),
                           static_cast<std::size_t>(source.shape.elements()) * SizeOf(source.dtype));
     }
@@ -52,8 +52,8 @@ class InitFromTest : public testing::Test {
     return "";
   }
 
-  TensorSource& Find(const std::string& name) {
-    for (TensorSource& source : sources_) {
+  TensorReader& Find(const std::string& name) {
+    for (TensorReader& source : sources_) {
       if (source.name == name) return source;
     }
     throw std::out_of_range(name);
@@ -69,7 +69,7 @@ class InitFromTest : public testing::Test {
   std::ostringstream log_text_;
   Logger log_ = MakeLogger(log_text_, 0, "info");
   std::vector<HostTensor> tensors_;
-  std::vector<TensorSource> sources_;
+  std::vector<TensorReader> sources_;
 };
 
 }  // namespace trainer

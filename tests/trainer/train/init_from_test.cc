@@ -34,7 +34,7 @@ TEST_F(InitFromTest, IgnoresNumBatchesTracked) {
 }
 
 TEST_F(InitFromTest, RefusesAMissingTensorByName) {
-  std::erase_if(sources_, [](const TensorSource& s) { return s.name == "layer3.0.bn2.bias"; });
+  std::erase_if(sources_, [](const TensorReader& s) { return s.name == "layer3.0.bn2.bias"; });
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("weights.safetensors"), HasSubstr("layer3.0.bn2.bias")));
 }
 
@@ -51,7 +51,7 @@ TEST_F(InitFromTest, RefusesAnotherShapeByName) {
 
 TEST_F(InitFromTest, RefusesAnotherNumberOfClassesAndSaysWhatToGive) {
   const std::vector<float> values(1000 * 32);
-  TensorSource& fc = Find("fc.weight");
+  TensorReader& fc = Find("fc.weight");
   fc.shape = Shape{1000, 32};
   fc.data = values.data();
   EXPECT_THAT(Refusal(),
@@ -78,10 +78,10 @@ TEST_F(InitFromTest, WithANewHeadTakesAllOtherValuesOfANetworkOfAnyClasses) {
   Find("fc.weight").shape = Shape{1000, 32};
   Find("fc.weight").data = values.data();
   check();
-  std::erase_if(sources_, [](const TensorSource& s) { return s.name.starts_with("fc."); });
+  std::erase_if(sources_, [](const TensorReader& s) { return s.name.starts_with("fc."); });
   check();
   EXPECT_THAT(log_text_.str(), HasSubstr("initial weights of all but the last layer: "));
-  std::erase_if(sources_, [](const TensorSource& s) { return s.name == "conv1.weight"; });
+  std::erase_if(sources_, [](const TensorReader& s) { return s.name == "conv1.weight"; });
   EXPECT_THAT(Refusal(), HasSubstr("tensor 'conv1.weight' is missing"));
 }
 
@@ -109,11 +109,11 @@ TEST(InitFromARun, WithANewHeadTrainsForOtherClasses) {
 // A ReLU, or an evaluation's arg max, would hide them.
 TEST_F(InitFromTest, RefusesValuesThatAreNoNumbersAndVariancesBelowZero) {
   const auto with = [&](const std::string& name, float value) {
-    const TensorSource& source = Find(name);
+    const TensorReader& source = Find(name);
     const auto* values = static_cast<const float*>(source.data);
     std::vector<float> changed(values, values + source.shape.elements());
     changed.back() = value;
-    const TensorSource before = source;
+    const TensorReader before = source;
     Find(name).data = changed.data();
     const std::string refusal = Refusal();
     Find(name) = before;

@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "trainer/core/error.h"
-#include "trainer/data/files/data_elsewhere.h"
+#include "trainer/data/files/foreign_data_formats.h"
 #include "trainer/data/files/shard_manifest.h"
 
 namespace trainer {

@@ -37,7 +37,7 @@ class DataSet {
   // has a manifest (shard_manifest.h), every file is compared with it; with index files, which save
   // the reading of all headers, a rank reads the checksums of every so many-th file alone: `share`.
   // Records are kept on the node, and read from there, as `records` has it.
-  // Throws Error(EX_DATAERR): see MakeRecordSource.
+  // Throws Error(EX_DATAERR): see MakeTfRecordLoader.
   DataSet(const std::string& dir, const std::string& index_dir, Split split, int threads,
           const RankShare& share = {}, const ScanCacheOptions& scans = {},
           const RecordCacheOptions& records = {});

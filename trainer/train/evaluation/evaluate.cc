@@ -51,7 +51,7 @@ class EvaluationCount {
 
 // All batches of the source, or those up to the one at which some rank was asked to stop.  On the
 // host each is counted as soon as it is done: nothing else runs meanwhile.
-EvaluationCount CountBatches(const EvaluationDeps& deps, Source& source,
+EvaluationCount CountBatches(const EvaluationDeps& deps, DataLoader& source,
                              const std::function<bool()>& stop_requested) {
   constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
   EvaluationCount count(deps.communicator, stop_requested);
@@ -77,7 +77,7 @@ EvaluationCount CountBatches(const EvaluationDeps& deps, Source& source,
 
 }  // namespace
 
-std::optional<EvaluationResult> Evaluate(const EvaluationDeps& deps, Source& source,
+std::optional<EvaluationResult> Evaluate(const EvaluationDeps& deps, DataLoader& source,
                                          const std::function<bool()>& stop_requested) {
   const std::vector<float> own = ExportStatistics(deps.network, deps.stream);
   ImportStatistics(deps.network, MeanOverRanks(own, deps.communicator), deps.stream);

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/data/source.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/model/network.h"
 #include "trainer/train/step/device_batch.h"
 
@@ -39,7 +39,7 @@ struct EvaluationDeps {
 // up what they have found in the one before; the sums are those of one batch after the other.
 // nullopt: `stop_requested` was true on some rank, and all left after the same batch.
 // Throws Error(EX_DATAERR) when there is no image.
-std::optional<EvaluationResult> Evaluate(const EvaluationDeps& deps, Source& source,
+std::optional<EvaluationResult> Evaluate(const EvaluationDeps& deps, DataLoader& source,
                                          const std::function<bool()>& stop_requested);
 
 // Throws NotFinite where the loss is no number; `is_of_training`: of weights that this run has

@@ -18,7 +18,7 @@ namespace {
 double InferenceSeconds(Launch& launch, std::int64_t step) {
   launch.control.Enter(Activity::kEvaluation, step);
   const auto begun = std::chrono::steady_clock::now();
-  Source& source = *launch.deps.evaluation;
+  DataLoader& source = *launch.deps.evaluation;
   HostBatch batch;
   if (!source.Next(batch)) {
     source.Seek({});
@@ -30,7 +30,7 @@ double InferenceSeconds(Launch& launch, std::int64_t step) {
 
 }  // namespace
 
-Schedule BenchmarkSchedule(const Launch& launch, const Source& source) {
+Schedule BenchmarkSchedule(const Launch& launch, const DataLoader& source) {
   const TrainConfig& config = launch.config;
   const Schedule schedule = MakeSchedule(config.schedule, source.samples(),
                                          GlobalBatchOf(config, launch.deps.communicator.size()),

@@ -11,7 +11,7 @@ namespace trainer {
 
 // That of a benchmark on images of `source`, warm-up included.  Throws Error(EX_USAGE) if nothing
 // is left after warm-up.
-Schedule BenchmarkSchedule(const Launch& launch, const Source& source);
+Schedule BenchmarkSchedule(const Launch& launch, const DataLoader& source);
 
 // kInferenceBenchmark: forward passes with fresh weights.
 TrainResult BenchmarkInference(Launch& launch);

@@ -5,8 +5,9 @@
 // What main provides:
 //   * TrainConfig, equal on all ranks (train/config.h).
 //   * a back end; a communicator (comm/factory.h);
-//   * `training`: a Source of batches of config.batch_size images, endless; in the training modes;
-//   * `evaluation`: a Source that ends, of the same batch and size; for kTrainAndEvaluate,
+//   * `training`: a DataLoader of batches of config.batch_size images, endless; in the training
+//   modes;
+//   * `evaluation`: a DataLoader that ends, of the same batch and size; for kTrainAndEvaluate,
 //     kEvaluate and kInferenceBenchmark;
 //   * outputs: a log for people on every rank; most of the other logs are rank 0's;
 //   * stop_requested: true once a signal (SIGTERM, SIGUSR1) or a request has asked this rank to

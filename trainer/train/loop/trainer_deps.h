@@ -19,7 +19,7 @@
 #include "trainer/control/run_requests.h"
 #include "trainer/core/consistency_item.h"
 #include "trainer/core/span_recorder.h"
-#include "trainer/data/source.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/telemetry/meters/device_state.h"
 #include "trainer/train/config.h"
@@ -35,8 +35,8 @@ namespace trainer {
 struct TrainerDeps {
   Backend& backend;
   Communicator& communicator;
-  Source* training = nullptr;
-  Source* evaluation = nullptr;
+  DataLoader* training = nullptr;
+  DataLoader* evaluation = nullptr;
   Outputs outputs;
   std::function<bool()> stop_requested = [] { return false; };
   RunRequests* requests = nullptr;  // null: nothing else asks for anything

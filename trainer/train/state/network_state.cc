@@ -48,8 +48,8 @@ std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
   return tensors;
 }
 
-void RefuseNotFinite(std::span<const TensorSource> tensors) {
-  for (const TensorSource& tensor : tensors) {
+void RefuseNotFinite(std::span<const TensorReader> tensors) {
+  for (const TensorReader& tensor : tensors) {
     DDL_CHECK(tensor.dtype == DType::kFloat32);
     const std::span values(static_cast<const float*>(tensor.data),
                            static_cast<std::size_t>(tensor.shape.elements()));
@@ -63,8 +63,8 @@ void RefuseNotFinite(std::span<const TensorSource> tensors) {
   }
 }
 
-std::vector<TensorSource> SourcesOf(const std::vector<HostTensor>& tensors) {
-  std::vector<TensorSource> sources;
+std::vector<TensorReader> SourcesOf(const std::vector<HostTensor>& tensors) {
+  std::vector<TensorReader> sources;
   for (const HostTensor& tensor : tensors) {
     sources.push_back({tensor.name, DType::kFloat32, tensor.shape, tensor.values.data()});
   }

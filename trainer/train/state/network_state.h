@@ -27,10 +27,10 @@ std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
 
 // Throws NotFinite that names the first tensor with a value that is NaN or infinite:
 // weights from which nobody could go on are not worth a file.  REQUIRES: all are fp32.
-void RefuseNotFinite(std::span<const TensorSource> tensors);
+void RefuseNotFinite(std::span<const TensorReader> tensors);
 
 // Views; `tensors` outlives them.
-std::vector<TensorSource> SourcesOf(const std::vector<HostTensor>& tensors);
+std::vector<TensorReader> SourcesOf(const std::vector<HostTensor>& tensors);
 
 // What a file must hold to be `part` of `network`; torchvision's num_batches_tracked may be there.
 // Here and below, parameters whose names begin with `left_out` are passed over, where it is given.

@@ -36,7 +36,7 @@ SnapshotCopy::SnapshotCopy(Backend& backend, const Network& network) {
   }
   std::size_t averages = values = momentum = 0;
   for (const Parameter& parameter : network.parameters()) {
-    const auto add = [&](std::vector<TensorSource>& tensors, const Buffer& buffer,
+    const auto add = [&](std::vector<TensorReader>& tensors, const Buffer& buffer,
                          std::size_t& begin) {
       tensors.push_back(
           {parameter.name, DType::kFloat32, parameter.spec.shape, FloatsIn(buffer) + begin});

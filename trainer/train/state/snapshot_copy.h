@@ -41,9 +41,9 @@ class SnapshotCopy {
 
   // Of the last Take.
   const CheckpointState& state() const { return state_; }
-  std::span<const TensorSource> model() const { return model_; }          // torchvision's names
-  std::span<const TensorSource> optimizer() const { return optimizer_; }  // momentum by these names
-  std::span<const TensorSource> average() const { return average_; }      // of model(), or empty
+  std::span<const TensorReader> model() const { return model_; }          // torchvision's names
+  std::span<const TensorReader> optimizer() const { return optimizer_; }  // momentum by these names
+  std::span<const TensorReader> average() const { return average_; }      // of model(), or empty
 
  private:
   // Copies `part` of all parameters to `dst`; of statistics the mean of `rows`.
@@ -56,9 +56,9 @@ class SnapshotCopy {
   std::size_t momentum_tensors_ = 0;
   StatisticRows rows_;
   CheckpointState state_;
-  std::vector<TensorSource> model_;
-  std::vector<TensorSource> optimizer_;
-  std::vector<TensorSource> average_;
+  std::vector<TensorReader> model_;
+  std::vector<TensorReader> optimizer_;
+  std::vector<TensorReader> average_;
 };
 
 }  // namespace trainer

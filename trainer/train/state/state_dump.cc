@@ -26,7 +26,7 @@ std::vector<std::span<const std::byte>> PiecesOf(const std::string& header,
 
 void WriteTensorFile(const std::filesystem::path& path, const std::vector<HostTensor>& tensors,
                      const SafetensorsMetadata& metadata, std::string_view instead) {
-  const std::vector<TensorSource> sources = SourcesOf(tensors);
+  const std::vector<TensorReader> sources = SourcesOf(tensors);
   const std::string header = MakeSafetensorsHeader(sources, metadata);
   const WriteHook no_hook;
   const WriteContext context{no_hook, instead};

@@ -11,8 +11,8 @@
 
 namespace trainer {
 
-BatchFeed::BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source, std::int64_t end,
-                     const Mixup& mixup)
+BatchFeed::BatchFeed(Backend& backend, DeviceBatch& device_batch, DataLoader& source,
+                     std::int64_t end, const Mixup& mixup)
     : backend_(backend),
       device_batch_(device_batch),
       source_(source),

@@ -11,7 +11,7 @@
 #include <exception>
 #include <memory>
 
-#include "trainer/data/source.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/train/step/device_batch.h"
 
 namespace trainer {
@@ -26,7 +26,7 @@ struct Mixup {
 class BatchFeed {
  public:
   // No batch from step `end` on is asked for.  All outlive it.
-  BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source, std::int64_t end,
+  BatchFeed(Backend& backend, DeviceBatch& device_batch, DataLoader& source, std::int64_t end,
             const Mixup& mixup = {});
 
   // The source has been sent elsewhere: forgets what was fetched.  No batch from step `end` on is
@@ -54,7 +54,7 @@ class BatchFeed {
 
   Backend& backend_;
   DeviceBatch& device_batch_;
-  Source& source_;
+  DataLoader& source_;
   const bool ahead_;
   std::int64_t end_;
   const Mixup mixup_;

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "trainer/backend/backend.h"
-#include "trainer/data/source.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/model/network.h"
 #include "trainer/train/step/step_numbers.h"
 

@@ -26,7 +26,7 @@
 #include "trainer/backend/backend.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/core/span_recorder.h"
-#include "trainer/data/source.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/model/network.h"
 #include "trainer/telemetry/meters/device_state.h"
 #include "trainer/telemetry/text/log.h"
@@ -50,7 +50,7 @@ struct TrainingStepDeps {
   Communicator& communicator;
   Stream& stream;
   LossScale& loss_scale;
-  Source& source;
+  DataLoader& source;
   std::int64_t end = 0;                            // steps from this one on are not run
   SpanRecorder* spans = nullptr;                   // of phases; may be null
   std::function<DeviceState()> device_state = {};  // of this rank, now; may be null

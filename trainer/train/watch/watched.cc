@@ -25,9 +25,9 @@ class Watched {
   const Tell end_;
 };
 
-class WatchedSource final : public Source {
+class MonitoredDataLoader final : public DataLoader {
  public:
-  WatchedSource(Source& inner, HangWatch& watch) : inner_(inner), watch_(watch) {}
+  MonitoredDataLoader(DataLoader& inner, HangWatch& watch) : inner_(inner), watch_(watch) {}
 
   std::int64_t samples() const override { return inner_.samples(); }
   std::vector<ConsistencyItem> items() const override { return inner_.items(); }
@@ -40,7 +40,7 @@ class WatchedSource final : public Source {
   }
 
  private:
-  Source& inner_;
+  DataLoader& inner_;
   HangWatch& watch_;
 };
 
@@ -94,8 +94,8 @@ class WatchedCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Source> MakeWatchedSource(Source& source, HangWatch& watch) {
-  return std::make_unique<WatchedSource>(source, watch);
+std::unique_ptr<DataLoader> MakeMonitoredDataLoader(DataLoader& source, HangWatch& watch) {
+  return std::make_unique<MonitoredDataLoader>(source, watch);
 }
 
 std::unique_ptr<Communicator> MakeWatchedCommunicator(Communicator& communicator,

@@ -8,13 +8,13 @@
 #include <memory>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/data/source.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/train/watch/hang_watch.h"
 
 namespace trainer {
 
 // `source`, whose Next is told to `watch`.
-std::unique_ptr<Source> MakeWatchedSource(Source& source, HangWatch& watch);
+std::unique_ptr<DataLoader> MakeMonitoredDataLoader(DataLoader& source, HangWatch& watch);
 
 // `communicator`, whose waiting calls are told to `watch`.
 std::unique_ptr<Communicator> MakeWatchedCommunicator(Communicator& communicator, HangWatch& watch);

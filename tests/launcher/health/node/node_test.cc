@@ -142,7 +142,7 @@ std::string TextOf(const Details& details, const std::string& name) {
 }
 
 Details PlacesOf(const std::string& nvml) {
-  GpuSources sources;
+  GpuQuery sources;
   sources.nvml = kNvmlOfTests;
   NodeInfo info;
   ReadGpuInfo(sources, info);

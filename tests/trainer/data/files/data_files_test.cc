@@ -10,8 +10,8 @@
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "tests/trainer/data/record_source_fixture.h"
-#include "trainer/data/files/data_elsewhere.h"
 #include "trainer/data/files/data_set.h"
+#include "trainer/data/files/foreign_data_formats.h"
 #include "trainer/data/files/open_files.h"
 #include "trainer/data/files/record_index.h"
 #include "trainer/data/files/shard_manifest.h"
@@ -227,7 +227,7 @@ TEST_F(RecordSourceTest, RaisesTheLimitOnOpenFilesWhereItMay) {
   if (hard < 2048) GTEST_SKIP() << "the hard limit on open files is below 2048";
   EXPECT_EXIT(WithFileLimits(64, hard,
                              [&] {
-                               const std::string note = MakeRecordSource(options_)->note();
+                               const std::string note = MakeTfRecordLoader(options_)->note();
                                const rlimit limits = FileLimits();
                                return note.empty() && limits.rlim_cur > 1024 &&
                                       limits.rlim_cur < 1200 && limits.rlim_max == hard;
@@ -245,7 +245,7 @@ TEST_F(RecordSourceTest, ReadsFilesThatCannotStayOpenAndSaysSo) {
                                  const rlimit limits{limit, limit};
                                  ::setrlimit(RLIMIT_NOFILE, &limits);
                                }
-                               const std::string note = MakeRecordSource(options_)->note();
+                               const std::string note = MakeTfRecordLoader(options_)->note();
                                return note.starts_with(dir_.path() + ": 1 of 3 data files stay") &&
                                       Take(options_, 0, 8) == expected;
                              }),

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kImageSize = 32;
 
 // Tells of its batches before it makes them; one of them, from 1 on, may be bad.
-class ToldSource final : public Source {
+class ToldSource final : public DataLoader {
  public:
   explicit ToldSource(const GeneratedSourceOptions& options) : source_(options) {}
   std::int64_t samples() const override { return source_.samples(); }

@@ -265,9 +265,9 @@ TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
 }
 
 // An evaluation in which the device lets this rank down, as cuDNN says it.
-class FailingSource : public Source {
+class FailingSource : public DataLoader {
  public:
-  explicit FailingSource(Source& source) : source_(source) {}
+  explicit FailingSource(DataLoader& source) : source_(source) {}
   std::int64_t samples() const override { return source_.samples(); }
   std::vector<ConsistencyItem> items() const override { return source_.items(); }
   void Seek(const Position& position) override { source_.Seek(position); }
@@ -276,7 +276,7 @@ class FailingSource : public Source {
   }
 
  private:
-  Source& source_;
+  DataLoader& source_;
 };
 
 TEST(Rollback, IsNotForAnEvaluationThatFails) {

@@ -17,9 +17,9 @@ using testing::Each;
 
 using ValuesByName = std::map<std::string, std::vector<float>>;
 
-ValuesByName ValuesIn(std::span<const TensorSource> tensors) {
+ValuesByName ValuesIn(std::span<const TensorReader> tensors) {
   ValuesByName values;
-  for (const TensorSource& tensor : tensors) {
+  for (const TensorReader& tensor : tensors) {
     const auto* data = static_cast<const float*>(tensor.data);
     values[tensor.name] = {data, data + tensor.shape.elements()};
   }
@@ -104,7 +104,7 @@ TEST(SnapshotCopy, HasTheMeanOfTheStatisticsAndThoseOfEachRank) {
     EXPECT_THAT(ValuesIn(copy.model()).at("bn1.running_mean"), Each(3.0F));
     EXPECT_EQ(ValuesIn(copy.model()).at("conv1.weight"),
               source.part(Network::Part::kValue).at("conv1.weight"));
-    const TensorSource& all = copy.optimizer().back();
+    const TensorReader& all = copy.optimizer().back();
     EXPECT_EQ(all.name, "rank_statistics");
     EXPECT_EQ(all.shape, Shape({2, static_cast<std::int64_t>(count)}));
     EXPECT_EQ(ValuesIn(copy.optimizer()).at("rank_statistics"), rows);

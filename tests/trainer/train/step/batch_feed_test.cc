@@ -18,7 +18,7 @@ constexpr std::int64_t kSize = 32;
 constexpr GeneratedSourceOptions kOptions{.batch = kBatch, .size = kSize};
 
 // Counts its batches, all in the same memory; the batch of `bad_step` cannot be made.
-class CountingSource final : public Source {
+class CountingSource final : public DataLoader {
  public:
   std::int64_t samples() const override { return source_.samples(); }
   void Seek(const Position& position) override { source_.Seek(position); }

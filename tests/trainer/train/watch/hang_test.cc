@@ -254,7 +254,7 @@ TEST(OddOne, IsFirstOfAllWhoIsAtWork) {
   EXPECT_EQ(DescribeOddOne(said, {"a", "b"}, {"n1", "n1"}), "; rank 1 on n1 is in b");
 }
 
-class BrokenSource : public Source {
+class BrokenSource : public DataLoader {
  public:
   std::int64_t samples() const override { return 0; }
   void Seek(const Position&) override {}
@@ -275,7 +275,7 @@ TEST(Watched, AWaitThatThrowsIsOver) {
                    .on_hang = [](const std::string&) {}});
   BrokenSource source;
   HostBatch batch;
-  EXPECT_THROW(MakeWatchedSource(source, watch)->Next(batch), Error);
+  EXPECT_THROW(MakeMonitoredDataLoader(source, watch)->Next(batch), Error);
   EXPECT_THAT(watch.Describe(), HasSubstr("at work of its own"));
   ThreadWorld world(1);
   BrokenCommunicator communicator(world, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/data/synthetic_source.h"
+#include "trainer/data/synthetic_data_loader.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,9 +19,9 @@ namespace {
 constexpr double kMean = 127;
 constexpr double kDeviation = 60;
 
-class SyntheticSource : public Source {
+class SyntheticDataLoader : public DataLoader {
  public:
-  explicit SyntheticSource(const SyntheticSourceOptions& options);
+  explicit SyntheticDataLoader(const SyntheticDataLoaderOptions& options);
 
   std::int64_t samples() const override { return options_.samples; }
   void Seek(const Position& position) override {
@@ -33,7 +33,7 @@ class SyntheticSource : public Source {
  private:
   void MakeImage(std::int64_t item);
 
-  const SyntheticSourceOptions options_;
+  const SyntheticDataLoaderOptions options_;
   const GlobalBatch global_batch_;
   std::size_t image_bytes_;
   BatchMemory memory_;
@@ -41,7 +41,7 @@ class SyntheticSource : public Source {
   std::int64_t step_ = 0;
 };
 
-SyntheticSource::SyntheticSource(const SyntheticSourceOptions& options)
+SyntheticDataLoader::SyntheticDataLoader(const SyntheticDataLoaderOptions& options)
     : options_(options),
       global_batch_{options.batch_size, options.world_size,
                     options.training ? options.accumulate : 1,
@@ -53,7 +53,7 @@ SyntheticSource::SyntheticSource(const SyntheticSourceOptions& options)
   ParallelFor(threads, options.batch_size, [this](std::int64_t item) { MakeImage(item); });
 }
 
-void SyntheticSource::MakeImage(std::int64_t item) {
+void SyntheticDataLoader::MakeImage(std::int64_t item) {
   const auto place = static_cast<std::size_t>(item);
   Random random(options_.seed, RandomPurpose::kSynthetic,
                 static_cast<std::uint64_t>(options_.rank * options_.batch_size + item));
@@ -64,7 +64,7 @@ void SyntheticSource::MakeImage(std::int64_t item) {
   }
 }
 
-bool SyntheticSource::Next(HostBatch& batch) {
+bool SyntheticDataLoader::Next(HostBatch& batch) {
   if (!options_.training && step_ >= EvaluationSteps(global_batch_, options_.samples)) {
     return false;
   }
@@ -86,10 +86,10 @@ bool SyntheticSource::Next(HostBatch& batch) {
 
 }  // namespace
 
-std::unique_ptr<Source> MakeSyntheticSource(const SyntheticSourceOptions& options) {
+std::unique_ptr<DataLoader> MakeSyntheticDataLoader(const SyntheticDataLoaderOptions& options) {
   DDL_CHECK(options.batch_size > 0 && options.image_size > 0 && options.classes > 0);
   DDL_CHECK(options.rank >= 0 && options.rank < options.world_size);
-  return std::make_unique<SyntheticSource>(options);
+  return std::make_unique<SyntheticDataLoader>(options);
 }
 
 }  // namespace trainer

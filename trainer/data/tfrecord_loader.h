@@ -22,9 +22,9 @@
 
 #include "trainer/core/buffer.h"
 #include "trainer/core/span_recorder.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/data/files/split.h"
 #include "trainer/data/images/augment.h"
-#include "trainer/data/source.h"
 
 namespace trainer {
 
@@ -37,7 +37,7 @@ enum class Augment { kTrain, kNone };
 // throws.
 enum class BadRecords { kStop, kSkip };
 
-struct RecordSourceOptions {
+struct TfRecordLoaderOptions {
   // What the batches hold.
   std::string data_dir;
   std::string
@@ -78,6 +78,6 @@ struct RecordSourceOptions {
 // when there is no data directory, no matching file, an empty or damaged one, one missing, an index
 // file that does not fit its data, or a manifest (shard_manifest.h) that tells of other files;
 // Error(EX_OSERR) when a thread cannot be had, or the folder of record_cache cannot be used.
-std::unique_ptr<Source> MakeRecordSource(const RecordSourceOptions& options);
+std::unique_ptr<DataLoader> MakeTfRecordLoader(const TfRecordLoaderOptions& options);
 
 }  // namespace trainer

@@ -34,9 +34,9 @@ struct HostBatch {
   std::int64_t sample = 0;  // in training the number of its first image in the run, as above
 };
 
-class Source {
+class DataLoader {
  public:
-  virtual ~Source() = default;
+  virtual ~DataLoader() = default;
   // Images of the whole set, all ranks together.
   virtual std::int64_t samples() const = 0;
   // What it takes them from, wherever that lies: the same on all ranks of a run.

@@ -15,11 +15,11 @@
 #include <memory>
 
 #include "trainer/core/buffer.h"
-#include "trainer/data/source.h"
+#include "trainer/data/data_loader.h"
 
 namespace trainer {
 
-struct SyntheticSourceOptions {
+struct SyntheticDataLoaderOptions {
   std::int64_t batch_size = 32;  // images of a batch
   // How many batches ranks take in a step of training (GlobalBatch).
   std::int64_t accumulate = 1;
@@ -34,6 +34,6 @@ struct SyntheticSourceOptions {
   AllocateMemory allocate = AllocateOrdinaryMemory;  // of the batch
 };
 
-std::unique_ptr<Source> MakeSyntheticSource(const SyntheticSourceOptions& options);
+std::unique_ptr<DataLoader> MakeSyntheticDataLoader(const SyntheticDataLoaderOptions& options);
 
 }  // namespace trainer

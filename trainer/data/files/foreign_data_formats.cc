@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/data/files/data_elsewhere.h"
+#include "trainer/data/files/foreign_data_formats.h"
 
 #include <algorithm>
 #include <array>

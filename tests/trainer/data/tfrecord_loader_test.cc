@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/data/record_source.h"
+#include "trainer/data/tfrecord_loader.h"
 
 #include "tests/support/test.h"
 #include "tests/trainer/data/record_source_fixture.h"
@@ -18,7 +18,7 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 TEST_F(RecordSourceTest, EpochHasEachImageOnceAndDropsNone) {
-  EXPECT_EQ(MakeRecordSource(options_)->samples(), 11);
+  EXPECT_EQ(MakeTfRecordLoader(options_)->samples(), 11);
   const auto images = Take(options_, 0, 11);  // 22 images: two epochs
   std::map<std::int32_t, int> count;
   for (std::size_t i = 0; i < 11; ++i) ++count[images[i].label];
@@ -28,11 +28,11 @@ TEST_F(RecordSourceTest, EpochHasEachImageOnceAndDropsNone) {
 }
 
 TEST_F(RecordSourceTest, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {
-  RecordSourceOptions one = options_;
+  TfRecordLoaderOptions one = options_;
   one.batch_size = 4;
   const auto together = Take(one, 0, 3);
   for (int rank = 0; rank < 2; ++rank) {
-    RecordSourceOptions two = options_;
+    TfRecordLoaderOptions two = options_;
     two.rank = rank;
     two.world_size = 2;
     const auto part = Take(two, 0, 3);
@@ -47,7 +47,7 @@ TEST_F(RecordSourceTest, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {
 
 TEST_F(RecordSourceTest, BatchesDoNotDependOnThreadsOrPrefetching) {
   const auto expected = Take(options_, 0, 8);
-  RecordSourceOptions other = options_;
+  TfRecordLoaderOptions other = options_;
   other.threads = 5;
   other.prefetch = 4;
   EXPECT_EQ(Take(other, 0, 8), expected);
@@ -60,7 +60,7 @@ TEST_F(RecordSourceTest, BatchesAreInTheMemoryThatItIsGiven) {
     given.insert(buffer.data());
     return buffer;
   };
-  const auto source = MakeRecordSource(options_);
+  const auto source = MakeTfRecordLoader(options_);
   HostBatch batch;
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(source->Next(batch));
@@ -78,7 +78,7 @@ TEST_F(RecordSourceTest, SeekGoesOnWhereAnotherRunStopped) {
 TEST_F(RecordSourceTest, OtherRanksGoOnWithTheImagesThatAreLeft) {
   std::vector<Seen> taken = Take(options_, 0, 5);
   Position position{5, 10};
-  RecordSourceOptions three = options_;
+  TfRecordLoaderOptions three = options_;
   three.batch_size = 1;
   three.world_size = 3;
   std::vector<std::vector<Seen>> of_rank;
@@ -88,7 +88,7 @@ TEST_F(RecordSourceTest, OtherRanksGoOnWithTheImagesThatAreLeft) {
   for (std::size_t step = 0; step < 2; ++step) {
     for (const auto& images : of_rank) taken.push_back(images.at(step));
   }
-  RecordSourceOptions one = options_;
+  TfRecordLoaderOptions one = options_;
   one.batch_size = 3;
   const auto rest = TakeFrom(one, {7, 16}, 2);
   taken.insert(taken.end(), rest.begin(), rest.end());
@@ -98,7 +98,7 @@ TEST_F(RecordSourceTest, OtherRanksGoOnWithTheImagesThatAreLeft) {
 // Batches of another place have been made ahead when it is told where to go on.
 TEST_F(RecordSourceTest, SeeksToAndFro) {
   const auto run = Take(options_, 0, 11);
-  const auto source = MakeRecordSource(options_);
+  const auto source = MakeTfRecordLoader(options_);
   HostBatch batch;
   for (const Position& position : {Position{9, 3}, Position{2, 17}, Position{2, 0}}) {
     source->Seek(position);
@@ -112,7 +112,7 @@ TEST_F(RecordSourceTest, SeeksToAndFro) {
 }
 
 TEST_F(RecordSourceTest, AugmentationDiffersBetweenEpochsAndSeeds) {
-  RecordSourceOptions in_order = options_;
+  TfRecordLoaderOptions in_order = options_;
   in_order.shuffle = false;
   in_order.batch_size = 11;
   const auto epochs = Take(in_order, 0, 2);
@@ -123,7 +123,7 @@ TEST_F(RecordSourceTest, AugmentationDiffersBetweenEpochsAndSeeds) {
 }
 
 TEST_F(RecordSourceTest, WithoutShufflingAndAugmentationItIsTheFilesCentre) {
-  RecordSourceOptions plain = options_;
+  TfRecordLoaderOptions plain = options_;
   plain.shuffle = false;
   plain.augment = Augment::kNone;
   plain.batch_size = 11;
@@ -131,18 +131,18 @@ TEST_F(RecordSourceTest, WithoutShufflingAndAugmentationItIsTheFilesCentre) {
   EXPECT_THAT(Labels(epochs),
               ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
   EXPECT_EQ(epochs[0], epochs[11]);
-  RecordSourceOptions evaluation = Evaluation();
+  TfRecordLoaderOptions evaluation = Evaluation();
   evaluation.split = Split::kTrain;
   EXPECT_EQ(Take(evaluation, 0, 1)[0], epochs[0]);
 }
 
 TEST_F(RecordSourceTest, EvaluationCountsEachImageOnceAndEndsForAllRanksAtOnce) {
-  RecordSourceOptions evaluation = Evaluation();
+  TfRecordLoaderOptions evaluation = Evaluation();
   evaluation.world_size = 2;
   std::vector<std::int32_t> labels;
   for (const int rank : {0, 1}) {
     evaluation.rank = rank;
-    const auto source = MakeRecordSource(evaluation);
+    const auto source = MakeTfRecordLoader(evaluation);
     HostBatch batch;
     std::vector<std::int64_t> valid;
     while (source->Next(batch)) {
@@ -163,7 +163,7 @@ TEST_F(RecordSourceTest, IndexFilesGiveTheSameRecords) {
        {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
     WriteText(index / name, FormatIndex(RecordFile(dir_ / name, true).Scan()));
   }
-  RecordSourceOptions indexed = options_;
+  TfRecordLoaderOptions indexed = options_;
   indexed.data_idx_dir = index.path();
   EXPECT_EQ(Take(indexed, 0, 6), Take(options_, 0, 6));
   // Some, or all, as the loop that NVIDIA shows calls them.
@@ -181,20 +181,20 @@ TEST_F(RecordSourceTest, IndexFilesGiveTheSameRecords) {
 TEST_F(RecordSourceTest, FactsAreThoseOfTheFilesWhereverTheyLie) {
   const TempDir copy;
   std::filesystem::copy(dir_.path(), copy.path());
-  const std::vector<ConsistencyItem> items = MakeRecordSource(options_)->items();
+  const std::vector<ConsistencyItem> items = MakeTfRecordLoader(options_)->items();
   ASSERT_THAT(items, SizeIs(3));
   EXPECT_EQ(items[0].name, "train-00000-of-00003");
   EXPECT_THAT(items[0].text, StartsWith("train-00000-of-00003 of "));
   EXPECT_THAT(items[0].text, HasSubstr(" bytes with 4 records (offsets "));
   options_.data_dir = copy.path();
-  EXPECT_EQ(MakeRecordSource(options_)->items(), items);
+  EXPECT_EQ(MakeTfRecordLoader(options_)->items(), items);
 
   // Same bytes and number of records, other places.
   std::vector<std::string> records = Records(1, 4);
   ASSERT_NE(records[0].size(), records[3].size());
   std::swap(records[0], records[3]);
   WriteRecords(copy / "train-00000-of-00003", records);
-  const std::vector<ConsistencyItem> swapped = MakeRecordSource(options_)->items();
+  const std::vector<ConsistencyItem> swapped = MakeTfRecordLoader(options_)->items();
   EXPECT_NE(swapped[0], items[0]);
   EXPECT_EQ(swapped[1], items[1]);
 
@@ -204,7 +204,7 @@ TEST_F(RecordSourceTest, FactsAreThoseOfTheFilesWhereverTheyLie) {
     std::filesystem::rename(copy / (std::string("train-0000") + number + "-of-00003"),
                             copy / (std::string("train-0000") + number + "-of-00002"));
   }
-  EXPECT_THAT(MakeRecordSource(options_)->items(), SizeIs(2));
+  EXPECT_THAT(MakeTfRecordLoader(options_)->items(), SizeIs(2));
 }
 
 TEST_F(RecordSourceTest, FactsDoNotDependOnIndexFiles) {
@@ -213,15 +213,15 @@ TEST_F(RecordSourceTest, FactsDoNotDependOnIndexFiles) {
        {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
     WriteText(index / name, FormatIndex(RecordFile(dir_ / name, true).Scan()));
   }
-  const std::vector<ConsistencyItem> scanned = MakeRecordSource(options_)->items();
+  const std::vector<ConsistencyItem> scanned = MakeTfRecordLoader(options_)->items();
   options_.data_idx_dir = index.path();
-  EXPECT_EQ(MakeRecordSource(options_)->items(), scanned);
+  EXPECT_EQ(MakeTfRecordLoader(options_)->items(), scanned);
 }
 
 TEST_F(RecordSourceTest, PlacesWithoutAnImageAreBlack) {
-  RecordSourceOptions evaluation = Evaluation();
+  TfRecordLoaderOptions evaluation = Evaluation();
   evaluation.batch_size = 8;
-  const auto source = MakeRecordSource(evaluation);
+  const auto source = MakeTfRecordLoader(evaluation);
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));
   EXPECT_EQ(batch.valid, 5);
@@ -230,29 +230,29 @@ TEST_F(RecordSourceTest, PlacesWithoutAnImageAreBlack) {
 }
 
 TEST_F(RecordSourceTest, EndsWhileImagesAreBeingDecoded) {
-  for (int i = 0; i < 10; ++i) MakeRecordSource(options_);
+  for (int i = 0; i < 10; ++i) MakeTfRecordLoader(options_);
 }
 
 TEST_F(RecordSourceTest, TellsTheHighestLabelOfRecordsAllOverItsFiles) {
-  EXPECT_EQ(MakeRecordSource(options_)->SampleHighestLabel(), 11);
+  EXPECT_EQ(MakeTfRecordLoader(options_)->SampleHighestLabel(), 11);
   options_.split = Split::kValidation;
-  EXPECT_EQ(MakeRecordSource(options_)->SampleHighestLabel(), 5);
+  EXPECT_EQ(MakeTfRecordLoader(options_)->SampleHighestLabel(), 5);
   // More than are looked at, in the order of their labels.
   std::vector<std::string> many;
   for (int i = 0; i < 300; ++i) many.push_back(MakeImageRecord(1 + i / 30, 1));
   std::filesystem::remove(dir_ / "validation-00000-of-00001");
   WriteRecords(dir_ / "validation-00000-of-00001", many);
-  EXPECT_EQ(MakeRecordSource(options_)->SampleHighestLabel(), 10);
+  EXPECT_EQ(MakeTfRecordLoader(options_)->SampleHighestLabel(), 10);
   std::filesystem::remove(dir_ / "validation-00000-of-00001");
   WriteRecords(dir_ / "validation-00000-of-00001", {"no example"});
-  EXPECT_EQ(MakeRecordSource(options_)->SampleHighestLabel(), std::nullopt);
+  EXPECT_EQ(MakeTfRecordLoader(options_)->SampleHighestLabel(), std::nullopt);
 }
 
 // What a source does about data that it cannot use.
 
 TEST_F(RecordSourceTest, RefusesIndexThatDoesNotFit) {
   const TempDir index;
-  RecordSourceOptions indexed = options_;
+  TfRecordLoaderOptions indexed = options_;
   indexed.data_idx_dir = index.path();
   EXPECT_EQ(Refusal(indexed),
             index.path() + " has no index of " + dir_ / "train-00000-of-00003" +
@@ -267,7 +267,7 @@ TEST_F(RecordSourceTest, RefusesIndexThatDoesNotFit) {
 }
 
 TEST_F(RecordSourceTest, RefusesDirectoriesWithoutData) {
-  RecordSourceOptions options = options_;
+  TfRecordLoaderOptions options = options_;
   options.data_dir = "/no/such/directory";
   EXPECT_EQ(Refusal(options),
             "cannot read the data directory /no/such/directory: No such file or directory");
@@ -322,7 +322,7 @@ TEST_F(RecordSourceTest, SkippedRecordsPlaceGoesToTheNextGoodOne) {
   const std::string path = dir_ / "train-00000-of-00003";
   WriteRecords(path, {MakeImageRecord(1, 1), "bad", "also bad", MakeImageRecord(4, 4)});
   std::vector<std::string> told;
-  RecordSourceOptions options = options_;
+  TfRecordLoaderOptions options = options_;
   options.shuffle = false;
   options.bad_records = BadRecords::kSkip;
   options.max_bad_records = 2;
@@ -343,7 +343,7 @@ TEST_F(RecordSourceTest, RefusesToTrainOnNothingButBadRecords) {
        {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
     WriteRecords(dir_ / name, {"bad", "also bad", "bad as well"});
   }
-  RecordSourceOptions options = options_;
+  TfRecordLoaderOptions options = options_;
   options.bad_records = BadRecords::kSkip;
   for (const int cap : {9, 100, 1 << 30}) {
     options.max_bad_records = cap;
@@ -360,7 +360,7 @@ TEST_F(RecordSourceTest, OneGoodRecordIsEnough) {
   WriteRecords(dir_ / "train-00000-of-00003", {"bad", "also bad"});
   WriteRecords(dir_ / "train-00001-of-00003", {"bad", MakeImageRecord(7), "bad"});
   WriteRecords(dir_ / "train-00002-of-00003", {"bad"});
-  RecordSourceOptions options = options_;
+  TfRecordLoaderOptions options = options_;
   options.bad_records = BadRecords::kSkip;
   EXPECT_THAT(Labels(Take(options, 0, 8)), AllOf(SizeIs(16), Each(6)));
 }
@@ -369,7 +369,7 @@ TEST_F(RecordSourceTest, SkippedRecordsDoNotCountInEvaluation) {
   const std::string good = MakeImageRecord(5, 5);
   WriteRecords(dir_ / "validation-00000-of-00001",
                {"bad", good, "bad", MakeImageRecord(2, 2), good});
-  RecordSourceOptions evaluation = Evaluation();
+  TfRecordLoaderOptions evaluation = Evaluation();
   evaluation.bad_records = BadRecords::kSkip;
   EXPECT_THAT(Labels(Take(evaluation, 0, 3)), ElementsAre(4, 1, 4));
 }

@@ -14,8 +14,8 @@
 #include "trainer/core/buffer.h"
 #include "trainer/core/consistency_item.h"
 #include "trainer/core/span_recorder.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/data/files/scan_cost.h"
-#include "trainer/data/source.h"
 #include "trainer/options/options.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/telemetry/text/log.h"
@@ -28,9 +28,9 @@ namespace trainer {
 std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get);
 
 // One of a run's sources, or null where its mode has no use for it.
-struct Sources {
-  std::unique_ptr<Source> training;
-  std::unique_ptr<Source> evaluation;
+struct DataLoaders {
+  std::unique_ptr<DataLoader> training;
+  std::unique_ptr<DataLoader> evaluation;
 };
 // What sources are given.
 struct DataLoaderDeps {
@@ -42,26 +42,26 @@ struct DataLoaderDeps {
 };
 // Throws Error naming the folder or file that cannot be used: EX_DATAERR where it is not there or
 // not what it should be, EX_OSERR where it cannot be read, or the folder of --record_cache used.
-Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
-                    const DataLoaderDeps& deps);
+DataLoaders MakeDataLoaders(const Options& options, const launcher::RankInfo& rank,
+                            const DataLoaderDeps& deps);
 
 // What ranks must have in common of what they compute on, for CheckRankConsistency.
-std::vector<ConsistencyItem> DataConsistencyItems(const Sources& sources);
+std::vector<ConsistencyItem> DataConsistencyItems(const DataLoaders& sources);
 
 // What it took to find the records of both sources.
-ScanCost CostOfScans(const Sources& sources);
+ScanCost CostOfScans(const DataLoaders& sources);
 
 // One line for each source whose records are to be kept on this node, at the end of a run.
-void LogRecordCaches(const Sources& sources, const Logger& log);
+void LogRecordCaches(const DataLoaders& sources, const Logger& log);
 
 // Where the labels of the data are far below --classes, less than half of it, what whoever trains
 // or evaluates should know, else "".  The labels are those of the data set's labels.txt, or,
 // without one, of some records.
-std::string DescribeFewLabels(const Sources& sources, const Options& options);
+std::string DescribeFewLabels(const DataLoaders& sources, const Options& options);
 
 // Collective: rank 0 logs what it took to find the records, and what people should know of the
 // data.
-void LogSources(const Sources& sources, const Options& options, const DataLoaderDeps& deps,
+void LogSources(const DataLoaders& sources, const Options& options, const DataLoaderDeps& deps,
                 Communicator& communicator, const Logger& log);
 
 }  // namespace trainer

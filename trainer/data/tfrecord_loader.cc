@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/data/record_source.h"
+#include "trainer/data/tfrecord_loader.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -60,9 +60,9 @@ struct Batch {
   std::vector<std::vector<BadRecord>> bad;  // by item
 };
 
-class RecordSource : public Source {
+class TfRecordLoader : public DataLoader {
  public:
-  explicit RecordSource(const RecordSourceOptions& options);
+  explicit TfRecordLoader(const TfRecordLoaderOptions& options);
 
   std::int64_t samples() const override { return data_.records(); }
   std::vector<ConsistencyItem> items() const override { return data_.items(); }
@@ -92,7 +92,7 @@ class RecordSource : public Source {
   void RefuseNoImage(const Batch& batch) const;
   std::int64_t MoveImagesToTheFront(Batch& batch) const;
 
-  const RecordSourceOptions options_;
+  const TfRecordLoaderOptions options_;
   const GlobalBatch global_batch_;
   const DataSet data_;
   const ShardSampler sampler_;
@@ -105,7 +105,7 @@ class RecordSource : public Source {
   Prefetcher prefetcher_;  // last: its threads use the others
 };
 
-RecordSource::RecordSource(const RecordSourceOptions& options)
+TfRecordLoader::TfRecordLoader(const TfRecordLoaderOptions& options)
     : options_(options),
       global_batch_{options.batch_size, options.world_size,
                     options.training ? options.accumulate : 1,
@@ -120,7 +120,7 @@ RecordSource::RecordSource(const RecordSourceOptions& options)
       prefetcher_(RingOptions(), [this](std::int64_t step, int slot, std::int64_t item,
                                         int thread) { Make(step, slot, item, thread); }) {}
 
-std::optional<std::int64_t> RecordSource::SampleHighestLabel() const {
+std::optional<std::int64_t> TfRecordLoader::SampleHighestLabel() const {
   constexpr std::int64_t kSampled = 64;  // a second on a slow file system
   const std::int64_t count = std::min(kSampled, data_.records());
   std::optional<std::int64_t> highest;
@@ -137,12 +137,12 @@ std::optional<std::int64_t> RecordSource::SampleHighestLabel() const {
   return highest;
 }
 
-std::size_t RecordSource::ImageBytes() const {
+std::size_t TfRecordLoader::ImageBytes() const {
   const auto size = static_cast<std::size_t>(options_.image_size);
   return size * size * 3;
 }
 
-std::vector<Batch> RecordSource::MakeRing() const {
+std::vector<Batch> TfRecordLoader::MakeRing() const {
   const auto items = static_cast<std::size_t>(options_.batch_size);
   std::vector<Batch> ring;
   for (int slot = 0; slot <= std::max(options_.prefetch, 1); ++slot) {
@@ -154,12 +154,12 @@ std::vector<Batch> RecordSource::MakeRing() const {
 }
 
 // That are made: all of an evaluation, or more than any training has.
-std::int64_t RecordSource::Steps() const {
+std::int64_t TfRecordLoader::Steps() const {
   return options_.training ? std::numeric_limits<std::int64_t>::max() / 2 / options_.batch_size
                            : EvaluationSteps(global_batch_, data_.records());
 }
 
-ReadAhead::Storage RecordSource::Records() const {
+ReadAhead::Storage TfRecordLoader::Records() const {
   return {
       .size =
           [this](std::int64_t place) {
@@ -170,7 +170,7 @@ ReadAhead::Storage RecordSource::Records() const {
                      std::span<std::uint8_t> bytes) { data_.Fetch(*RecordOfPlace(place), bytes); }};
 }
 
-Prefetcher::Options RecordSource::RingOptions() const {
+Prefetcher::Options TfRecordLoader::RingOptions() const {
   return {.threads = options_.threads,
           .slots = static_cast<int>(ring_.size()),
           .items = options_.batch_size,
@@ -178,7 +178,7 @@ Prefetcher::Options RecordSource::RingOptions() const {
           .spans = options_.spans};
 }
 
-BatchRange RecordSource::RangeOf(std::int64_t step) const {
+BatchRange TfRecordLoader::RangeOf(std::int64_t step) const {
   if (!options_.training) {
     return EvaluationRange(step, global_batch_, options_.rank, data_.records());
   }
@@ -187,14 +187,14 @@ BatchRange RecordSource::RangeOf(std::int64_t step) const {
 }
 
 // None is in places of an evaluation that are behind its last image.
-std::optional<std::int64_t> RecordSource::RecordOfPlace(std::int64_t place) const {
+std::optional<std::int64_t> TfRecordLoader::RecordOfPlace(std::int64_t place) const {
   const BatchRange range = RangeOf(place / options_.batch_size);
   const std::int64_t item = place % options_.batch_size;
   if (item >= range.valid) return std::nullopt;
   return sampler_.RecordOf(range.first_sample + item);
 }
 
-void RecordSource::Make(std::int64_t step, int slot, std::int64_t item, int thread) {
+void TfRecordLoader::Make(std::int64_t step, int slot, std::int64_t item, int thread) {
   const ReadAhead::Taken taken = read_ahead_.Take(step * options_.batch_size + item);
   auto& loader = loaders_[static_cast<std::size_t>(thread)];
   if (!loader) {
@@ -214,8 +214,8 @@ void RecordSource::Make(std::int64_t step, int slot, std::int64_t item, int thre
 }
 
 // What has been taken is the sample's record; one that stands in for it is read here.
-void RecordSource::Load(std::int64_t sample, const ReadAhead::Taken& taken, Batch& batch,
-                        std::size_t item, SampleLoader& loader) {
+void TfRecordLoader::Load(std::int64_t sample, const ReadAhead::Taken& taken, Batch& batch,
+                          std::size_t item, SampleLoader& loader) {
   const auto pixels = batch.memory.pixels().subspan(item * ImageBytes(), ImageBytes());
   const Random random(options_.seed, RandomPurpose::kAugment, static_cast<std::uint64_t>(sample));
   std::set<std::int64_t> tried;
@@ -245,7 +245,7 @@ void RecordSource::Load(std::int64_t sample, const ReadAhead::Taken& taken, Batc
   }
 }
 
-bool RecordSource::Next(HostBatch& batch) {
+bool TfRecordLoader::Next(HostBatch& batch) {
   const int slot = prefetcher_.Next();
   if (slot < 0) return false;
   Batch& made = ring_[static_cast<std::size_t>(slot)];
@@ -260,7 +260,7 @@ bool RecordSource::Next(HostBatch& batch) {
   return true;
 }
 
-void RecordSource::ReportBadRecords(const Batch& batch) {
+void TfRecordLoader::ReportBadRecords(const Batch& batch) {
   for (const auto& of_item : batch.bad) {
     for (const BadRecord& bad : of_item) {
       if (!bad_records_.insert(bad.record).second) continue;
@@ -275,7 +275,7 @@ void RecordSource::ReportBadRecords(const Batch& batch) {
 }
 
 // A training batch without one of its images: there is no good record.
-void RecordSource::RefuseNoImage(const Batch& batch) const {
+void TfRecordLoader::RefuseNoImage(const Batch& batch) const {
   if (std::ranges::find(batch.present, 0) == batch.present.end()) return;
   constexpr std::size_t kNamed = 3;
   std::set<std::string> names;
@@ -290,7 +290,7 @@ void RecordSource::RefuseNoImage(const Batch& batch) const {
   throw Error(EX_DATAERR, message);
 }
 
-std::int64_t RecordSource::MoveImagesToTheFront(Batch& batch) const {
+std::int64_t TfRecordLoader::MoveImagesToTheFront(Batch& batch) const {
   const auto pixels = batch.memory.pixels();
   const auto mirror = batch.memory.mirror();
   const auto labels = batch.memory.labels();
@@ -314,10 +314,10 @@ std::int64_t RecordSource::MoveImagesToTheFront(Batch& batch) const {
 
 }  // namespace
 
-std::unique_ptr<Source> MakeRecordSource(const RecordSourceOptions& options) {
+std::unique_ptr<DataLoader> MakeTfRecordLoader(const TfRecordLoaderOptions& options) {
   DDL_CHECK(options.batch_size > 0 && options.image_size > 0 && options.classes > 0);
   DDL_CHECK(options.rank >= 0 && options.rank < options.world_size && options.threads > 0);
-  return std::make_unique<RecordSource>(options);
+  return std::make_unique<TfRecordLoader>(options);
 }
 
 }  // namespace trainer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/sources.h"
+#include "trainer/program/data_loaders.h"
 
 #include <unistd.h>
 
@@ -14,17 +14,18 @@
 #include "trainer/core/error.h"
 #include "trainer/data/class_list.h"
 #include "trainer/data/files/shard_manifest.h"
-#include "trainer/data/record_source.h"
-#include "trainer/data/synthetic_source.h"
+#include "trainer/data/synthetic_data_loader.h"
+#include "trainer/data/tfrecord_loader.h"
 #include "trainer/program/record_cache_report.h"
 #include "trainer/program/scan_report.h"
 
 namespace trainer {
 namespace {
 
-std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::RankInfo& rank,
-                                        const DataLoaderDeps& deps, bool training) {
-  SyntheticSourceOptions synthetic;
+std::unique_ptr<DataLoader> SyntheticDataLoader(const Options& options,
+                                                const launcher::RankInfo& rank,
+                                                const DataLoaderDeps& deps, bool training) {
+  SyntheticDataLoaderOptions synthetic;
   synthetic.batch_size = options.batch_size;
   synthetic.accumulate = options.accumulate;
   synthetic.short_ranks = options.short_ranks;
@@ -42,7 +43,7 @@ std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::
     const GlobalBatch batch = {options.batch_size, rank.world_size};
     synthetic.samples = kEvaluationSteps * batch.images();
   }
-  return MakeSyntheticSource(synthetic);
+  return MakeSyntheticDataLoader(synthetic);
 }
 
 // Below the folder that was given, which others may use as well.
@@ -65,9 +66,9 @@ RecordCacheOptions RecordCacheOf(const Options& options) {
               std::ceil(std::min(options.record_cache_gb, kMost) * kGigabyte))};
 }
 
-std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankInfo& rank,
-                                   const DataLoaderDeps& deps, bool training) {
-  RecordSourceOptions records;
+std::unique_ptr<DataLoader> FileSource(const Options& options, const launcher::RankInfo& rank,
+                                       const DataLoaderDeps& deps, bool training) {
+  TfRecordLoaderOptions records;
   records.data_dir = options.data_dir;
   records.data_idx_dir = options.data_idx_dir;
   records.scan_cache_dir = deps.scan_cache_dir;
@@ -92,7 +93,7 @@ std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankI
   records.prefetch = options.prefetch;
   records.allocate = deps.allocate;
   records.spans = training ? deps.spans : nullptr;
-  return MakeRecordSource(records);
+  return MakeTfRecordLoader(records);
 }
 
 }  // namespace
@@ -113,21 +114,21 @@ std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get
   return OwnFolderIn(base);
 }
 
-Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
-                    const DataLoaderDeps& deps) {
+DataLoaders MakeDataLoaders(const Options& options, const launcher::RankInfo& rank,
+                            const DataLoaderDeps& deps) {
   const auto make = [&](bool training) {
-    return options.data_dir.empty() ? SyntheticSource(options, rank, deps, training)
+    return options.data_dir.empty() ? SyntheticDataLoader(options, rank, deps, training)
                                     : FileSource(options, rank, deps, training);
   };
-  Sources sources;
+  DataLoaders sources;
   if (IsTraining(options.mode)) sources.training = make(true);
   if (IsEvaluating(options.mode)) sources.evaluation = make(false);
   return sources;
 }
 
-std::vector<ConsistencyItem> DataConsistencyItems(const Sources& sources) {
+std::vector<ConsistencyItem> DataConsistencyItems(const DataLoaders& sources) {
   std::vector<ConsistencyItem> items;
-  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+  for (const DataLoader* source : {sources.training.get(), sources.evaluation.get()}) {
     if (source == nullptr) continue;
     const std::vector<ConsistencyItem> more = source->items();
     items.insert(items.end(), more.begin(), more.end());
@@ -135,16 +136,16 @@ std::vector<ConsistencyItem> DataConsistencyItems(const Sources& sources) {
   return items;
 }
 
-ScanCost CostOfScans(const Sources& sources) {
+ScanCost CostOfScans(const DataLoaders& sources) {
   ScanCost cost;
-  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+  for (const DataLoader* source : {sources.training.get(), sources.evaluation.get()}) {
     if (source != nullptr) cost += source->scan_cost();
   }
   return cost;
 }
 
-std::string DescribeFewLabels(const Sources& sources, const Options& options) {
-  const Source* source = sources.training ? sources.training.get() : sources.evaluation.get();
+std::string DescribeFewLabels(const DataLoaders& sources, const Options& options) {
+  const DataLoader* source = sources.training ? sources.training.get() : sources.evaluation.get();
   if (source == nullptr || options.data_dir.empty()) return "";
   std::optional<std::int64_t> highest;
   std::string origin = "by " + std::string(kLabelsName) + " there";
@@ -165,7 +166,7 @@ std::string DescribeFewLabels(const Sources& sources, const Options& options) {
          " trains for these";
 }
 
-void LogSources(const Sources& sources, const Options& options, const DataLoaderDeps& deps,
+void LogSources(const DataLoaders& sources, const Options& options, const DataLoaderDeps& deps,
                 Communicator& communicator, const Logger& log) {
   const bool root = communicator.rank() == 0;
   const bool has_sources = sources.training || sources.evaluation;
@@ -191,7 +192,7 @@ void LogSources(const Sources& sources, const Options& options, const DataLoader
     const std::string few_labels = root ? DescribeFewLabels(sources, options) : "";
     if (!few_labels.empty()) log->warn("{}", few_labels);
   }
-  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+  for (const DataLoader* source : {sources.training.get(), sources.evaluation.get()}) {
     if (!root || source == nullptr) continue;
     if (!source->note().empty()) log->warn("{}", source->note());
     if (const auto kept = source->record_cache()) {
@@ -200,8 +201,8 @@ void LogSources(const Sources& sources, const Options& options, const DataLoader
   }
 }
 
-void LogRecordCaches(const Sources& sources, const Logger& log) {
-  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+void LogRecordCaches(const DataLoaders& sources, const Logger& log) {
+  for (const DataLoader* source : {sources.training.get(), sources.evaluation.get()}) {
     if (source == nullptr) continue;
     if (const auto kept = source->record_cache()) log->info("{}", DescribeRecordCacheAtEnd(*kept));
   }
