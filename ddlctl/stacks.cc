@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using trainer::Error;
-using trainer::StacksRequest;
+using trainer::StackDumpRequest;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kMaxStacksBytes = std::uint64_t{1} << 24;
@@ -34,9 +34,9 @@ constexpr std::chrono::milliseconds kBetweenLooks{200};
 
 // By writing the order where the ranks look for it.  Throws Error(EX_UNAVAILABLE).
 std::uint64_t OrderWithoutRankZero(const fs::path& file, const std::string& problem) {
-  const std::optional<StacksRequest> request = trainer::ReadStacksRequest(file);
-  const std::uint64_t order = trainer::NextStacksOrder(request ? request->order : 0);
-  if (!request || trainer::WriteStacksOrder(file, order) != 0) {
+  const std::optional<StackDumpRequest> request = trainer::ReadStackDumpRequest(file);
+  const std::uint64_t order = trainer::NextStackDumpCommand(request ? request->order : 0);
+  if (!request || trainer::WriteStackDumpCommand(file, order) != 0) {
     throw Error(EX_UNAVAILABLE, problem);
   }
   return order;
@@ -53,7 +53,7 @@ std::uint64_t Order(Session& session, const StacksOptions& options, const fs::pa
     return order;
   }
   if (!answer.refusal.empty()) throw Error(EX_TEMPFAIL, RefusalText(answer));
-  return answer.stacks_order;
+  return answer.stack_dump_command;
 }
 
 // Makes NFS look which files are there, and not remember: something has changed in the folder.
@@ -70,8 +70,8 @@ bool ReadAnswers(const fs::path& folder, std::uint64_t order, std::vector<RankAn
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].stacks) continue;
     const support::WholeFile file = support::ReadWholeFile(
-        folder / trainer::StacksFileName(static_cast<int>(i)), kMaxStacksBytes);
-    std::optional<trainer::RankStacks> stacks = trainer::ParseRankStacks(file.content);
+        folder / trainer::StackDumpFileName(static_cast<int>(i)), kMaxStacksBytes);
+    std::optional<trainer::RankStackTraces> stacks = trainer::ParseRankStackTraces(file.content);
     if (stacks && stacks->order >= order) ranks[i].stacks = std::move(stacks);
     has_all = has_all && ranks[i].stacks;
   }
@@ -81,17 +81,17 @@ bool ReadAnswers(const fs::path& folder, std::uint64_t order, std::vector<RankAn
 }  // namespace
 
 int ShowStacks(Session& session, const StacksOptions& options) {
-  const fs::path file = options.results_dir / trainer::kStacksRequestName;
+  const fs::path file = options.results_dir / trainer::kStackDumpRequestName;
   const std::uint64_t order = Order(session, options, file);
-  const std::optional<StacksRequest> request = trainer::ReadStacksRequest(file);
+  const std::optional<StackDumpRequest> request = trainer::ReadStackDumpRequest(file);
   if (!request) {
     throw Error(EX_UNAVAILABLE, file.string() + ": not written by a ddltraind of this version");
   }
   std::vector<RankAnswer> ranks;
-  for (const StacksRequest::Rank& rank : request->ranks) {
+  for (const StackDumpRequest::Rank& rank : request->ranks) {
     ranks.push_back({.host = rank.host, .pid = rank.pid, .stacks = std::nullopt});
   }
-  const double seconds = kStacksSeconds + trainer::SecondsBetweenStacksLooks(ranks.size());
+  const double seconds = kStacksSeconds + trainer::StackDumpPollSeconds(ranks.size());
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   bool has_all = ReadAnswers(request->folder, order, ranks);
   while (!has_all && Clock::now() < end) {
@@ -105,8 +105,8 @@ int ShowStacks(Session& session, const StacksOptions& options) {
     rank.state = trainer::StateInKernel("/proc/" + std::to_string(rank.pid));
     if (rank.state.empty()) rank.state = "is gone";
   }
-  options.print(options.all_threads ? AllStacksText(ranks, seconds)
-                                    : GroupedStacksText(ranks, seconds));
+  options.print(options.all_threads ? AllStackTraces(ranks, seconds)
+                                    : GroupedStackTraces(ranks, seconds));
   if (!options.all_threads &&
       std::ranges::any_of(ranks, [](const RankAnswer& rank) { return rank.stacks.has_value(); })) {
     options.note("all threads are in " + Harmless(request->folder.string()) +

@@ -173,7 +173,7 @@ std::vector<Group> GroupsOf(const std::vector<RankAnswer>& ranks) {
 
 }  // namespace
 
-std::string GroupedStacksText(const std::vector<RankAnswer>& ranks, double seconds) {
+std::string GroupedStackTraces(const std::vector<RankAnswer>& ranks, double seconds) {
   std::string text = SilentText(ranks, seconds);
   for (const Group& group : GroupsOf(ranks)) {
     if (!text.empty()) text += '\n';
@@ -186,7 +186,7 @@ std::string GroupedStacksText(const std::vector<RankAnswer>& ranks, double secon
   return text;
 }
 
-std::string AllStacksText(const std::vector<RankAnswer>& ranks, double seconds) {
+std::string AllStackTraces(const std::vector<RankAnswer>& ranks, double seconds) {
   std::string text = SilentText(ranks, seconds);
   for (const RankAnswer& rank : ranks) {
     if (!rank.stacks) continue;

@@ -17,7 +17,7 @@ namespace ddlctl {
 struct RankAnswer {
   std::string host;
   std::int64_t pid = 0;
-  std::optional<trainer::RankStacks> stacks;  // nullopt: it has not answered
+  std::optional<trainer::RankStackTraces> stacks;  // nullopt: it has not answered
   // Of one that has not: what Linux says of its process ("stopped"), where that can be seen.
   std::string state = {};
 };
@@ -27,9 +27,9 @@ struct RankAnswer {
 // lowest rank, without arguments and folders.  Two ranks are in the same calls if they are so down
 // to the innermost function of ddltraind: what a library does while it waits differs from one
 // moment to the next.
-std::string GroupedStacksText(const std::vector<RankAnswer>& ranks, double seconds);
+std::string GroupedStackTraces(const std::vector<RankAnswer>& ranks, double seconds);
 
 // All threads of every rank, as it wrote them; first those that have not answered.
-std::string AllStacksText(const std::vector<RankAnswer>& ranks, double seconds);
+std::string AllStackTraces(const std::vector<RankAnswer>& ranks, double seconds);
 
 }  // namespace ddlctl

@@ -42,9 +42,9 @@
 #include "trainer/program/stop_signals.h"
 #include "trainer/program/watch_for_hangs.h"
 #include "trainer/train/loop/trainer.h"
+#include "trainer/train/monitor/hang_watch.h"
+#include "trainer/train/monitor/watched.h"
 #include "trainer/train/report/describe_run.h"
-#include "trainer/train/watch/hang_watch.h"
-#include "trainer/train/watch/watched.h"
 
 namespace trainer {
 namespace {
@@ -78,7 +78,7 @@ struct World {
   const Options& options;
   const launcher::RankInfo& rank;
   Communicator& met;
-  HangWatch* watch;
+  HangWatchdog* watch;
   SpanRecorder* spans;
   RedrawnLine& line;  // of progress
   const Logger& log;
@@ -203,7 +203,7 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
   if (watch != nullptr) watch->ExchangeHosts(communicator);
   const std::unique_ptr<Communicator> watched =
       watch != nullptr ? MakeWatchedCommunicator(communicator, *watch) : nullptr;
-  const std::unique_ptr<StacksOnRequest> stacks = AnswerForStacks(
+  const std::unique_ptr<StackDumpService> stacks = StartStackDumpService(
       options, rank, watched ? *watched : communicator,
       [&] { return world.watch != nullptr ? world.watch->Describe() : std::string(); }, log);
   const std::unique_ptr<ControlPoint> point =
@@ -232,10 +232,10 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
                       .variability = measured.variability()};
   deps.host = rank.host;
   deps.describe_device = [&] { return measured.device().Describe(); };
-  std::optional<DeviceWatch> device_watch;
+  std::optional<DeviceStatePoller> device_state_poller;
   if (KeepsWeights(options.mode)) {
-    device_watch.emplace(backend);
-    deps.device_state = [&] { return device_watch->Last(); };
+    device_state_poller.emplace(backend);
+    deps.device_state = [&] { return device_state_poller->Last(); };
   }
   DataLoaders monitored_loaders;
   if (watch != nullptr) {
@@ -345,7 +345,7 @@ std::string VersionText() {
 int Main(const std::vector<std::string>& arguments) {
   launcher::RankInfo rank;
   RedrawnLine line(std::cerr);
-  std::unique_ptr<HangWatch> watch;
+  std::unique_ptr<HangWatchdog> watch;
   std::unique_ptr<SpanRecorder> spans;
   std::unique_ptr<Communicator> communicator;
   try {
@@ -359,7 +359,7 @@ int Main(const std::vector<std::string>& arguments) {
     SplitStep(parsed.options, rank.world_size);
     CatchStopSignals();
     const Logger log = MakeLogger(line, rank.rank, "info");
-    watch = WatchForHangs(parsed.options, rank, line);
+    watch = StartHangWatchdog(parsed.options, rank, line);
     spans = MakeSpanRecorder(parsed.options);
     communicator = ConnectRanks(rank, watch.get(), spans.get());
     // Before any other collective call: which ones a rank makes is a matter of its options.

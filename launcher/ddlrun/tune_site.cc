@@ -205,7 +205,7 @@ class Tuner {
       for (int round = 0; round < kRoundsOfPairs; ++round) {
         for (PairTime& pair : pairs) MeasurePair(Together(chosen, way.change), pair);
       }
-      const std::vector<std::string> found = SlowLinks(way.label, hosts_, pairs);
+      const std::vector<std::string> found = SlowLinkReporter(way.label, hosts_, pairs);
       lines.insert(lines.end(), found.begin(), found.end());
       if (found.empty()) lines.push_back("no pair of nodes is slow on " + way.label);
     }

@@ -25,8 +25,9 @@ std::vector<std::pair<int, int>> PairsToMeasure(int nodes) {
   return pairs;
 }
 
-std::vector<std::string> SlowLinks(const std::string& way, const std::vector<std::string>& hosts,
-                                   const std::vector<PairTime>& pairs) {
+std::vector<std::string> SlowLinkReporter(const std::string& way,
+                                          const std::vector<std::string>& hosts,
+                                          const std::vector<PairTime>& pairs) {
   std::optional<Summary> fastest;
   for (const PairTime& pair : pairs) {
     if (pair.microseconds.empty()) continue;

@@ -29,7 +29,8 @@ struct PairTime {
 
 // A line for each node of which every pair is slow or failed while others are not, "n3 is slow:
 // ...", and for each other slow pair.  `way` is how it is told which way was measured, "eth1".
-std::vector<std::string> SlowLinks(const std::string& way, const std::vector<std::string>& hosts,
-                                   const std::vector<PairTime>& pairs);
+std::vector<std::string> SlowLinkReporter(const std::string& way,
+                                          const std::vector<std::string>& hosts,
+                                          const std::vector<PairTime>& pairs);
 
 }  // namespace launcher

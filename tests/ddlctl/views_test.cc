@@ -269,13 +269,13 @@ constexpr char kRead[] =
 
 // A rank that has answered so: its main thread, and another.
 RankAnswer Answer(const std::string& host, const std::string& doing, const std::string& frames) {
-  return {
-      .host = host,
-      .pid = 7,
-      .stacks = trainer::RankStacks{.headline = "rank 9 on x, process 7: " + doing,
-                                    .order = 1,
-                                    .stacks = "thread 7 (ddltraind)\n" + frames +
-                                              "\nthread 8 (other)\n  #0 poll in /lib/c(+0x8)\n"}};
+  return {.host = host,
+          .pid = 7,
+          .stacks = trainer::RankStackTraces{
+              .headline = "rank 9 on x, process 7: " + doing,
+              .order = 1,
+              .stacks = "thread 7 (ddltraind)\n" + frames +
+                        "\nthread 8 (other)\n  #0 poll in /lib/c(+0x8)\n"}};
 }
 
 RankAnswer Waiting(const std::string& host, const std::string& innermost) {
@@ -293,7 +293,7 @@ TEST(GroupedStacks, NameTheSilentThenTheOddOneThenTheOthers) {
                                          {.host = "n2", .pid = 12, .stacks = std::nullopt},
                                          Reading("n2"),
                                          Waiting("n3", "poll")};
-  EXPECT_EQ(GroupedStacksText(ranks, 11),
+  EXPECT_EQ(GroupedStackTraces(ranks, 11),
             "rank 2 on n2 has not answered within 11 s: stopped, or its node or file system is out "
             "of reach\n"
             "\n"
@@ -312,24 +312,24 @@ TEST(GroupedStacks, NameTheSilentThenTheOddOneThenTheOthers) {
 }
 
 TEST(GroupedStacks, SayWhatLinuxSaysOfASilentOne) {
-  EXPECT_EQ(GroupedStacksText({{.host = "n2", .pid = 12, .stacks = {}, .state = "stopped"}}, 11),
+  EXPECT_EQ(GroupedStackTraces({{.host = "n2", .pid = 12, .stacks = {}, .state = "stopped"}}, 11),
             "rank 0 on n2 has not answered within 11 s: process 12 is stopped\n");
-  EXPECT_EQ(GroupedStacksText({{.host = "n2", .pid = 12, .stacks = {}, .state = "is gone"}}, 11),
+  EXPECT_EQ(GroupedStackTraces({{.host = "n2", .pid = 12, .stacks = {}, .state = "is gone"}}, 11),
             "rank 0 on n2 has not answered within 11 s: process 12 is gone\n");
 }
 
 TEST(GroupedStacks, OfEqualGroupsBeginWithWhoDoesNotWait) {
-  const std::string text = GroupedStacksText({Waiting("n1", "poll"), Reading("n2")}, 11);
+  const std::string text = GroupedStackTraces({Waiting("n1", "poll"), Reading("n2")}, 11);
   EXPECT_THAT(text, StartsWith("rank 1 on n2 (1 of 2): "));
   EXPECT_THAT(text, HasSubstr("\n\nrank 0 on n1 (1 of 2): "));
 }
 
 TEST(GroupedStacks, OfOneRankNeedNoCount) {
-  EXPECT_THAT(GroupedStacksText({Reading("n2")}, 11), StartsWith("rank 0 on n2: in training, "));
+  EXPECT_THAT(GroupedStackTraces({Reading("n2")}, 11), StartsWith("rank 0 on n2: in training, "));
 }
 
 TEST(GroupedStacks, TellApartWhatHasNoFramesOrNoNames) {
-  const std::string text = GroupedStacksText(
+  const std::string text = GroupedStackTraces(
       {Answer("n1", "x", "  cannot be asked: runs\n"),
        Answer("n1", "x", "  #0 ? in /bin/d(+0x1)\n"), Answer("n1", "x", "  #0 ? in /bin/d(+0x2)\n"),
        Answer("n1", "x", "  #0 ? in /bin/d(+0x2)\n"), Answer("n1", "x", "")},
@@ -341,9 +341,9 @@ TEST(GroupedStacks, TellApartWhatHasNoFramesOrNoNames) {
 }
 
 TEST(GroupedStacks, TakeCodeThatWasMadeAtRunTimeForTheSameWhereverItLies) {
-  EXPECT_THAT(GroupedStacksText({Answer("n1", "x", "  #0 ? in (0x7f01)\n"),
-                                 Answer("n1", "x", "  #0 ? in (0x7f02)\n")},
-                                11),
+  EXPECT_THAT(GroupedStackTraces({Answer("n1", "x", "  #0 ? in (0x7f01)\n"),
+                                  Answer("n1", "x", "  #0 ? in (0x7f02)\n")},
+                                 11),
               StartsWith("ranks 0-1 on n1 (2 of 2): x\n  #0 ? in (0x7f01)\n"));
 }
 
@@ -351,21 +351,21 @@ TEST(GroupedStacks, CutLongListsOfHosts) {
   std::vector<RankAnswer> ranks;
   for (int i = 0; i < 10; ++i) ranks.push_back(Waiting("n" + std::to_string(i), "poll"));
   EXPECT_THAT(
-      GroupedStacksText(ranks, 11),
+      GroupedStackTraces(ranks, 11),
       StartsWith("ranks 0 on n0, 1 on n1, 2 on n2, 3 on n3, 4 on n4, 5 on n5, 6 on n6, 7 on "
                  "n7 and those of 2 hosts more (10 of 10): "));
 }
 
 TEST(GroupedStacks, MoveNoCursor) {
-  EXPECT_THAT(GroupedStacksText({Answer("n\x1b", "\x1b[2J", "  #0 \x1b[2J in /x(+0x1)\n")}, 11),
+  EXPECT_THAT(GroupedStackTraces({Answer("n\x1b", "\x1b[2J", "  #0 \x1b[2J in /x(+0x1)\n")}, 11),
               Not(HasSubstr("\x1b")));
-  EXPECT_THAT(AllStacksText({Answer("n\x1b", "\x1b[2J", "  #0 \x1b[2J in /x(+0x1)\n")}, 11),
+  EXPECT_THAT(AllStackTraces({Answer("n\x1b", "\x1b[2J", "  #0 \x1b[2J in /x(+0x1)\n")}, 11),
               Not(HasSubstr("\x1b")));
 }
 
 TEST(AllStacks, AreAllThreadsOfAllRanks) {
   EXPECT_EQ(
-      AllStacksText({Reading("n1"), {.host = "n2", .pid = 3, .stacks = std::nullopt}}, 11),
+      AllStackTraces({Reading("n1"), {.host = "n2", .pid = 3, .stacks = std::nullopt}}, 11),
       "rank 1 on n2 has not answered within 11 s: stopped, or its node or file system is out "
       "of reach\n"
       "\n"

@@ -168,7 +168,7 @@ TEST(KeptFiles, AnswersOfDdltraind) {
   EXPECT_EQ(answers[0].refusal, "");
   EXPECT_THAT(answers[1].refusal, HasSubstr("something to do that is not known here"));
   EXPECT_THAT(answers[2].refusal, HasSubstr("protocol 2 where 1 is spoken"));
-  EXPECT_EQ(answers[3].stacks_order, 1795761295539337U);
+  EXPECT_EQ(answers[3].stack_dump_command, 1795761295539337U);
 }
 
 TEST(KeptFiles, AddressesOfTrainings) {
@@ -183,15 +183,15 @@ TEST(KeptFiles, AddressesOfTrainings) {
 
 TEST(KeptFiles, OrderForStacksAndItsAnswer) {
   const TemporaryFolder folder;
-  const fs::path file = folder.path() / kStacksRequestName;
+  const fs::path file = folder.path() / kStackDumpRequestName;
   fs::copy_file(KeptFolder() / "control/stacks_request", file);
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
-  const auto request = ReadStacksRequest(file);
+  const auto request = ReadStackDumpRequest(file);
   ASSERT_TRUE(request);
   EXPECT_EQ(request->order, 1795761295539337U);
   ASSERT_THAT(request->ranks, SizeIs(1));
   EXPECT_EQ(request->ranks[0].host, "node1");
-  const auto stacks = ParseRankStacks(KeptText(KeptFolder() / "control/rank_stacks.txt"));
+  const auto stacks = ParseRankStackTraces(KeptText(KeptFolder() / "control/rank_stacks.txt"));
   ASSERT_TRUE(stacks);
   EXPECT_EQ(stacks->order, request->order);
   EXPECT_THAT(stacks->headline, StartsWith("rank 0 on node1, process "));

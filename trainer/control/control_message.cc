@@ -76,7 +76,7 @@ ParsedRequest ParseRequest(std::string_view line) {
 std::string FormatAnswer(const ControlAnswer& answer) {
   Json json = {{"protocol", kControlProtocol}};
   if (!answer.refusal.empty()) json["refused"] = answer.refusal;
-  if (answer.stacks_order > 0) json["stacks_order"] = answer.stacks_order;
+  if (answer.stack_dump_command > 0) json["stacks_order"] = answer.stack_dump_command;
   std::string text = json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
   text.pop_back();
   return text + ",\"status\":" + FormatStatus(answer.status) + "}";
@@ -97,7 +97,7 @@ ControlAnswer ParseAnswer(std::string_view line) {
     if (!order->is_number_unsigned()) {
       throw Error(EX_DATAERR, "the answer has an order that is no number");
     }
-    answer.stacks_order = order->get<std::uint64_t>();
+    answer.stack_dump_command = order->get<std::uint64_t>();
   }
   const auto status = message.find("status");
   if (status == message.end()) throw Error(EX_DATAERR, "the answer has no status");

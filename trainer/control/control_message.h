@@ -5,7 +5,8 @@
 //   {"protocol":1,"do":"status"}          also pause, resume, checkpoint, evaluate, stop, stacks
 //   {"protocol":1,"do":"set","display_every":5}
 //   {"protocol":1,"status":{...}}         what is so now; an order is taken then, not yet obeyed
-//   {"protocol":1,"stacks_order":17,"status":{...}}    to stacks: what the ranks' files will have
+//   {"protocol":1,"stack_dump_command":17,"status":{...}}    to stacks: what the ranks' files will
+//   have
 //   {"protocol":1,"refused":"...","status":{...}}
 // Pure.
 
@@ -37,7 +38,7 @@ struct ControlAnswer {
   std::string refusal = {};  // "": the order was taken
   RunStatus status = {};
   // Of kStacks: the number of the order (control/stacks_request.h); 0: none.
-  std::uint64_t stacks_order = 0;
+  std::uint64_t stack_dump_command = 0;
 };
 
 // Lines without their ends.

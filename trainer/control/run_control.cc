@@ -132,7 +132,7 @@ void RunControl::Obey(const ControlRequest& request, ControlAnswer& answer) {
       if (!ask_for_stacks_) {
         return refuse("its ranks cannot be asked for their stacks: its log says why");
       }
-      answer.stacks_order = ask_for_stacks_();
+      answer.stack_dump_command = ask_for_stacks_();
       break;
   }
 }

@@ -53,12 +53,12 @@ std::optional<std::uint64_t> OrderIn(std::string_view line) {
   return line.size() == kOrderDigits ? WholeNumber<std::uint64_t>(line) : std::nullopt;
 }
 
-std::optional<StacksRequest::Rank> RankIn(std::string_view line) {
+std::optional<StackDumpRequest::Rank> RankIn(std::string_view line) {
   const std::size_t blank = line.find(' ');
   if (blank == 0 || blank == std::string_view::npos) return std::nullopt;
   const auto pid = WholeNumber<std::int64_t>(line.substr(blank + 1));
   if (!pid || *pid < 1) return std::nullopt;
-  return StacksRequest::Rank{std::string(line.substr(0, blank)), *pid};
+  return StackDumpRequest::Rank{std::string(line.substr(0, blank)), *pid};
 }
 
 // A regular file of this user's, through no link; O_NONBLOCK: a pipe in its place must not hang us.
@@ -74,16 +74,16 @@ support::Descriptor OpenOwnFile(const fs::path& file, int access) {
 
 }  // namespace
 
-void MakeStacksRequest(const fs::path& file, const StacksRequest& request) {
+void MakeStackDumpRequest(const fs::path& file, const StackDumpRequest& request) {
   std::string text = OrderText(request.order) + "\n" + request.folder.string() + "\n";
-  for (const StacksRequest::Rank& rank : request.ranks) {
+  for (const StackDumpRequest::Rank& rank : request.ranks) {
     text += fmt::format("{} {}\n", rank.host, rank.pid);
   }
   const int error = support::ReplaceFile(file, text, {.mode = 0600});
   if (error != 0) throw OsError("cannot write " + file.string(), error);
 }
 
-std::optional<StacksRequest> ReadStacksRequest(const fs::path& file) {
+std::optional<StackDumpRequest> ReadStackDumpRequest(const fs::path& file) {
   const support::Descriptor opened = OpenOwnFile(file, O_RDONLY);
   if (!opened.is_open()) return std::nullopt;
   const support::WholeFile read = support::ReadWholeFile(opened.fd(), kMaxRequestFileBytes);
@@ -93,7 +93,7 @@ std::optional<StacksRequest> ReadStacksRequest(const fs::path& file) {
   if (!folder || !folder->starts_with('/')) return std::nullopt;
   const auto order = OrderIn(*first);
   if (!order) return std::nullopt;
-  StacksRequest request = {.order = *order, .folder = fs::path(*folder), .ranks = {}};
+  StackDumpRequest request = {.order = *order, .folder = fs::path(*folder), .ranks = {}};
   while (!text.empty()) {
     const auto line = TakeLine(text);
     const auto rank = line ? RankIn(*line) : std::nullopt;
@@ -104,7 +104,7 @@ std::optional<StacksRequest> ReadStacksRequest(const fs::path& file) {
   return request;
 }
 
-std::uint64_t ReadStacksOrder(const fs::path& file) {
+std::uint64_t ReadStackDumpCommand(const fs::path& file) {
   const support::Descriptor opened = OpenOwnFile(file, O_RDONLY);
   if (!opened.is_open()) return 0;
   std::array<char, kOrderDigits> digits{};
@@ -113,30 +113,30 @@ std::uint64_t ReadStacksOrder(const fs::path& file) {
   return OrderIn({digits.data(), digits.size()}).value_or(0);
 }
 
-int WriteStacksOrder(const fs::path& file, std::uint64_t order) {
+int WriteStackDumpCommand(const fs::path& file, std::uint64_t order) {
   const support::Descriptor opened = OpenOwnFile(file, O_WRONLY);
   if (!opened.is_open()) return errno;
   return support::WriteAll(opened.fd(), OrderText(order)).error;
 }
 
-std::uint64_t NextStacksOrder(std::uint64_t before) {
+std::uint64_t NextStackDumpCommand(std::uint64_t before) {
   const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::system_clock::now().time_since_epoch());
   return std::max(before + 1, static_cast<std::uint64_t>(now.count()));
 }
 
-double SecondsBetweenStacksLooks(std::size_t ranks) {
+double StackDumpPollSeconds(std::size_t ranks) {
   return std::max(1.0, static_cast<double>(ranks) / kLooksEachSecond);
 }
 
-std::string FormatRankStacks(const RankStacks& stacks) {
+std::string FormatRankStackTraces(const RankStackTraces& stacks) {
   const std::string order =
       stacks.order > 0 ? fmt::format("{}{}\n", kOrderLine, stacks.order) : std::string();
   return stacks.headline + "\n" + order + "\n" + stacks.stacks;
 }
 
-std::optional<RankStacks> ParseRankStacks(std::string_view text) {
-  RankStacks stacks;
+std::optional<RankStackTraces> ParseRankStackTraces(std::string_view text) {
+  RankStackTraces stacks;
   const auto headline = TakeLine(text);
   if (!headline || !headline->starts_with("rank ")) return std::nullopt;
   stacks.headline = *headline;
@@ -152,6 +152,6 @@ std::optional<RankStacks> ParseRankStacks(std::string_view text) {
   return stacks;
 }
 
-std::string StacksFileName(int rank) { return fmt::format("rank-{}.txt", rank); }
+std::string StackDumpFileName(int rank) { return fmt::format("rank-{}.txt", rank); }
 
 }  // namespace trainer

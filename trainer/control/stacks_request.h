@@ -34,10 +34,10 @@
 
 namespace trainer {
 
-inline constexpr char kStacksRequestName[] = ".ddltraind.stacks";
-inline constexpr char kStacksFolderName[] = "stacks";  // in MODEL_DIR
+inline constexpr char kStackDumpRequestName[] = ".ddltraind.stacks";
+inline constexpr char kStackDumpDirectoryName[] = "stacks";  // in MODEL_DIR
 
-struct StacksRequest {
+struct StackDumpRequest {
   struct Rank {
     std::string host;  // without blanks
     std::int64_t pid = 0;
@@ -49,31 +49,31 @@ struct StacksRequest {
 };
 
 // Writes the whole file.  Throws Error(EX_OSERR) that names it.
-void MakeStacksRequest(const std::filesystem::path& file, const StacksRequest& request);
+void MakeStackDumpRequest(const std::filesystem::path& file, const StackDumpRequest& request);
 // nullopt where it cannot be read, or is none.
-std::optional<StacksRequest> ReadStacksRequest(const std::filesystem::path& file);
+std::optional<StackDumpRequest> ReadStackDumpRequest(const std::filesystem::path& file);
 
 // Of the file alone the order, which is all that ranks look for; 0 where there is none.
-std::uint64_t ReadStacksOrder(const std::filesystem::path& file);
+std::uint64_t ReadStackDumpCommand(const std::filesystem::path& file);
 // Of a file that is there.  Returns 0 or errno; EPERM: it is no file of this user's.
-int WriteStacksOrder(const std::filesystem::path& file, std::uint64_t order);
+int WriteStackDumpCommand(const std::filesystem::path& file, std::uint64_t order);
 // Above `before`, and unlike those of launches before this one: by the clock.
-std::uint64_t NextStacksOrder(std::uint64_t before);
+std::uint64_t NextStackDumpCommand(std::uint64_t before);
 
 // Seconds between two looks of a rank at the file: so many ranks look at it that a file system
 // would feel it if all did each second.
-double SecondsBetweenStacksLooks(std::size_t ranks);
+double StackDumpPollSeconds(std::size_t ranks);
 
-struct RankStacks {
+struct RankStackTraces {
   std::string headline;     // "rank 1 on n2, process 4711: ..."
   std::uint64_t order = 0;  // 0: not asked for
   std::string stacks;       // telemetry/stacks/thread_stacks.h has its form
 };
 
-std::string FormatRankStacks(const RankStacks& stacks);
+std::string FormatRankStackTraces(const RankStackTraces& stacks);
 // nullopt for any other text.
-std::optional<RankStacks> ParseRankStacks(std::string_view text);
+std::optional<RankStackTraces> ParseRankStackTraces(std::string_view text);
 // "rank-3.txt".
-std::string StacksFileName(int rank);
+std::string StackDumpFileName(int rank);
 
 }  // namespace trainer

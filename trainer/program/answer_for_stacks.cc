@@ -17,39 +17,39 @@
 
 namespace trainer {
 
-std::unique_ptr<StacksOnRequest> AnswerForStacks(const Options& options,
-                                                 const launcher::RankInfo& rank,
-                                                 Communicator& communicator,
-                                                 std::function<std::string()> doing,
-                                                 const Logger& log) {
+std::unique_ptr<StackDumpService> StartStackDumpService(const Options& options,
+                                                        const launcher::RankInfo& rank,
+                                                        Communicator& communicator,
+                                                        std::function<std::string()> doing,
+                                                        const Logger& log) {
   namespace fs = std::filesystem;
   if (!KeepsWeights(options.mode)) return nullptr;
-  StacksOnRequestOptions own = {.request = fs::path(options.results_dir) / kStacksRequestName,
-                                .model_dir = ModelFolder(options),
-                                .rank = communicator.rank(),
-                                .host = rank.host.empty() ? HostName() : rank.host,
-                                .doing = std::move(doing)};
+  StackDumpServiceOptions own = {.request = fs::path(options.results_dir) / kStackDumpRequestName,
+                                 .model_dir = ModelFolder(options),
+                                 .rank = communicator.rank(),
+                                 .host = rank.host.empty() ? HostName() : rank.host,
+                                 .doing = std::move(doing)};
   const std::vector<std::string> hosts = GatherTexts(communicator, own.host);
   const std::vector<std::uint64_t> processes =
       GatherNumbers(static_cast<std::uint64_t>(::getpid()), communicator);
-  own.seconds_between_looks = SecondsBetweenStacksLooks(hosts.size());
+  own.seconds_between_looks = StackDumpPollSeconds(hosts.size());
   std::error_code unknown;
   const fs::path model_dir = fs::absolute(own.model_dir, unknown);
-  StacksRequest request = {.folder = (unknown ? own.model_dir : model_dir) / kStacksFolderName,
-                           .ranks = {}};
+  StackDumpRequest request = {
+      .folder = (unknown ? own.model_dir : model_dir) / kStackDumpDirectoryName, .ranks = {}};
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     request.ranks.push_back({hosts[i], static_cast<std::int64_t>(processes[i])});
   }
   std::string problem;
   try {
-    if (own.rank == 0) MakeStacksRequest(own.request, request);
+    if (own.rank == 0) MakeStackDumpRequest(own.request, request);
   } catch (const std::exception& error) {
     problem = error.what();
   }
   // Nobody looks at what a launch before has left.
   communicator.Barrier();
   try {
-    if (problem.empty()) return std::make_unique<StacksOnRequest>(std::move(own));
+    if (problem.empty()) return std::make_unique<StackDumpService>(std::move(own));
   } catch (const std::exception& error) {
     problem = error.what();
   }

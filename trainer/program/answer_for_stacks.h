@@ -12,16 +12,16 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/options/options.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/watch/stacks_on_request.h"
+#include "trainer/train/monitor/stacks_on_request.h"
 
 namespace trainer {
 
 // Collective, once options.results_dir is there; null in modes that keep no weights, and on a rank
 // that cannot have it, which is a warning.  `doing`: what the rank does, or null.
-std::unique_ptr<StacksOnRequest> AnswerForStacks(const Options& options,
-                                                 const launcher::RankInfo& rank,
-                                                 Communicator& communicator,
-                                                 std::function<std::string()> doing,
-                                                 const Logger& log);
+std::unique_ptr<StackDumpService> StartStackDumpService(const Options& options,
+                                                        const launcher::RankInfo& rank,
+                                                        Communicator& communicator,
+                                                        std::function<std::string()> doing,
+                                                        const Logger& log);
 
 }  // namespace trainer

@@ -12,7 +12,7 @@
 
 namespace trainer {
 
-std::unique_ptr<Communicator> ConnectRanks(const launcher::RankInfo& rank, HangWatch* watch,
+std::unique_ptr<Communicator> ConnectRanks(const launcher::RankInfo& rank, HangWatchdog* watch,
                                            SpanRecorder* spans) {
   const CommOptions options = MakeCommOptions(rank, EnvironmentVariable, spans);
   if (watch == nullptr) return MakeCommunicator(options);

@@ -13,13 +13,13 @@
 #include "trainer/core/span_recorder.h"
 #include "trainer/options/options.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/watch/hang_watch.h"
+#include "trainer/train/monitor/hang_watch.h"
 
 namespace trainer {
 
 // Waits until all ranks of the run are there, which `watch` looks after.  `watch` and `spans` may
 // be null.  Throws as MakeCommunicator does.
-std::unique_ptr<Communicator> ConnectRanks(const launcher::RankInfo& rank, HangWatch* watch,
+std::unique_ptr<Communicator> ConnectRanks(const launcher::RankInfo& rank, HangWatchdog* watch,
                                            SpanRecorder* spans);
 
 // Collective.  NCCL beside `host`, or null where `host` sums the gradients itself, by --comm and

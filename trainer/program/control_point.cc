@@ -86,7 +86,7 @@ std::unique_ptr<ControlPoint> MakeControlPoint(const Options& options,
                                                const launcher::RankInfo& rank,
                                                const EnvironmentLookup& get,
                                                const std::string& version, const Logger& log,
-                                               StacksOnRequest* stacks) {
+                                               StackDumpService* stacks) {
   if (!KeepsWeights(options.mode)) return nullptr;
   ControlPointOptions point = MakeControlPointOptions(options, rank, get, version);
   if (stacks != nullptr) point.ask_for_stacks = [stacks] { return stacks->Ask(); };

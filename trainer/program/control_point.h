@@ -22,7 +22,7 @@
 #include "trainer/options/options.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/watch/stacks_on_request.h"
+#include "trainer/train/monitor/stacks_on_request.h"
 
 namespace trainer {
 
@@ -73,6 +73,6 @@ std::unique_ptr<ControlPoint> MakeControlPoint(const Options& options,
                                                const launcher::RankInfo& rank,
                                                const EnvironmentLookup& get,
                                                const std::string& version, const Logger& log,
-                                               StacksOnRequest* stacks = nullptr);
+                                               StackDumpService* stacks = nullptr);
 
 }  // namespace trainer

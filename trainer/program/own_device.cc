@@ -25,10 +25,10 @@ DeviceState OwnDevice::State() {
   return meter_->State();
 }
 
-DeviceWatch::DeviceWatch(const Backend& device, std::string nvml)
+DeviceStatePoller::DeviceStatePoller(const Backend& device, std::string nvml)
     : device_(device, std::move(nvml)), sampler_([this] { return device_.State(); }, kInterval) {}
 
-DeviceState DeviceWatch::Last() {
+DeviceState DeviceStatePoller::Last() {
   for (const TimedState& read : sampler_.Take()) last_ = read.state;
   return last_;
 }

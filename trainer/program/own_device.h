@@ -36,12 +36,12 @@ class OwnDevice {
 };
 
 // The state of the device of now and then, at no cost to who asks for it: a thread reads it.
-class DeviceWatch {
+class DeviceStatePoller {
  public:
   static constexpr std::chrono::seconds kInterval{5};
 
   // `device` as OwnDevice has it.
-  explicit DeviceWatch(const Backend& device, std::string nvml = "libnvidia-ml.so.1");
+  explicit DeviceStatePoller(const Backend& device, std::string nvml = "libnvidia-ml.so.1");
 
   // What was read last.  From one thread.
   DeviceState Last();

@@ -21,10 +21,10 @@ std::string RunName(const launcher::RankInfo& rank) {
 
 }  // namespace
 
-std::unique_ptr<HangWatch> WatchForHangs(const Options& options, const launcher::RankInfo& rank,
-                                         RedrawnLine& line) {
+std::unique_ptr<HangWatchdog> StartHangWatchdog(const Options& options,
+                                                const launcher::RankInfo& rank, RedrawnLine& line) {
   if (options.hang_floor_seconds == 0) return nullptr;
-  HangWatchOptions watch = {
+  HangWatchdogOptions watch = {
       .floor_seconds = options.hang_floor_seconds,
       .model_dir = ModelFolder(options),
       .run_name = RunName(rank),
@@ -39,7 +39,7 @@ std::unique_ptr<HangWatch> WatchForHangs(const Options& options, const launcher:
             // MPI_Abort might hang as well; the starter ends the other ranks.
             ::_exit(EX_SOFTWARE);
           }};
-  return std::make_unique<HangWatch>(std::move(watch));
+  return std::make_unique<HangWatchdog>(std::move(watch));
 }
 
 }  // namespace trainer

@@ -304,37 +304,37 @@ TEST(Pairs, AreAllOfFewNodesAndARingOfMany) {
   EXPECT_EQ(ring[5], std::pair(5, 0));
 }
 
-TEST(SlowLinks, AreNoneWhereAllPairsAreAlike) {
-  EXPECT_THAT(SlowLinks("eth0", kHosts, Pairs(100)), IsEmpty());
-  EXPECT_THAT(SlowLinks("eth0", kHosts, {}), IsEmpty());
+TEST(SlowLinkReporter, AreNoneWhereAllPairsAreAlike) {
+  EXPECT_THAT(SlowLinkReporter("eth0", kHosts, Pairs(100)), IsEmpty());
+  EXPECT_THAT(SlowLinkReporter("eth0", kHosts, {}), IsEmpty());
 }
 
-TEST(SlowLinks, OfOneNodeNameTheNode) {
+TEST(SlowLinkReporter, OfOneNodeNameTheNode) {
   std::vector<PairTime> pairs = Pairs(100);
   for (PairTime& pair : pairs) {
     if (pair.one == 2 || pair.other == 2) pair.microseconds = {900, 910, 905};
   }
-  EXPECT_THAT(SlowLinks("eth1", kHosts, pairs),
+  EXPECT_THAT(SlowLinkReporter("eth1", kHosts, pairs),
               ElementsAre("n3 is slow on eth1: with n1 905 us (scatter 10.0 us), with n2 905 us "
                           "(scatter 10.0 us), with n4 905 us (scatter 10.0 us), the fastest pair "
                           "100 us (scatter 2.00 us)"));
 }
 
-TEST(SlowLinks, OfOnePairNameThePair) {
+TEST(SlowLinkReporter, OfOnePairNameThePair) {
   std::vector<PairTime> pairs = Pairs(100);
   pairs[0].microseconds = {};
   pairs[5].microseconds = {300, 300, 300};
-  EXPECT_THAT(SlowLinks("eth1", kHosts, pairs),
+  EXPECT_THAT(SlowLinkReporter("eth1", kHosts, pairs),
               ElementsAre(StartsWith("n1 and n2 are slow on eth1: failed"),
                           StartsWith("n3 and n4 are slow on eth1: 300 us")));
 }
 
-TEST(SlowLinks, WithinTheScatterAreNone) {
+TEST(SlowLinkReporter, WithinTheScatterAreNone) {
   std::vector<PairTime> pairs = Pairs(100);
   pairs[0].microseconds = {90, 200, 400};
-  EXPECT_THAT(SlowLinks("eth1", kHosts, pairs), IsEmpty());
+  EXPECT_THAT(SlowLinkReporter("eth1", kHosts, pairs), IsEmpty());
   pairs[0].microseconds = {149, 150, 148};
-  EXPECT_THAT(SlowLinks("eth1", kHosts, pairs), IsEmpty());
+  EXPECT_THAT(SlowLinkReporter("eth1", kHosts, pairs), IsEmpty());
 }
 
 Knob Networks() {

@@ -37,9 +37,9 @@
 #include "trainer/core/error.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/telemetry/text/log.h"
+#include "trainer/train/monitor/slow_links.h"
+#include "trainer/train/monitor/stragglers.h"
 #include "trainer/train/step/training_step.h"
-#include "trainer/train/watch/slow_links.h"
-#include "trainer/train/watch/stragglers.h"
 
 namespace trainer {
 namespace {
@@ -156,9 +156,9 @@ Measured Train(const Settings& of, Communicator& communicator, const std::string
        .source = source,
        .end = steps,
        .bucket_bytes = {divided(whole.first), divided(whole.rest), divided(whole.last)}});
-  Stragglers stragglers(
+  StragglerReporter stragglers(
       {communicator, MakeLogger(std::cerr, communicator.rank(), "info"), host, {}});
-  SlowLinks links(communicator, MakeLogger(std::cerr, communicator.rank(), "info"));
+  SlowLinkReporter links(communicator, MakeLogger(std::cerr, communicator.rank(), "info"));
   links.Start(GatherTexts(communicator, host));
   const bool is_slow = communicator.rank() == static_cast<int>(of.at("slow_rank"));
   Measured measured;

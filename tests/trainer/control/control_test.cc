@@ -216,12 +216,12 @@ TEST(ControlAnswerText, IsReadBack) {
 }
 
 TEST(ControlAnswerText, ToStacksHasTheNumberOfTheOrder) {
-  const std::string line =
-      FormatAnswer({.refusal = "", .status = SampleStatus(), .stacks_order = 1764000000000000});
+  const std::string line = FormatAnswer(
+      {.refusal = "", .status = SampleStatus(), .stack_dump_command = 1764000000000000});
   EXPECT_THAT(line, testing::StartsWith(
                         R"({"protocol":1,"stacks_order":1764000000000000,"status":{"state":)"));
-  EXPECT_EQ(ParseAnswer(line).stacks_order, 1764000000000000U);
-  EXPECT_EQ(ParseAnswer(FormatAnswer({"", SampleStatus()})).stacks_order, 0U);
+  EXPECT_EQ(ParseAnswer(line).stack_dump_command, 1764000000000000U);
+  EXPECT_EQ(ParseAnswer(FormatAnswer({"", SampleStatus()})).stack_dump_command, 0U);
   for (const char* number : {"-1", "1.5", "\"1\"", "null"}) {
     std::string strange = line;
     strange.replace(strange.find("1764000000000000"), 16, number);

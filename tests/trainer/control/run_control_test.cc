@@ -163,12 +163,12 @@ TEST_F(RunControlTest, StacksAreAskedForAtOnceAndTheLoopHearsNothing) {
   Step(1);
   const ControlAnswer without = control_.Take({ControlOrder::kStacks});
   EXPECT_EQ(without.refusal, "its ranks cannot be asked for their stacks: its log says why");
-  EXPECT_EQ(without.stacks_order, 0U);
+  EXPECT_EQ(without.stack_dump_command, 0U);
   std::uint64_t order = 40;
   control_.OnStacks([&] { return ++order; });
   const ControlAnswer answer = control_.Take({ControlOrder::kStacks});
   EXPECT_EQ(answer.refusal, "");
-  EXPECT_EQ(answer.stacks_order, 41U);
+  EXPECT_EQ(answer.stack_dump_command, 41U);
   EXPECT_THAT(requested(), IsEmpty());
   const ControlWishes wishes = control_.Look();
   EXPECT_FALSE(wishes.stop || wishes.save || wishes.pause || wishes.evaluate);

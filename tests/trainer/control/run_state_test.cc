@@ -240,20 +240,20 @@ TEST_F(SocketFolderTest, RemovesWhatKilledTrainingsHaveLeftAndNothingElse) {
 
 class StacksRequestTest : public testing::Test {
  protected:
-  std::filesystem::path file() const { return folder_.path() / kStacksRequestName; }
+  std::filesystem::path file() const { return folder_.path() / kStackDumpRequestName; }
   void Write(const std::string& text) const { std::ofstream(file()) << text; }
 
   const TemporaryFolder folder_;
-  const StacksRequest request_ = {
+  const StackDumpRequest request_ = {
       .order = 0, .folder = "/scratch/my run/stacks", .ranks = {{"n1", 4711}, {"n2", 12}}};
 };
 
 TEST_F(StacksRequestTest, IsWhatTheHeaderSaysAndIsReadBack) {
-  MakeStacksRequest(file(), request_);
+  MakeStackDumpRequest(file(), request_);
   std::ifstream stream(file());
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}),
             "00000000000000000000\n/scratch/my run/stacks\nn1 4711\nn2 12\n");
-  const auto read = ReadStacksRequest(file());
+  const auto read = ReadStackDumpRequest(file());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->order, 0U);
   EXPECT_EQ(read->folder, "/scratch/my run/stacks");
@@ -263,28 +263,28 @@ TEST_F(StacksRequestTest, IsWhatTheHeaderSaysAndIsReadBack) {
 }
 
 TEST_F(StacksRequestTest, AnOrderIsWrittenOverTheOneBefore) {
-  MakeStacksRequest(file(), request_);
-  EXPECT_EQ(ReadStacksOrder(file()), 0U);
-  EXPECT_EQ(WriteStacksOrder(file(), 1764000000000000), 0);
-  EXPECT_EQ(WriteStacksOrder(file(), 17), 0);
-  EXPECT_EQ(ReadStacksOrder(file()), 17U);
-  const auto read = ReadStacksRequest(file());
+  MakeStackDumpRequest(file(), request_);
+  EXPECT_EQ(ReadStackDumpCommand(file()), 0U);
+  EXPECT_EQ(WriteStackDumpCommand(file(), 1764000000000000), 0);
+  EXPECT_EQ(WriteStackDumpCommand(file(), 17), 0);
+  EXPECT_EQ(ReadStackDumpCommand(file()), 17U);
+  const auto read = ReadStackDumpRequest(file());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->order, 17U);
   EXPECT_EQ(read->ranks.size(), 2U);
 }
 
 TEST_F(StacksRequestTest, WithoutTheFileThereIsNoOrder) {
-  EXPECT_EQ(ReadStacksOrder(file()), 0U);
-  EXPECT_FALSE(ReadStacksRequest(file()));
-  EXPECT_EQ(WriteStacksOrder(file(), 1), ENOENT);
-  EXPECT_THROW(MakeStacksRequest(folder_.path() / "none" / "file", request_), Error);
+  EXPECT_EQ(ReadStackDumpCommand(file()), 0U);
+  EXPECT_FALSE(ReadStackDumpRequest(file()));
+  EXPECT_EQ(WriteStackDumpCommand(file(), 1), ENOENT);
+  EXPECT_THROW(MakeStackDumpRequest(folder_.path() / "none" / "file", request_), Error);
 }
 
 TEST_F(StacksRequestTest, TakesNoOtherFile) {
   const std::string order = "00000000000000000001\n";
   Write(order + "/a\nn1 1\n");
-  EXPECT_TRUE(ReadStacksRequest(file()));
+  EXPECT_TRUE(ReadStackDumpRequest(file()));
   const std::vector<std::string> others = {"",
                                            "x",
                                            order,
@@ -301,73 +301,73 @@ TEST_F(StacksRequestTest, TakesNoOtherFile) {
                                            order + "/a\nn1 1\n\n"};
   for (const std::string& text : others) {
     Write(text);
-    EXPECT_FALSE(ReadStacksRequest(file())) << text;
+    EXPECT_FALSE(ReadStackDumpRequest(file())) << text;
   }
   for (const char* text : {"", "17", "0000000000000000000x\n", "99999999999999999999\n"}) {
     Write(text);
-    EXPECT_EQ(ReadStacksOrder(file()), 0U) << text;
+    EXPECT_EQ(ReadStackDumpCommand(file()), 0U) << text;
   }
 }
 
 TEST_F(StacksRequestTest, IsReadAndWrittenThroughNoLink) {
-  MakeStacksRequest(folder_.path() / "other", request_);
-  EXPECT_EQ(WriteStacksOrder(folder_.path() / "other", 17), 0);
+  MakeStackDumpRequest(folder_.path() / "other", request_);
+  EXPECT_EQ(WriteStackDumpCommand(folder_.path() / "other", 17), 0);
   std::filesystem::create_symlink("other", file());
-  EXPECT_EQ(ReadStacksOrder(file()), 0U);
-  EXPECT_FALSE(ReadStacksRequest(file()));
-  EXPECT_EQ(WriteStacksOrder(file(), 1), ELOOP);
+  EXPECT_EQ(ReadStackDumpCommand(file()), 0U);
+  EXPECT_FALSE(ReadStackDumpRequest(file()));
+  EXPECT_EQ(WriteStackDumpCommand(file(), 1), ELOOP);
 }
 
 TEST_F(StacksRequestTest, WaitsForNoPipeInItsPlace) {
   ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
-  EXPECT_EQ(ReadStacksOrder(file()), 0U);
-  EXPECT_FALSE(ReadStacksRequest(file()));
-  EXPECT_EQ(WriteStacksOrder(file(), 1), ENXIO);
+  EXPECT_EQ(ReadStackDumpCommand(file()), 0U);
+  EXPECT_FALSE(ReadStackDumpRequest(file()));
+  EXPECT_EQ(WriteStackDumpCommand(file(), 1), ENXIO);
   const support::Descriptor reader(::open(file().c_str(), O_RDWR | O_CLOEXEC));
-  EXPECT_EQ(WriteStacksOrder(file(), 1), EPERM);
+  EXPECT_EQ(WriteStackDumpCommand(file(), 1), EPERM);
 }
 
 TEST_F(StacksRequestTest, OfAnotherUserIsNone) {
   if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can give a file to another user";
-  MakeStacksRequest(file(), request_);
-  EXPECT_EQ(WriteStacksOrder(file(), 17), 0);
+  MakeStackDumpRequest(file(), request_);
+  EXPECT_EQ(WriteStackDumpCommand(file(), 17), 0);
   ASSERT_EQ(::chown(file().c_str(), tests::kNobody, static_cast<gid_t>(-1)), 0);
-  EXPECT_EQ(ReadStacksOrder(file()), 0U);
-  EXPECT_FALSE(ReadStacksRequest(file()));
-  EXPECT_EQ(WriteStacksOrder(file(), 1), EPERM);
+  EXPECT_EQ(ReadStackDumpCommand(file()), 0U);
+  EXPECT_FALSE(ReadStackDumpRequest(file()));
+  EXPECT_EQ(WriteStackDumpCommand(file(), 1), EPERM);
 }
 
 TEST_F(StacksRequestTest, IsForThisUserAlone) {
-  MakeStacksRequest(file(), request_);
+  MakeStackDumpRequest(file(), request_);
   using std::filesystem::perms;
   EXPECT_EQ(std::filesystem::status(file()).permissions(), perms::owner_read | perms::owner_write);
 }
 
 TEST(StacksOrder, RisesAlsoWhereTheClockDoesNot) {
-  const std::uint64_t first = NextStacksOrder(0);
+  const std::uint64_t first = NextStackDumpCommand(0);
   EXPECT_GT(first, 1700000000000000U);
-  EXPECT_GT(NextStacksOrder(first), first);
-  EXPECT_EQ(NextStacksOrder(4000000000000000), 4000000000000001U);
+  EXPECT_GT(NextStackDumpCommand(first), first);
+  EXPECT_EQ(NextStackDumpCommand(4000000000000000), 4000000000000001U);
 }
 
 TEST(StacksLooks, OfAllRanksAreNoMoreThanSixtyFourASecond) {
-  EXPECT_EQ(SecondsBetweenStacksLooks(1), 1);
-  EXPECT_EQ(SecondsBetweenStacksLooks(64), 1);
-  EXPECT_EQ(SecondsBetweenStacksLooks(640), 10);
+  EXPECT_EQ(StackDumpPollSeconds(1), 1);
+  EXPECT_EQ(StackDumpPollSeconds(64), 1);
+  EXPECT_EQ(StackDumpPollSeconds(640), 10);
 }
 
 TEST(RankStacksText, IsReadBack) {
-  const std::string text =
-      FormatRankStacks({"rank 1 on n2, process 7: in training", 17, "thread 7 (x)\n  #0 f in p\n"});
+  const std::string text = FormatRankStackTraces(
+      {"rank 1 on n2, process 7: in training", 17, "thread 7 (x)\n  #0 f in p\n"});
   EXPECT_EQ(text,
             "rank 1 on n2, process 7: in training\nasked for by ddlctl, order 17\n\n"
             "thread 7 (x)\n  #0 f in p\n");
-  const auto read = ParseRankStacks(text);
+  const auto read = ParseRankStackTraces(text);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->headline, "rank 1 on n2, process 7: in training");
   EXPECT_EQ(read->order, 17U);
   EXPECT_EQ(read->stacks, "thread 7 (x)\n  #0 f in p\n");
-  const auto unasked = ParseRankStacks(FormatRankStacks({"rank 1 on n2", 0, "thread\n"}));
+  const auto unasked = ParseRankStackTraces(FormatRankStackTraces({"rank 1 on n2", 0, "thread\n"}));
   ASSERT_TRUE(unasked);
   EXPECT_EQ(unasked->order, 0U);
   EXPECT_EQ(unasked->stacks, "thread\n");
@@ -378,9 +378,9 @@ TEST(RankStacksText, OfAnyOtherKindIsNone) {
        {"", "rank 1", "rank 1\n", "rank 1\nthread\n", "Rank 1\n\nthread\n",
         "rank 1\nasked for by ddlctl, order 0\n\n", "rank 1\nasked for by ddlctl, order x\n\n",
         "rank 1\nasked for by ddlctl, order 1\n", "rank 1\nasked for by ddlctl, order 1\nx\n"}) {
-    EXPECT_FALSE(ParseRankStacks(text)) << text;
+    EXPECT_FALSE(ParseRankStackTraces(text)) << text;
   }
-  EXPECT_EQ(StacksFileName(12), "rank-12.txt");
+  EXPECT_EQ(StackDumpFileName(12), "rank-12.txt");
 }
 
 constexpr double kStart = 1'000'000;

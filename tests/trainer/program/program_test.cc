@@ -36,7 +36,7 @@ class ControlPointTest : public testing::Test {
     rank_.world_size = 2;
     rank_.host = "n1";
   }
-  std::unique_ptr<ControlPoint> Make(StacksOnRequest* stacks = nullptr) {
+  std::unique_ptr<ControlPoint> Make(StackDumpService* stacks = nullptr) {
     const EnvironmentLookup get = [&](const std::string& name) -> std::optional<std::string> {
       const auto found = environment_.find(name);
       return found == environment_.end() ? std::nullopt : std::optional(found->second);
@@ -58,14 +58,14 @@ TEST_F(ControlPointTest, TakesOrdersForStacksWhereThereIsWhoObeysThem) {
     const auto point = Make();
     EXPECT_NE(Ask(Address().socket, {ControlOrder::kStacks}).refusal, "");
   }
-  StacksOnRequestOptions options;
+  StackDumpServiceOptions options;
   options.request = folder_.path() / "none";
   options.model_dir = folder_.path();
-  StacksOnRequest stacks(options);
+  StackDumpService stacks(options);
   const auto point = Make(&stacks);
   const ControlAnswer answer = Ask(Address().socket, {ControlOrder::kStacks});
   EXPECT_EQ(answer.refusal, "");
-  EXPECT_GT(answer.stacks_order, 0U);
+  EXPECT_GT(answer.stack_dump_command, 0U);
 }
 
 TEST_F(ControlPointTest, IsFoundByTheFileAndAnswers) {
@@ -297,10 +297,10 @@ TEST(OwnDevice, AsksForTheNameOfAGpuAtOnceAndNoMore) {
 }
 
 // Not on the thread of the watch, where it would end the process.
-TEST(DeviceWatch, ThrowsAtOnceWhereTheGpuHasNoName) {
+TEST(DeviceStatePoller, ThrowsAtOnceWhereTheGpuHasNoName) {
   const Gpu gpu;
   gpu.device_id();
-  EXPECT_THROW(DeviceWatch(gpu, kNoLibrary), Error);
+  EXPECT_THROW(DeviceStatePoller(gpu, kNoLibrary), Error);
 }
 
 class PlanFileTest : public testing::Test {

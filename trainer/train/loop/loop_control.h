@@ -12,12 +12,12 @@
 
 #include "trainer/control/run_control.h"
 #include "trainer/train/config.h"
+#include "trainer/train/monitor/hang_report.h"
+#include "trainer/train/monitor/slow_links.h"
+#include "trainer/train/monitor/stragglers.h"
 #include "trainer/train/report/report.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/step/metrics.h"
-#include "trainer/train/watch/hang_report.h"
-#include "trainer/train/watch/slow_links.h"
-#include "trainer/train/watch/stragglers.h"
 
 namespace trainer {
 
@@ -56,8 +56,8 @@ class LoopControl {
   Report& report_;
   RunControl* const control_;  // of rank 0, where there is one
   Schedule schedule_;
-  Stragglers stragglers_;
-  SlowLinks links_;
+  StragglerReporter stragglers_;
+  SlowLinkReporter links_;
 };
 
 }  // namespace trainer

@@ -13,13 +13,13 @@
 #include "trainer/train/loop/benchmark.h"
 #include "trainer/train/loop/launch.h"
 #include "trainer/train/loop/saved_weights.h"
+#include "trainer/train/monitor/rank_comparison.h"
 #include "trainer/train/state/checkpoints.h"
 #include "trainer/train/state/initial_weights.h"
 #include "trainer/train/state/rollbacks.h"
 #include "trainer/train/state/state_dump.h"
 #include "trainer/train/step/step_trace.h"
 #include "trainer/train/step/training_step.h"
-#include "trainer/train/watch/rank_comparison.h"
 
 namespace trainer {
 namespace {
@@ -151,8 +151,8 @@ void Trainer::TrainSteps() {
   StepProfile profile(config_, deps_.profile, network_, deps_.outputs.log);
   VariabilityLog variability(config_, deps_.communicator, deps_.variability, network_,
                              deps_.outputs.log);
-  const std::array<StepWatcher*, 3> watchers = {&trace, &profile, &variability};
-  for (StepWatcher* watcher : watchers) watcher->Start(first, end);
+  const std::array<StepObserver*, 3> watchers = {&trace, &profile, &variability};
+  for (StepObserver* watcher : watchers) watcher->Start(first, end);
   training_step.Announce(*deps_.outputs.log);
   deps_.training->Seek(training_step.FirstBatch(schedule_.start));
   control_.StartTraining(schedule_);
@@ -165,14 +165,14 @@ void Trainer::TrainSteps() {
   if (evaluations_ && evaluations_->IsOverdue()) {
     EvaluateNow(Checkpoints::Wait::kForFile);
   }
-  for (StepWatcher* watcher : watchers) watcher->LeaveOut();
+  for (StepObserver* watcher : watchers) watcher->LeaveOut();
   const auto goes_on = [this] {
     return result_.ending == Ending::kCompleted && !has_reached_target_;
   };
   std::int64_t launch_step = 0;
   while (result_.step < end && goes_on()) {
     control_.Enter(Activity::kTraining, result_.step);
-    for (StepWatcher* watcher : watchers) watcher->Before(result_.step);
+    for (StepObserver* watcher : watchers) watcher->Before(result_.step);
     TrainingStep::Outcome outcome = RunStep(training_step);
     if (!outcome.warning.empty()) deps_.outputs.log->warn(outcome.warning);
     if (!outcome.found.empty()) {
@@ -180,12 +180,12 @@ void Trainer::TrainSteps() {
       end = schedule_.EndOfLaunch(first);
       training_step.Restart(end);
       deps_.training->Seek(training_step.FirstBatch(schedule_.start));
-      for (StepWatcher* watcher : watchers) watcher->RolledBack();
+      for (StepObserver* watcher : watchers) watcher->RolledBack();
       continue;
     }
     const bool is_last = outcome.requested.stop || result_.step + 1 == end;
     outcome.record.launch_step = launch_step++;
-    for (StepWatcher* watcher : watchers) watcher->After(outcome.record);
+    for (StepObserver* watcher : watchers) watcher->After(outcome.record);
     times_.Add(outcome.record.times);
     report_.Step(outcome.record);
     ++result_.step;
@@ -213,11 +213,11 @@ void Trainer::TrainSteps() {
         evaluations_ && (outcome.requested.evaluate || evaluations_->IsDue(result_.step));
     if (is_evaluated && !outcome.requested.stop && result_.step < schedule_.total_steps) {
       EvaluateNow(wait);
-      for (StepWatcher* watcher : watchers) watcher->LeaveOut();
+      for (StepObserver* watcher : watchers) watcher->LeaveOut();
     }
     if (outcome.requested.pause && !is_last && goes_on()) Rest();
   }
-  for (StepWatcher* watcher : watchers) watcher->End();
+  for (StepObserver* watcher : watchers) watcher->End();
   report_.EndTraining(times_);
   result_.profile = profile.lines();
 }

@@ -132,13 +132,13 @@ void Report::GoOn(std::int64_t step, double seconds) {
 // Outliers; the first update that is left out.  How many those were is said at the end.
 void Report::WatchNumbers(const StepResult& record) {
   std::vector<std::string> warnings;
-  const auto watch = [&](OutlierWatch& outliers, const char* what, double value) {
+  const auto watch = [&](SpikeDetector& outliers, const char* what, double value) {
     const std::optional<Outlier> outlier = outliers.Add(value);
     if (!outlier) return;
     warnings.push_back(fmt::format(
         "step {}: the {} {:.4g} is far above that of the {} steps before (mean {:.4g}, standard "
         "deviation {:.4g})",
-        record.step, what, value, OutlierWatch::kWindow, outlier->mean, outlier->deviation));
+        record.step, what, value, SpikeDetector::kWindow, outlier->mean, outlier->deviation));
   };
   watch(loss_outliers_, "cross-entropy", record.cross_entropy);
   if (!record.skipped) watch(gradient_outliers_, "gradient norm", record.gradient_norm);
@@ -147,7 +147,7 @@ void Report::WatchNumbers(const StepResult& record) {
         "step {}: {} is no number, and the update is left out (--on_nan=skip); after {} such steps "
         "in a row the run ends, else its end says how many there were",
         record.step, std::isfinite(record.cross_entropy) ? "a gradient" : "the loss",
-        NanWatch::kMostInARow));
+        NonFiniteGuard::kMostInARow));
   }
   for (const std::string& warning : warnings) Warn(warning);
 }

@@ -18,9 +18,9 @@
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluation/evaluate.h"
+#include "trainer/train/monitor/outlier_watch.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/step/step_result.h"
-#include "trainer/train/watch/outlier_watch.h"
 
 namespace trainer {
 
@@ -39,7 +39,7 @@ struct SetSizes {
 
 class Report {
  public:
-  // How far above the mean before it an outlier is at least, as a share of that (OutlierWatch).
+  // How far above the mean before it an outlier is at least, as a share of that (SpikeDetector).
   // Gradients of single batches differ a lot without harm.
   static constexpr double kShareOfLoss = 0.1;
   static constexpr double kShareOfGradientNorm = 2;
@@ -54,8 +54,8 @@ class Report {
   void Step(const StepResult& record);
   // Steps between those that are displayed, from now on; at first config.display_every.
   void DisplayEvery(std::int64_t steps) { display_every_ = steps; }
-  // A step has found numbers that are none: all ranks go back to a checkpoint.  `found` as NanWatch
-  // has it.
+  // A step has found numbers that are none: all ranks go back to a checkpoint.  `found` as
+  // NonFiniteGuard has it.
   void RollBack(const std::string& found);
   // They have, the `count`-th time to this one, at `from`, after step `bad_step`; training goes on
   // by `schedule`, behind the images of that step.
@@ -97,8 +97,8 @@ class Report {
   std::int64_t display_every_;
   Schedule schedule_;
   std::int64_t first_step_ = 0;  // of the launch
-  OutlierWatch loss_outliers_{kShareOfLoss};
-  OutlierWatch gradient_outliers_{kShareOfGradientNorm};
+  SpikeDetector loss_outliers_{kShareOfLoss};
+  SpikeDetector gradient_outliers_{kShareOfGradientNorm};
   std::int64_t left_out_ = 0;  // updates, in this launch
 };
 

@@ -27,7 +27,7 @@ struct StepProfileDeps {
   bool are_peaks_measured = false;  // else given
 };
 
-class StepProfile : public StepWatcher {
+class StepProfile : public StepObserver {
  public:
   // All outlive it.  The ops get the names of the network's layers.  `deps` may be null: then
   // nothing is done.

@@ -42,7 +42,7 @@ struct VariabilityLogDeps {
   ReadDeviceState read_state;  // called from a thread of its own
 };
 
-class VariabilityLog : public StepWatcher {
+class VariabilityLog : public StepObserver {
  public:
   static constexpr std::chrono::milliseconds kInterval{50};  // between readings of the device
 

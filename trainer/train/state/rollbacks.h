@@ -25,8 +25,8 @@ class Rollbacks {
   static constexpr int kMostInARow = 3;
 
   // The run goes back to `checkpoint`, since the step that ended before image `behind` has found
-  // what NanWatch says in `found`.  Returns where it goes on.  Throws Error(EX_SOFTWARE), which
-  // says that, after kMostInARow to this checkpoint, or an older one.
+  // what NonFiniteGuard says in `found`.  Returns where it goes on.  Throws Error(EX_SOFTWARE),
+  // which says that, after kMostInARow to this checkpoint, or an older one.
   Position GoOn(const Position& checkpoint, std::int64_t behind, const std::string& found);
 
   // To the last checkpoint.

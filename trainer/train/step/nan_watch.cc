@@ -38,7 +38,8 @@ std::string LossText(const StepResult& record) {
 
 }  // namespace
 
-Verdict NanWatch::Judge(const StepResult& record, const StepExchange& all, LossScale& loss_scale) {
+Verdict NonFiniteGuard::Judge(const StepResult& record, const StepExchange& all,
+                              LossScale& loss_scale) {
   if (all.bad_weights == ranks_) {
     found_ = AtStep(record) + fmt::format(
                                   "the weights are too large or no numbers (learning "
@@ -68,7 +69,7 @@ Verdict NanWatch::Judge(const StepResult& record, const StepExchange& all, LossS
   return Verdict::kUpdated;
 }
 
-Verdict NanWatch::LeaveOut(const StepResult& record, const std::string& found) {
+Verdict NonFiniteGuard::LeaveOut(const StepResult& record, const std::string& found) {
   if (on_nan_ == OnNan::kSkip && ++in_a_row_ <= kMostInARow) return Verdict::kLeftOut;
   found_ = AtStep(record) + found;
   if (on_nan_ == OnNan::kRollback) return Verdict::kRollback;

@@ -36,12 +36,12 @@ enum class Verdict : std::uint8_t {
   kRollback,    // what is there now is not to be used: by kRollback
 };
 
-class NanWatch {
+class NonFiniteGuard {
  public:
   // More in a row are not a bad batch but a training that has diverged.
   static constexpr int kMostInARow = 10;
 
-  NanWatch(OnNan on_nan, int ranks) : on_nan_(on_nan), ranks_(ranks) {}
+  NonFiniteGuard(OnNan on_nan, int ranks) : on_nan_(on_nan), ranks_(ranks) {}
 
   // `record`: of a step, `all` what was exchanged at its end.  Updates `loss_scale`.
   // Throws Error, on every rank: EX_SOFTWARE where training cannot go on, saying the step, what is

@@ -21,7 +21,7 @@
 
 namespace trainer {
 
-class StepTrace : public StepWatcher {
+class StepTrace : public StepObserver {
  public:
   // All outlive it.  `recorder` may be null: then nothing is done.
   StepTrace(const TrainConfig& config, Communicator& communicator, SpanRecorder* recorder,

@@ -10,9 +10,9 @@ namespace trainer {
 
 // Looks at the steps of a launch and changes nothing of them.  The loop calls all of its watchers
 // on every rank at the same steps, so a call may be collective.  Steps count from 0.
-class StepWatcher {
+class StepObserver {
  public:
-  virtual ~StepWatcher() = default;
+  virtual ~StepObserver() = default;
 
   // This launch makes the steps from `first` up to, but not, `end`.
   virtual void Start(std::int64_t /*first*/, std::int64_t /*end*/) {}

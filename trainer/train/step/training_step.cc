@@ -51,7 +51,7 @@ TrainingStep::TrainingStep(const TrainingStepDeps& deps)
       overlap_(deps.backend, deps.network, deps.communicator,
                deps.config.reduce_precision == ReducePrecision::k16Bit,
                {batches_, global_batch_.batches()}, deps.config.optimizer, deps.bucket_bytes),
-      nan_watch_(deps.config.on_nan, deps.communicator.size()),
+      non_finite_guard_(deps.config.on_nan, deps.communicator.size()),
       rank_seconds_(deps.communicator.rank(), deps.communicator.size()),
       rank_words_(deps.communicator.rank(), deps.communicator.size()),
       records_(Records(deps)) {
@@ -113,11 +113,11 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   outcome.requested = all.requested;
   record.cross_entropy = all.totals.mean_loss();
   record.top1 = all.totals.top1_fraction();
-  const Verdict verdict = nan_watch_.Judge(record, all, deps_.loss_scale);
+  const Verdict verdict = non_finite_guard_.Judge(record, all, deps_.loss_scale);
   record.skipped = verdict == Verdict::kOverflowed;
   record.left_out = verdict == Verdict::kLeftOut;
   if (record.left_out) SetBackStatistics();
-  if (verdict == Verdict::kRollback) outcome.found = nan_watch_.found();
+  if (verdict == Verdict::kRollback) outcome.found = non_finite_guard_.found();
   return outcome;
 }
 

@@ -9,9 +9,9 @@
 // mean over all images of the step, the times of a phase the sum over its batches; batch norm sees
 // one batch at a time, and each updates the running statistics.
 //
-// What becomes of a loss or a gradient that is not finite is for NanWatch to say.  A step that it
-// leaves out leaves no trace: the running statistics are set back too.  Moving averages of the
-// weights, where they are kept, move with each update and stay where it is left out.
+// What becomes of a loss or a gradient that is not finite is for NonFiniteGuard to say.  A step
+// that it leaves out leaves no trace: the running statistics are set back too.  Moving averages of
+// the weights, where they are kept, move with each update and stay where it is left out.
 
 #pragma once
 
@@ -77,7 +77,8 @@ class TrainingStep {
 
   // Runs step `step` on the next batches of the source, which must be those of this step; takes the
   // batch after them too, unless that is of `end`.  Collective; the outcome is the same on every
-  // rank, its times aside.  Waits until all is done.  Throws as NanWatch::Judge, on every rank.
+  // rank, its times aside.  Waits until all is done.  Throws as NonFiniteGuard::Judge, on every
+  // rank.
   Outcome Run(std::int64_t step, double learning_rate, const Requests& requested);
 
   // After weights and all else were set back: steps from `end` on are not run, and the next is one
@@ -116,7 +117,7 @@ class TrainingStep {
   GradientOverlap overlap_;
   std::array<std::unique_ptr<Event>, 5> marks_;  // batch there, then the end of each phase
   double gradient_scale_ = 1;
-  NanWatch nan_watch_;
+  NonFiniteGuard non_finite_guard_;
   RankSeconds rank_seconds_;
   RankWords rank_words_;
   Buffer kept_statistics_;  // on the host, of before the step; empty unless they may be set back

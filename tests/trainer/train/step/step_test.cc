@@ -90,7 +90,7 @@ StepExchange Exchanged(int bad_gradients, int bad_weights = 0) {
 }
 
 // The message of the Error that Judge throws.
-std::string EndOf(NanWatch& watch, const StepResult& record, const StepExchange& all,
+std::string EndOf(NonFiniteGuard& watch, const StepResult& record, const StepExchange& all,
                   int exit_code = EX_SOFTWARE) {
   LossScale scale = LossScale::Static(1);
   try {
@@ -103,8 +103,8 @@ std::string EndOf(NanWatch& watch, const StepResult& record, const StepExchange&
   return "";
 }
 
-TEST(NanWatch, StopsSayingTheStepWhatItIsAndWhatToTry) {
-  NanWatch watch(OnNan::kStop, kRanks);
+TEST(NonFiniteGuard, StopsSayingTheStepWhatItIsAndWhatToTry) {
+  NonFiniteGuard watch(OnNan::kStop, kRanks);
   EXPECT_EQ(EndOf(watch, RecordOf(NAN), Exchanged(kRanks)),
             "step 12: the loss is nan (learning rate 0.5): training has diverged; start again from "
             "the last checkpoint with a smaller --lr_init or more --lr_warmup_epochs, or with "
@@ -114,8 +114,8 @@ TEST(NanWatch, StopsSayingTheStepWhatItIsAndWhatToTry) {
   EXPECT_THAT(EndOf(watch, RecordOf(INFINITY), Exchanged(0)), HasSubstr("the loss is inf"));
 }
 
-TEST(NanWatch, LeavesARollbackToItsCallerSayingWhatItFound) {
-  NanWatch watch(OnNan::kRollback, kRanks);
+TEST(NonFiniteGuard, LeavesARollbackToItsCallerSayingWhatItFound) {
+  NonFiniteGuard watch(OnNan::kRollback, kRanks);
   LossScale scale = LossScale::Dynamic(2);
   EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(0), scale), Verdict::kUpdated);
   EXPECT_EQ(watch.Judge(RecordOf(NAN), Exchanged(kRanks), scale), Verdict::kRollback);
@@ -128,17 +128,17 @@ TEST(NanWatch, LeavesARollbackToItsCallerSayingWhatItFound) {
   EXPECT_EQ(watch.found(), "step 12: the weights are too large or no numbers (learning rate 0.5)");
 }
 
-TEST(NanWatch, WeightsThatAreNoNumbersEndTheRunOfThoseWhoHaveNothingToGoBackTo) {
+TEST(NonFiniteGuard, WeightsThatAreNoNumbersEndTheRunOfThoseWhoHaveNothingToGoBackTo) {
   for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip}) {
-    NanWatch watch(on_nan, kRanks);
+    NonFiniteGuard watch(on_nan, kRanks);
     EXPECT_THAT(EndOf(watch, RecordOf(NAN), Exchanged(kRanks, kRanks)),
                 AllOf(HasSubstr("step 12: the weights are too large or no numbers (learning rate"),
                       HasSubstr("--lr_init"), Not(HasSubstr("--on_nan"))));
   }
 }
 
-TEST(NanWatch, LeavesOutTenStepsInARowAndNoMore) {
-  NanWatch watch(OnNan::kSkip, kRanks);
+TEST(NonFiniteGuard, LeavesOutTenStepsInARowAndNoMore) {
+  NonFiniteGuard watch(OnNan::kSkip, kRanks);
   LossScale scale = LossScale::Static(1);
   const auto leave_out_ten = [&] {
     for (int i = 0; i < 10; ++i) {
@@ -154,15 +154,15 @@ TEST(NanWatch, LeavesOutTenStepsInARowAndNoMore) {
                         "whose updates were left out: training has diverged"));
 }
 
-TEST(NanWatch, LeavesOutNothingThatWasUsed) {
-  NanWatch watch(OnNan::kSkip, kRanks);
+TEST(NonFiniteGuard, LeavesOutNothingThatWasUsed) {
+  NonFiniteGuard watch(OnNan::kSkip, kRanks);
   EXPECT_THAT(EndOf(watch, RecordOf(INFINITY), Exchanged(kRanks - 1)),
               HasSubstr("but its gradient was used, so that --on_nan=skip cannot leave it out"));
 }
 
-TEST(NanWatch, WhatIsNoNumberOnSomeRanksAloneIsAFaultOfTheMachine) {
+TEST(NonFiniteGuard, WhatIsNoNumberOnSomeRanksAloneIsAFaultOfTheMachine) {
   for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip, OnNan::kRollback}) {
-    NanWatch watch(on_nan, kRanks);
+    NonFiniteGuard watch(on_nan, kRanks);
     EXPECT_EQ(EndOf(watch, RecordOf(2), Exchanged(1), EX_OSERR),
               "step 12: 1 of 4 ranks find numbers that are none in gradients that are the same on "
               "all: a GPU or memory is failing; the same command with --paranoid=1 names the rank");
@@ -171,17 +171,17 @@ TEST(NanWatch, WhatIsNoNumberOnSomeRanksAloneIsAFaultOfTheMachine) {
   }
 }
 
-TEST(NanWatch, AnOverflowLowersTheLossScaleWhateverIsAskedFor) {
+TEST(NonFiniteGuard, AnOverflowLowersTheLossScaleWhateverIsAskedFor) {
   for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip, OnNan::kRollback}) {
-    NanWatch watch(on_nan, kRanks);
+    NonFiniteGuard watch(on_nan, kRanks);
     LossScale scale = LossScale::Dynamic(2);
     EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(kRanks), scale), Verdict::kOverflowed);
     EXPECT_EQ(scale.scale(), 1);
   }
 }
 
-TEST(NanWatch, ALossThatIsNoNumberDoesNotLowerTheLossScale) {
-  NanWatch watch(OnNan::kSkip, kRanks);
+TEST(NonFiniteGuard, ALossThatIsNoNumberDoesNotLowerTheLossScale) {
+  NonFiniteGuard watch(OnNan::kSkip, kRanks);
   LossScale scale = LossScale::Dynamic(256);
   EXPECT_EQ(watch.Judge(RecordOf(NAN), Exchanged(kRanks), scale), Verdict::kLeftOut);
   EXPECT_EQ(scale.scale(), 256);
@@ -202,7 +202,7 @@ std::pair<Tensors, Tensors> StateAt(const TemporaryFolder& folder, std::int64_t 
   return {TensorsOf(saved / "model.safetensors"), TensorsOf(saved / "optimizer.safetensors")};
 }
 
-TEST(NanWatch, AStepThatIsLeftOutLeavesNoTraceOnAnyBackEnd) {
+TEST(NonFiniteGuard, AStepThatIsLeftOutLeavesNoTraceOnAnyBackEnd) {
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
@@ -217,7 +217,7 @@ TEST(NanWatch, AStepThatIsLeftOutLeavesNoTraceOnAnyBackEnd) {
   }
 }
 
-TEST(NanWatch, StepsThatAreLeftOutAreSaidOnceAndCountedAtTheEnd) {
+TEST(NonFiniteGuard, StepsThatAreLeftOutAreSaidOnceAndCountedAtTheEnd) {
   const TemporaryFolder folder;
   const Fault fault = {.steps = {2, 4}};
   const auto ends = TrainWith(fault, SkippingConfig(folder));
@@ -228,7 +228,7 @@ TEST(NanWatch, StepsThatAreLeftOutAreSaidOnceAndCountedAtTheEnd) {
   EXPECT_THAT(ends[1].log, Not(HasSubstr("left out")));
 }
 
-TEST(NanWatch, EveryRankEndsAtTheSameStep) {
+TEST(NonFiniteGuard, EveryRankEndsAtTheSameStep) {
   const TemporaryFolder folder;
   TrainConfig config = SkippingConfig(folder);
   config.checkpoint_every = 0;

@@ -17,13 +17,13 @@ struct Outlier {
   double deviation = 0;  // standard
 };
 
-class OutlierWatch {
+class SpikeDetector {
  public:
   static constexpr std::size_t kWindow = 128;  // numbers that one is compared with
   // An outlier is more than so many standard deviations above the mean of the window,
   static constexpr double kDeviations = 6;
   // and more than `share` of the mean: numbers that hardly change deviate by next to nothing.
-  explicit OutlierWatch(double share) : share_(share) {}
+  explicit SpikeDetector(double share) : share_(share) {}
 
   // Takes `value` into the window, one that is an outlier too, so that a new level is told once or
   // twice and not for ever.  What is no number is left out.

@@ -10,16 +10,16 @@
 #include "tests/trainer/temporary_folder.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"
-#include "trainer/train/watch/hang_report.h"
-#include "trainer/train/watch/hang_watch.h"
-#include "trainer/train/watch/watched.h"
+#include "trainer/train/monitor/hang_report.h"
+#include "trainer/train/monitor/hang_watch.h"
+#include "trainer/train/monitor/watched.h"
 
 namespace trainer {
 namespace {
 
 using ::testing::HasSubstr;
 
-// How a HangWatch judges another rank, whose part the test plays.
+// How a HangWatchdog judges another rank, whose part the test plays.
 
 using namespace std::chrono_literals;
 
@@ -37,7 +37,7 @@ class HangJudge : public testing::Test {
   // `own_stacks`: how those of this rank are written.
   void Start(double floor, const std::function<std::vector<ThreadStack>()>& own_stacks,
              const RankState& other) {
-    watch_.emplace(HangWatchOptions{
+    watch_.emplace(HangWatchdogOptions{
         .floor_seconds = floor,
         .model_dir = folder_.path(),
         .run_name = "1",
@@ -50,7 +50,7 @@ class HangJudge : public testing::Test {
               report_.set_value(line);
               is_logged_ = true;
             },
-        .write_stacks = [own_stacks](const StacksFileOptions&) { return own_stacks(); },
+        .write_stacks = [own_stacks](const StackDumpOptions&) { return own_stacks(); },
         .own_stacks_time = own_stacks_time_,
         .others_stacks_time = others_stacks_time_});
     Say(other);
@@ -70,7 +70,7 @@ class HangJudge : public testing::Test {
   std::atomic<int> waits_ = 0;
   std::atomic<bool> is_logged_ = false;
   std::promise<std::string> report_;
-  std::optional<HangWatch> watch_;  // last: its thread uses the others
+  std::optional<HangWatchdog> watch_;  // last: its thread uses the others
 };
 
 TEST_F(HangJudge, LeavesNothingBehindAndReportsNothingWhereTheRunGoesOnBeforeTheReport) {
@@ -269,10 +269,10 @@ class BrokenCommunicator : public ThreadCommunicator {
 
 TEST(Watched, AWaitThatThrowsIsOver) {
   const TemporaryFolder folder;
-  HangWatch watch({.model_dir = folder.path(),
-                   .run_name = "1",
-                   .host = "n1",
-                   .on_hang = [](const std::string&) {}});
+  HangWatchdog watch({.model_dir = folder.path(),
+                      .run_name = "1",
+                      .host = "n1",
+                      .on_hang = [](const std::string&) {}});
   BrokenSource source;
   HostBatch batch;
   EXPECT_THROW(MakeMonitoredDataLoader(source, watch)->Next(batch), Error);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/sum_watch.h"
+#include "trainer/train/monitor/sum_watch.h"
 
 #include <algorithm>
 #include <cstddef>
 
 namespace trainer {
 
-std::optional<SumChange> SumWatch::Add(double step_seconds, std::span<const double> own_seconds) {
+std::optional<AllReduceWaitChange> AllReduceWaitMonitor::Add(double step_seconds,
+                                                             std::span<const double> own_seconds) {
   double busiest = 0;
   for (const double seconds : own_seconds) {
     if (seconds > busiest) busiest = seconds;  // NaN is not
@@ -19,7 +20,7 @@ std::optional<SumChange> SumWatch::Add(double step_seconds, std::span<const doub
   return EndBlock();
 }
 
-SumWatch::Block SumWatch::Window() const {
+AllReduceWaitMonitor::Block AllReduceWaitMonitor::Window() const {
   Block sum;
   for (const Block& block : last_) {
     sum.waited += block.waited;
@@ -28,7 +29,7 @@ SumWatch::Block SumWatch::Window() const {
   return sum;
 }
 
-std::optional<SumChange> SumWatch::EndBlock() {
+std::optional<AllReduceWaitChange> AllReduceWaitMonitor::EndBlock() {
   const Block ended = block_;
   block_ = {};
   last_[static_cast<std::size_t>(blocks_) % kBlocks] = ended;
@@ -47,7 +48,7 @@ std::optional<SumChange> SumWatch::EndBlock() {
   if (blocks_ < static_cast<std::int64_t>(kBlocks)) return std::nullopt;
 
   const Block window = Window();
-  std::optional<SumChange> change;
+  std::optional<AllReduceWaitChange> change;
   const bool begins = !is_logged_ && long_blocks_ == kBlocks;
   const bool ends = is_logged_ && short_blocks_ == kBlocks;
   if (begins || ends) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/stragglers.h"
+#include "trainer/train/monitor/stragglers.h"
 
 #include "tests/support/test.h"
 #include "tests/trainer/train/faulty_ranks.h"
 #include "tests/trainer/train/thread_ranks.h"
-#include "trainer/train/watch/outlier_watch.h"
-#include "trainer/train/watch/rank_comparison.h"
-#include "trainer/train/watch/slow_links.h"
-#include "trainer/train/watch/straggler_watch.h"
-#include "trainer/train/watch/sum_watch.h"
+#include "trainer/train/monitor/outlier_watch.h"
+#include "trainer/train/monitor/rank_comparison.h"
+#include "trainer/train/monitor/slow_links.h"
+#include "trainer/train/monitor/straggler_watch.h"
+#include "trainer/train/monitor/sum_watch.h"
 
 namespace trainer {
 namespace {
@@ -22,15 +22,15 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 // 2 and 2.2 by turns: mean 2.1, standard deviation 0.1.
-void Fill(OutlierWatch& watch, int count) {
+void Fill(SpikeDetector& watch, int count) {
   for (int i = 0; i < count; ++i) EXPECT_FALSE(watch.Add(i % 2 == 0 ? 2 : 2.2)) << i;
 }
 
-TEST(OutlierWatch, FindsWhatIsSixDeviationsAboveTheWindow) {
-  OutlierWatch watch(0.1);
+TEST(SpikeDetector, FindsWhatIsSixDeviationsAboveTheWindow) {
+  SpikeDetector watch(0.1);
   Fill(watch, 128);
   EXPECT_FALSE(watch.Add(2.69));
-  OutlierWatch other(0.1);
+  SpikeDetector other(0.1);
   Fill(other, 128);
   const auto outlier = other.Add(2.71);
   ASSERT_TRUE(outlier);
@@ -38,27 +38,27 @@ TEST(OutlierWatch, FindsWhatIsSixDeviationsAboveTheWindow) {
   EXPECT_NEAR(outlier->deviation, 0.1, 1e-12);
 }
 
-TEST(OutlierWatch, KnowsNothingBeforeItsWindowIsFull) {
-  OutlierWatch watch(0.1);
+TEST(SpikeDetector, KnowsNothingBeforeItsWindowIsFull) {
+  SpikeDetector watch(0.1);
   Fill(watch, 127);
   EXPECT_FALSE(watch.Add(100));
 }
 
-TEST(OutlierWatch, AFallIsNoOutlier) {
-  OutlierWatch watch(0.1);
+TEST(SpikeDetector, AFallIsNoOutlier) {
+  SpikeDetector watch(0.1);
   Fill(watch, 128);
   EXPECT_FALSE(watch.Add(0));
 }
 
-TEST(OutlierWatch, NumbersThatHardlyChangeHaveRoom) {
-  OutlierWatch watch(0.1);
+TEST(SpikeDetector, NumbersThatHardlyChangeHaveRoom) {
+  SpikeDetector watch(0.1);
   for (int i = 0; i < 128; ++i) EXPECT_FALSE(watch.Add(2));
   EXPECT_FALSE(watch.Add(2.19));
   EXPECT_TRUE(watch.Add(3));
 }
 
-TEST(OutlierWatch, ANewLevelIsNotToldForEver) {
-  OutlierWatch watch(0.1);
+TEST(SpikeDetector, ANewLevelIsNotToldForEver) {
+  SpikeDetector watch(0.1);
   Fill(watch, 128);
   int told = 0;
   for (int i = 0; i < 128; ++i) told += watch.Add(6) ? 1 : 0;
@@ -66,8 +66,8 @@ TEST(OutlierWatch, ANewLevelIsNotToldForEver) {
   EXPECT_LE(told, 5);
 }
 
-TEST(OutlierWatch, LeavesOutWhatIsNoNumber) {
-  OutlierWatch watch(0.1);
+TEST(SpikeDetector, LeavesOutWhatIsNoNumber) {
+  SpikeDetector watch(0.1);
   Fill(watch, 128);
   EXPECT_FALSE(watch.Add(NAN));
   EXPECT_FALSE(watch.Add(INFINITY));
@@ -195,7 +195,7 @@ TEST(CompareLinks, SeventyPercentIsNotSlow) {
   }
 }
 
-constexpr SumChange kBegins = {
+constexpr AllReduceWaitChange kBegins = {
     .begins = true, .steps = 100, .seconds = 0.0904, .best = 0.0402, .step = 0.28};
 
 TEST(DescribeSums, NamesTheLinkAndWhatItWas) {
@@ -241,8 +241,8 @@ std::vector<std::string> LogsOf(const std::vector<std::string>& hosts) {
       4,
       [&](Communicator& communicator) {
         const int rank = communicator.rank();
-        SlowLinks links(communicator,
-                        MakeLogger(logs[static_cast<std::size_t>(rank)], rank, "info"));
+        SlowLinkReporter links(communicator,
+                               MakeLogger(logs[static_cast<std::size_t>(rank)], rank, "info"));
         links.Start(hosts);
         links.Start(hosts);  // training has gone back
         StepTimes times;
@@ -260,7 +260,7 @@ std::vector<std::string> LogsOf(const std::vector<std::string>& hosts) {
   return texts;
 }
 
-TEST(SlowLinks, TellsInTheLogOfRankZeroWhichLinkItIs) {
+TEST(SlowLinkReporter, TellsInTheLogOfRankZeroWhichLinkItIs) {
   const auto logs = LogsOf({"n1", "n1", "n2", "n2"});
   EXPECT_THAT(logs[0],
               HasSubstr("for 100 steps ranks have waited for their sums 110.0 ms in each, "
@@ -273,16 +273,16 @@ TEST(SlowLinks, TellsInTheLogOfRankZeroWhichLinkItIs) {
   EXPECT_EQ(logs[1] + logs[2] + logs[3], "");
 }
 
-TEST(SlowLinks, OneHostHasNone) {
+TEST(SlowLinkReporter, OneHostHasNone) {
   for (const std::string& log : LogsOf({"n1", "n1", "n1", "n1"})) EXPECT_EQ(log, "");
 }
 
-TEST(SlowLinks, SaysNothingWhereRanksCannotBeMeasured) {
+TEST(SlowLinkReporter, SaysNothingWhereRanksCannotBeMeasured) {
   std::ostringstream log;
   RunRanks(2, [&](Communicator& communicator) {
     std::ostringstream other;
-    SlowLinks links(communicator, MakeLogger(communicator.rank() == 0 ? log : other,
-                                             communicator.rank(), "info"));
+    SlowLinkReporter links(communicator, MakeLogger(communicator.rank() == 0 ? log : other,
+                                                    communicator.rank(), "info"));
     links.Start({"n1", "n2"});
     StepTimes times;
     for (int step = 0; step < 400; ++step) {
@@ -294,17 +294,17 @@ TEST(SlowLinks, SaysNothingWhereRanksCannotBeMeasured) {
 }
 
 // What is said in `steps` steps like this.
-std::vector<StragglerChange> After(StragglerWatch& watch, std::int64_t steps,
-                                   const std::vector<double>& own_seconds) {
-  std::vector<StragglerChange> all;
+std::vector<StragglerTransition> After(StragglerDetector& watch, std::int64_t steps,
+                                       const std::vector<double>& own_seconds) {
+  std::vector<StragglerTransition> all;
   for (std::int64_t step = 0; step < steps; ++step) {
-    for (const StragglerChange& change : watch.Add(own_seconds)) all.push_back(change);
+    for (const StragglerTransition& change : watch.Add(own_seconds)) all.push_back(change);
   }
   return all;
 }
 
-TEST(StragglerWatch, TellsOfTwentyPercentAfterAHundredStepsOnce) {
-  StragglerWatch watch(4);
+TEST(StragglerDetector, TellsOfTwentyPercentAfterAHundredStepsOnce) {
+  StragglerDetector watch(4);
   EXPECT_THAT(After(watch, 99, {0.1, 0.1, 0.12, 0.1}), IsEmpty());
   const auto changes = After(watch, 1, {0.1, 0.1, 0.12, 0.1});
   ASSERT_THAT(changes, SizeIs(1));
@@ -316,13 +316,13 @@ TEST(StragglerWatch, TellsOfTwentyPercentAfterAHundredStepsOnce) {
   EXPECT_THAT(After(watch, 1000, {0.1, 0.1, 0.12, 0.1}), IsEmpty());
 }
 
-TEST(StragglerWatch, SaysNothingOfNineteenPercent) {
-  StragglerWatch watch(4);
+TEST(StragglerDetector, SaysNothingOfNineteenPercent) {
+  StragglerDetector watch(4);
   EXPECT_THAT(After(watch, 1000, {0.1, 0.1, 0.119, 0.1}), IsEmpty());
 }
 
-TEST(StragglerWatch, TellsWhenItHasBeenOverForAHundredSteps) {
-  StragglerWatch watch(3);
+TEST(StragglerDetector, TellsWhenItHasBeenOverForAHundredSteps) {
+  StragglerDetector watch(3);
   EXPECT_THAT(After(watch, 150, {1, 2, 1}), SizeIs(1));
   EXPECT_THAT(After(watch, 99, {1, 1, 1}), IsEmpty());
   const auto changes = After(watch, 1, {1, 1, 1});
@@ -333,8 +333,8 @@ TEST(StragglerWatch, TellsWhenItHasBeenOverForAHundredSteps) {
   EXPECT_THAT(After(watch, 100, {1, 2, 1}), SizeIs(1)) << "a new spell";
 }
 
-TEST(StragglerWatch, ASpellGoesOnAfterAFewQuickSteps) {
-  StragglerWatch watch(3);
+TEST(StragglerDetector, ASpellGoesOnAfterAFewQuickSteps) {
+  StragglerDetector watch(3);
   EXPECT_THAT(After(watch, 100, {1, 2, 1}), SizeIs(1));
   for (int i = 0; i < 5; ++i) {
     EXPECT_THAT(After(watch, 90, {1, 1, 1}), IsEmpty());
@@ -345,44 +345,44 @@ TEST(StragglerWatch, ASpellGoesOnAfterAFewQuickSteps) {
   EXPECT_EQ(changes[0].steps, 600);
 }
 
-TEST(StragglerWatch, OneLongStepIsNoHundred) {
-  StragglerWatch watch(3);
+TEST(StragglerDetector, OneLongStepIsNoHundred) {
+  StragglerDetector watch(3);
   EXPECT_THAT(After(watch, 50, {1, 1, 1}), IsEmpty());
   EXPECT_THAT(After(watch, 1, {1, 1000, 1}), IsEmpty());
   EXPECT_THAT(After(watch, 500, {1, 1, 1}), IsEmpty());
 }
 
-TEST(StragglerWatch, SlowInNineBlocksIsNotSlowInTen) {
-  StragglerWatch watch(3);
+TEST(StragglerDetector, SlowInNineBlocksIsNotSlowInTen) {
+  StragglerDetector watch(3);
   for (int i = 0; i < 20; ++i) {
     EXPECT_THAT(After(watch, 90, {1, 2, 1}), IsEmpty());
     EXPECT_THAT(After(watch, 10, {1, 1, 1}), IsEmpty());
   }
 }
 
-TEST(StragglerWatch, OfTwoRanksTheQuickerIsTheMeasure) {
-  StragglerWatch watch(2);
+TEST(StragglerDetector, OfTwoRanksTheQuickerIsTheMeasure) {
+  StragglerDetector watch(2);
   const auto changes = After(watch, 100, {1.25, 1});
   ASSERT_THAT(changes, SizeIs(1));
   EXPECT_EQ(changes[0].rank, 0);
   EXPECT_DOUBLE_EQ(changes[0].median, 1);
 }
 
-TEST(StragglerWatch, OneRankHasNoneToBeComparedWith) {
-  StragglerWatch watch(1);
+TEST(StragglerDetector, OneRankHasNoneToBeComparedWith) {
+  StragglerDetector watch(1);
   EXPECT_THAT(After(watch, 300, {1}), IsEmpty());
 }
 
-TEST(StragglerWatch, TwoRanksOfFiveAreToldInTheirOrder) {
-  StragglerWatch watch(5);
+TEST(StragglerDetector, TwoRanksOfFiveAreToldInTheirOrder) {
+  StragglerDetector watch(5);
   const auto changes = After(watch, 100, {1, 1, 3, 1, 2});
   ASSERT_THAT(changes, SizeIs(2));
   EXPECT_EQ(changes[0].rank, 2);
   EXPECT_EQ(changes[1].rank, 4);
 }
 
-TEST(StragglerWatch, WhatIsNotKnownIsNotJudged) {
-  StragglerWatch watch(3);
+TEST(StragglerDetector, WhatIsNotKnownIsNotJudged) {
+  StragglerDetector watch(3);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(After(watch, 200, {0, 0, 0}), IsEmpty());
   EXPECT_THAT(After(watch, 200, {nan, nan, nan}), IsEmpty());
@@ -393,14 +393,14 @@ TEST(StragglerWatch, WhatIsNotKnownIsNotJudged) {
   EXPECT_THAT(After(watch, 10, {1, 2, 1}), SizeIs(1)) << "unknown steps neither count nor break it";
 }
 
-TEST(Stragglers, TellsWhatTheRankSaysOfItselfInTheLogOfRankZero) {
+TEST(StragglerReporter, TellsWhatTheRankSaysOfItselfInTheLogOfRankZero) {
   std::vector<std::ostringstream> logs(3);
   RunRanks(3, [&](Communicator& communicator) {
     const int rank = communicator.rank();
-    Stragglers stragglers({communicator,
-                           MakeLogger(logs[static_cast<std::size_t>(rank)], rank, "info"),
-                           "node" + std::to_string(rank),
-                           [rank] { return "GPU " + std::to_string(rank) + ": 84 C"; }});
+    StragglerReporter stragglers({communicator,
+                                  MakeLogger(logs[static_cast<std::size_t>(rank)], rank, "info"),
+                                  "node" + std::to_string(rank),
+                                  [rank] { return "GPU " + std::to_string(rank) + ": 84 C"; }});
     StepTimes times;
     times[StepPhase::kForward] = 0.05 * (rank + 1);
     times[StepPhase::kExposedAllReduce] = 9;
@@ -416,11 +416,11 @@ TEST(Stragglers, TellsWhatTheRankSaysOfItselfInTheLogOfRankZero) {
   EXPECT_EQ(logs[1].str() + logs[2].str(), "");
 }
 
-TEST(Stragglers, CutsLongLists) {
+TEST(StragglerReporter, CutsLongLists) {
   std::ostringstream log;
   RunRanks(21, [&](Communicator& communicator) {
     std::ostringstream other;
-    Stragglers stragglers(
+    StragglerReporter stragglers(
         {communicator, MakeLogger(communicator.rank() == 0 ? log : other, 0, "info"), "", {}});
     std::vector<double> seconds(21, 1);
     std::fill_n(seconds.begin(), 10, 2);
@@ -432,8 +432,9 @@ TEST(Stragglers, CutsLongLists) {
 }
 
 // Steps in which the busier of two ranks computes for a second; the last thing that is said.
-std::optional<SumChange> After(SumWatch& watch, std::int64_t steps, double waited) {
-  std::optional<SumChange> said;
+std::optional<AllReduceWaitChange> After(AllReduceWaitMonitor& watch, std::int64_t steps,
+                                         double waited) {
+  std::optional<AllReduceWaitChange> said;
   for (std::int64_t i = 0; i < steps; ++i) {
     if (const auto change = watch.Add(1 + waited, std::vector{0.5, 1.0})) {
       EXPECT_FALSE(said.has_value()) << "one thing at a time";
@@ -443,8 +444,8 @@ std::optional<SumChange> After(SumWatch& watch, std::int64_t steps, double waite
   return said;
 }
 
-TEST(SumWatch, TellsOfATwentiethOfAStepAfterAHundredSteps) {
-  SumWatch watch;
+TEST(AllReduceWaitMonitor, TellsOfATwentiethOfAStepAfterAHundredSteps) {
+  AllReduceWaitMonitor watch;
   EXPECT_FALSE(After(watch, 100, 0.1));
   EXPECT_FALSE(After(watch, 99, 0.16));
   const auto change = After(watch, 1, 0.16);
@@ -457,14 +458,14 @@ TEST(SumWatch, TellsOfATwentiethOfAStepAfterAHundredSteps) {
   EXPECT_FALSE(After(watch, 1000, 0.16)) << "once";
 }
 
-TEST(SumWatch, SaysNothingOfLess) {
-  SumWatch watch;
+TEST(AllReduceWaitMonitor, SaysNothingOfLess) {
+  AllReduceWaitMonitor watch;
   EXPECT_FALSE(After(watch, 100, 0.1));
   EXPECT_FALSE(After(watch, 1000, 0.157)) << "0.057 of 1.157";
 }
 
-TEST(SumWatch, OneTenOfGoodStepsBeginsAfresh) {
-  SumWatch watch;
+TEST(AllReduceWaitMonitor, OneTenOfGoodStepsBeginsAfresh) {
+  AllReduceWaitMonitor watch;
   EXPECT_FALSE(After(watch, 100, 0));
   for (int i = 0; i < 5; ++i) {
     EXPECT_FALSE(After(watch, 90, 0.5));
@@ -473,8 +474,8 @@ TEST(SumWatch, OneTenOfGoodStepsBeginsAfresh) {
   EXPECT_TRUE(After(watch, 100, 0.5));
 }
 
-TEST(SumWatch, TellsWhenItHasBeenOverForAHundredSteps) {
-  SumWatch watch;
+TEST(AllReduceWaitMonitor, TellsWhenItHasBeenOverForAHundredSteps) {
+  AllReduceWaitMonitor watch;
   EXPECT_FALSE(After(watch, 100, 0));
   EXPECT_TRUE(After(watch, 130, 0.5));
   EXPECT_FALSE(After(watch, 99, 0));
@@ -485,22 +486,22 @@ TEST(SumWatch, TellsWhenItHasBeenOverForAHundredSteps) {
   EXPECT_TRUE(After(watch, 100, 0.5)) << "a new spell";
 }
 
-TEST(SumWatch, WhatIsSlowFromTheFirstStepIsTheMeasure) {
-  SumWatch watch;
+TEST(AllReduceWaitMonitor, WhatIsSlowFromTheFirstStepIsTheMeasure) {
+  AllReduceWaitMonitor watch;
   EXPECT_FALSE(After(watch, 1000, 0.5));
   EXPECT_FALSE(After(watch, 1000, 0)) << "better is no change";
   EXPECT_TRUE(After(watch, 100, 0.5));
 }
 
 // It makes all ranks wait, but not the busiest.
-TEST(SumWatch, ASlowRankIsNoLongSum) {
-  SumWatch watch;
+TEST(AllReduceWaitMonitor, ASlowRankIsNoLongSum) {
+  AllReduceWaitMonitor watch;
   EXPECT_FALSE(After(watch, 100, 0.1));
   for (int i = 0; i < 500; ++i) EXPECT_FALSE(watch.Add(2.1, std::vector{0.5, 2.0}));
 }
 
-TEST(SumWatch, WhatIsNotKnownCountsAsNoWait) {
-  SumWatch watch;
+TEST(AllReduceWaitMonitor, WhatIsNotKnownCountsAsNoWait) {
+  AllReduceWaitMonitor watch;
   EXPECT_FALSE(After(watch, 100, 0.1));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (int i = 0; i < 500; ++i) EXPECT_FALSE(watch.Add(2, std::vector{0.0, nan}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/straggler_watch.h"
+#include "trainer/train/monitor/straggler_watch.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,27 +16,27 @@ constexpr double kRounding = 1e-9;  // of sums of seconds, as a share of them
 
 }  // namespace
 
-StragglerWatch::StragglerWatch(int ranks)
+StragglerDetector::StragglerDetector(int ranks)
     : ranks_(static_cast<std::size_t>(ranks)),
       history_(ranks_.size() * kBlocks),
       medians_(kBlocks) {
   sums_.reserve(ranks_.size());
 }
 
-std::vector<StragglerChange> StragglerWatch::Add(std::span<const double> own_seconds) {
+std::vector<StragglerTransition> StragglerDetector::Add(std::span<const double> own_seconds) {
   DDL_CHECK(own_seconds.size() == ranks_.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const double seconds = own_seconds[i];
     ranks_[i].is_known = ranks_[i].is_known && std::isfinite(seconds) && seconds > 0;
     ranks_[i].sum += seconds;
   }
-  std::vector<StragglerChange> changes;
+  std::vector<StragglerTransition> changes;
   if (++steps_ == kBlock) EndBlock(changes);
   return changes;
 }
 
 // 0 if nobody's is known.
-double StragglerWatch::MedianOfBlock() {
+double StragglerDetector::MedianOfBlock() {
   sums_.clear();
   for (const Rank& rank : ranks_) {
     if (rank.is_known) sums_.push_back(rank.sum);
@@ -47,7 +47,7 @@ double StragglerWatch::MedianOfBlock() {
   return *middle;
 }
 
-void StragglerWatch::EndBlock(std::vector<StragglerChange>& changes) {
+void StragglerDetector::EndBlock(std::vector<StragglerTransition>& changes) {
   const double median = MedianOfBlock();
   const auto place = static_cast<std::size_t>(blocks_ % kBlocks);
   ++blocks_;
@@ -61,7 +61,7 @@ void StragglerWatch::EndBlock(std::vector<StragglerChange>& changes) {
   steps_ = 0;
 }
 
-void StragglerWatch::Judge(int rank, double median, std::vector<StragglerChange>& changes) {
+void StragglerDetector::Judge(int rank, double median, std::vector<StragglerTransition>& changes) {
   const auto index = static_cast<std::size_t>(rank);
   Rank& judged = ranks_[index];
   if (judged.sum >= (1 + kSlower) * (1 - kRounding) * median) {
@@ -77,7 +77,7 @@ void StragglerWatch::Judge(int rank, double median, std::vector<StragglerChange>
   const bool ends = judged.is_reported && judged.quick_blocks == kBlocks;
   if (!begins && !ends) return;
   judged.is_reported = begins;
-  StragglerChange change = {
+  StragglerTransition change = {
       .rank = rank, .begins = begins, .steps = (judged.slow_at - judged.begun) * kBlock};
   for (std::size_t place = 0; place < medians_.size(); ++place) {
     change.seconds += history_[place * ranks_.size() + index] / kSteps;

@@ -38,12 +38,12 @@
 #include <vector>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/train/watch/hang_report.h"
-#include "trainer/train/watch/stacks_file.h"
+#include "trainer/train/monitor/hang_report.h"
+#include "trainer/train/monitor/stacks_file.h"
 
 namespace trainer {
 
-struct HangWatchOptions {
+struct HangWatchdogOptions {
   double floor_seconds = 60;
   std::filesystem::path model_dir;  // seen by all ranks
   std::string run_name;             // the same in all ranks, of no other run at this time
@@ -56,18 +56,19 @@ struct HangWatchOptions {
   // Told once, with one line; must end the process (a normal end would wait for the others).
   std::function<void(const std::string& report)> on_hang;
   // Writes the stacks of this rank.  It may still run when the watch is gone.
-  std::function<std::vector<ThreadStack>(const StacksFileOptions&)> write_stacks = WriteStacksFile;
+  std::function<std::vector<ThreadStack>(const StackDumpOptions&)> write_stacks =
+      WriteStackDumpFile;
   std::chrono::milliseconds own_stacks_time{10'000};    // to wait for that, and
   std::chrono::milliseconds others_stacks_time{5'000};  // for the stacks of the others
 };
 
-class HangWatch {
+class HangWatchdog {
  public:
   // Watches from here on, before the ranks have met: they may hang in just that.
-  explicit HangWatch(HangWatchOptions options);
-  ~HangWatch();
-  HangWatch(const HangWatch&) = delete;
-  HangWatch& operator=(const HangWatch&) = delete;
+  explicit HangWatchdog(HangWatchdogOptions options);
+  ~HangWatchdog();
+  HangWatchdog(const HangWatchdog&) = delete;
+  HangWatchdog& operator=(const HangWatchdog&) = delete;
 
   // The ranks have met.  What they do now has no bound: a large data set takes long to open.
   void Pause();
@@ -103,15 +104,15 @@ class HangWatch {
     double since = 0;  // seconds of this rank without progress, when it was read first
   };
 
-  void Beat();
+  void TouchProgress();
   // In the activity of now: all of a first step or evaluation batch.
-  std::int64_t WarmUpBeats() const;
+  std::int64_t WarmUpHeartbeats() const;
   double Bound() const;
   void Run();
   void Look(std::unique_lock<std::mutex>& lock);
   void Judge(std::unique_lock<std::mutex>& lock, double bound);
   // Since the state was written; or it is to end.
-  bool HasGoneOn() const { return stopping_ || last_reported_beat_ != beat_; }
+  bool HasProgressed() const { return stopping_ || last_reported_beat_ != progress_count_; }
   std::string Report(const RankState& own, const std::vector<RankState>& received,
                      const std::vector<std::string>& briefs, const Peers& peers) const;
   std::string StatesOfSilent(const std::vector<int>& silent, const Peers& peers) const;
@@ -123,7 +124,7 @@ class HangWatch {
   void RemoveState() const;
   std::vector<RankState> ReadStates(double seconds);
 
-  const HangWatchOptions options_;
+  const HangWatchdogOptions options_;
   const std::filesystem::path folder_;  // of this run alone
 
   std::vector<Words> words_;  // by rank, since the state was written; of the watch's thread alone
@@ -133,13 +134,13 @@ class HangWatch {
   bool stopping_ = false;
   bool paused_ = false;
   RankState state_;  // state_.seconds: since the last beat
-  std::uint64_t beat_ = 0;
+  std::uint64_t progress_count_ = 0;
   std::array<History, kActivities> history_;
   std::uint64_t last_reported_beat_ = 0;  // at which WriteState was last called
   bool told_ = false;
   // Of the time since the last beat, in seconds; all 0 at a beat.
   double report_again_ = 0;  // when to write the state again
-  double judge_again_ = 0;
+  double recheck_at_ = 0;
   double excused_at_ = 0;  // when ranks were last seen waiting for their data
   double log_again_ = 0;   // that they do
   double turn_ = 0;      // to end the run where no lower rank has; 0: it has not been judged a hang

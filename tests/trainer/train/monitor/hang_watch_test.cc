@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/hang_watch.h"
+#include "trainer/train/monitor/hang_watch.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -10,7 +10,7 @@
 #include "tests/support/emulated.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
-#include "trainer/train/watch/watched.h"
+#include "trainer/train/monitor/watched.h"
 
 namespace trainer {
 namespace {
@@ -29,11 +29,11 @@ class HangWatchTest : public testing::Test {
 
 constexpr auto kLong = 60s;  // for what comes at some time, however busy the machine is
 
-// As WriteStacksFile, with all the time that a busy machine takes.
-std::vector<ThreadStack> WriteStacksInTime(const StacksFileOptions& options) {
-  StacksFileOptions patient = options;
+// As WriteStackDumpFile, with all the time that a busy machine takes.
+std::vector<ThreadStack> WriteStacksInTime(const StackDumpOptions& options) {
+  StackDumpOptions patient = options;
   patient.answer_time = 10s;
-  return WriteStacksFile(patient);
+  return WriteStackDumpFile(patient);
 }
 
 // Two ranks that begin `activity` after healthy steps, in which rank 1 does `last` before it comes;
@@ -46,21 +46,21 @@ std::string ReportOf(double floor, const std::filesystem::path& folder, Activity
   std::atomic<bool> told = false;
   RunRanks(2, [&](Communicator& communicator) {
     const bool is_first = communicator.rank() == 0;
-    HangWatch watch({.floor_seconds = is_first ? floor : other_floor,
-                     .model_dir = folder,
-                     .run_name = "1",
-                     .rank = communicator.rank(),
-                     .size = 2,
-                     .host = is_first ? "n1" : "n2",
-                     .on_hang =
-                         [&, is_first](const std::string& line) {
-                           if (!is_first) return;
-                           report = line;
-                           told = true;
-                         },
-                     .write_stacks = WriteStacksInTime,
-                     .own_stacks_time = kLong,
-                     .others_stacks_time = kLong});
+    HangWatchdog watch({.floor_seconds = is_first ? floor : other_floor,
+                        .model_dir = folder,
+                        .run_name = "1",
+                        .rank = communicator.rank(),
+                        .size = 2,
+                        .host = is_first ? "n1" : "n2",
+                        .on_hang =
+                            [&, is_first](const std::string& line) {
+                              if (!is_first) return;
+                              report = line;
+                              told = true;
+                            },
+                        .write_stacks = WriteStacksInTime,
+                        .own_stacks_time = kLong,
+                        .others_stacks_time = kLong});
     watch.ExchangeHosts(communicator);
     const auto watched = MakeWatchedCommunicator(communicator, watch);
     for (int step = 1; step < 3; ++step) {
@@ -128,13 +128,13 @@ TEST_F(HangWatchTest, NamesTheRankThatTheOthersNeverMeet) {
   std::filesystem::create_directory(folder.path() / ".hang-1");
   std::ofstream(folder.path() / ".hang-1/0") << "of a run that was killed";
   std::promise<std::string> report;
-  HangWatch watch({.floor_seconds = 0.05,
-                   .model_dir = folder.path(),
-                   .run_name = "1",
-                   .rank = 0,
-                   .size = 2,
-                   .host = "n1",
-                   .on_hang = [&](const std::string& line) { report.set_value(line); }});
+  HangWatchdog watch({.floor_seconds = 0.05,
+                      .model_dir = folder.path(),
+                      .run_name = "1",
+                      .rank = 0,
+                      .size = 2,
+                      .host = "n1",
+                      .on_hang = [&](const std::string& line) { report.set_value(line); }});
   watch.BeginWaiting();
   EXPECT_THAT(report.get_future().get(),
               HasSubstr(" before the first step: rank 1 does not answer"));
@@ -144,13 +144,13 @@ TEST_F(HangWatchTest, HasNoBoundForWhatFollowsTheMeeting) {
   const TemporaryFolder folder;
   std::promise<void> told;
   std::future<void> is_reported = told.get_future();
-  HangWatch watch({.floor_seconds = 0.05,
-                   .model_dir = folder.path(),
-                   .run_name = "1",
-                   .rank = 0,
-                   .size = 1,
-                   .host = "n1",
-                   .on_hang = [&](const std::string&) { told.set_value(); }});
+  HangWatchdog watch({.floor_seconds = 0.05,
+                      .model_dir = folder.path(),
+                      .run_name = "1",
+                      .rank = 0,
+                      .size = 1,
+                      .host = "n1",
+                      .on_hang = [&](const std::string&) { told.set_value(); }});
   watch.BeginWaiting();
   watch.Pause();
   // Ten times the floor is 0.5.
@@ -172,14 +172,14 @@ struct Beginning {
 bool IsTold(const Beginning& beginning, std::chrono::milliseconds time) {
   const TemporaryFolder folder;
   std::promise<void> told;
-  HangWatch watch({.floor_seconds = 0.2,
-                   .model_dir = folder.path(),
-                   .run_name = "1",
-                   .rank = 0,
-                   .size = beginning.size,
-                   .host = "n1",
-                   .batches = beginning.batches,
-                   .on_hang = [&](const std::string&) { told.set_value(); }});
+  HangWatchdog watch({.floor_seconds = 0.2,
+                      .model_dir = folder.path(),
+                      .run_name = "1",
+                      .rank = 0,
+                      .size = beginning.size,
+                      .host = "n1",
+                      .batches = beginning.batches,
+                      .on_hang = [&](const std::string&) { told.set_value(); }});
   watch.Enter(beginning.activity, 0);
   for (int beat = 0; beat < beginning.beats; ++beat) {
     watch.BeginWaiting();
@@ -213,13 +213,13 @@ TEST_F(HangWatchTest, TakesAPauseInWhichTheRanksMeetForProgress) {
   EXPECT_THAT(ReportOf(0.1, folder.path(), Activity::kPause, [](const std::atomic<bool>&) {}),
               IsEmpty());
   std::atomic<bool> told = false;
-  HangWatch watch({.floor_seconds = 1,
-                   .model_dir = folder.path(),
-                   .run_name = "2",
-                   .rank = 0,
-                   .size = 1,
-                   .host = "n1",
-                   .on_hang = [&](const std::string&) { told = true; }});
+  HangWatchdog watch({.floor_seconds = 1,
+                      .model_dir = folder.path(),
+                      .run_name = "2",
+                      .rank = 0,
+                      .size = 1,
+                      .host = "n1",
+                      .on_hang = [&](const std::string&) { told = true; }});
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
   watch.ExchangeHosts(communicator);
@@ -250,24 +250,24 @@ TEST_F(HangWatchTest, SaysThatARankWaitsForItsDataAndGoesOn) {
   RunRanks(2, [&](Communicator& communicator) {
     const bool is_first = communicator.rank() == 0;
     // A machine that is busy may let a rank come half a second later than the other.
-    HangWatch watch({.floor_seconds = 1,
-                     .model_dir = folder.path(),
-                     .run_name = "1",
-                     .rank = communicator.rank(),
-                     .size = 2,
-                     .host = is_first ? "n1" : "n2",
-                     .on_wait =
-                         [&](const std::string& line) {
-                           const std::lock_guard lock(mutex);
-                           if (is_first) waits.push_back(line);
-                           changed.notify_all();
-                         },
-                     .on_hang =
-                         [&](const std::string& line) {
-                           const std::lock_guard lock(mutex);
-                           hang = line;
-                           changed.notify_all();
-                         }});
+    HangWatchdog watch({.floor_seconds = 1,
+                        .model_dir = folder.path(),
+                        .run_name = "1",
+                        .rank = communicator.rank(),
+                        .size = 2,
+                        .host = is_first ? "n1" : "n2",
+                        .on_wait =
+                            [&](const std::string& line) {
+                              const std::lock_guard lock(mutex);
+                              if (is_first) waits.push_back(line);
+                              changed.notify_all();
+                            },
+                        .on_hang =
+                            [&](const std::string& line) {
+                              const std::lock_guard lock(mutex);
+                              hang = line;
+                              changed.notify_all();
+                            }});
     watch.ExchangeHosts(communicator);
     const auto watched = MakeWatchedCommunicator(communicator, watch);
     for (int step = 1; step < 4; ++step) {
@@ -292,14 +292,14 @@ TEST_F(HangWatchTest, EndsTheRunAfterTenBoundsWithoutData) {
   const TemporaryFolder folder;
   std::atomic<int> waits = 0;
   std::promise<std::string> hang;
-  HangWatch watch({.floor_seconds = 0.02,  // before the first step the bound is ten times that
-                   .model_dir = folder.path(),
-                   .run_name = "1",
-                   .rank = 0,
-                   .size = 1,
-                   .host = "n1",
-                   .on_wait = [&](const std::string&) { ++waits; },
-                   .on_hang = [&](const std::string& line) { hang.set_value(line); }});
+  HangWatchdog watch({.floor_seconds = 0.02,  // before the first step the bound is ten times that
+                      .model_dir = folder.path(),
+                      .run_name = "1",
+                      .rank = 0,
+                      .size = 1,
+                      .host = "n1",
+                      .on_wait = [&](const std::string&) { ++waits; },
+                      .on_hang = [&](const std::string& line) { hang.set_value(line); }});
   watch.BeginReading();
   const std::string line = hang.get_future().get();
   EXPECT_THAT(line, testing::ContainsRegex("rank 0 has waited [0-9]+ s for its data"));

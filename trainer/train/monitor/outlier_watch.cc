@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/outlier_watch.h"
+#include "trainer/train/monitor/outlier_watch.h"
 
 #include <cmath>
 
 namespace trainer {
 
-std::optional<Outlier> OutlierWatch::Add(double value) {
+std::optional<Outlier> SpikeDetector::Add(double value) {
   if (!std::isfinite(value)) return std::nullopt;
   std::optional<Outlier> outlier;
   if (added_ >= kWindow) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/stragglers.h"
+#include "trainer/train/monitor/stragglers.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace trainer {
 namespace {
 
 // What a straggler says of itself, as all ranks pass it on; what is longer is cut.
-struct StragglerWords {
+struct StragglerMessage {
   std::array<char, 128> host{};
   std::array<char, 512> own{};
 };
@@ -27,20 +27,20 @@ void CopyText(const std::string& text, std::array<char, size>& letters) {
 
 }  // namespace
 
-Stragglers::Stragglers(StragglerReporterDeps deps)
+StragglerReporter::StragglerReporter(StragglerReporterDeps deps)
     : deps_(std::move(deps)), watch_(deps_.communicator.size()) {}
 
-void Stragglers::After(std::span<const double> own_seconds, const StepTimes& times) {
+void StragglerReporter::After(std::span<const double> own_seconds, const StepTimes& times) {
   if (deps_.communicator.size() == 1) return;
   recent_.Add(times);
-  const std::vector<StragglerChange> changes = watch_.Add(own_seconds);
+  const std::vector<StragglerTransition> changes = watch_.Add(own_seconds);
   for (std::size_t i = 0; i < std::min(changes.size(), kMaxLogged); ++i) Tell(changes[i]);
   if (changes.size() > kMaxLogged && deps_.communicator.rank() == 0) {
     deps_.log->warn("the same of {}", support::Counted(changes.size() - kMaxLogged, "more rank"));
   }
 }
 
-std::string Stragglers::Own() const {
+std::string StragglerReporter::Own() const {
   const StepTimes mean = recent_.Mean();
   std::string text = "ms: ";
   for (const StepPhase phase : kOwnPhases) {
@@ -51,9 +51,9 @@ std::string Stragglers::Own() const {
   return device.empty() ? text : text + "; " + device;
 }
 
-void Stragglers::Tell(const StragglerChange& change) {
+void StragglerReporter::Tell(const StragglerTransition& change) {
   Communicator& communicator = deps_.communicator;
-  StragglerWords words;
+  StragglerMessage words;
   if (communicator.rank() == change.rank) {
     CopyText(deps_.host, words.host);
     CopyText(Own(), words.own);
@@ -65,7 +65,7 @@ void Stragglers::Tell(const StragglerChange& change) {
       DescribeStraggler(change, NameOfRank(change.rank, words.host.data()), words.own.data()));
 }
 
-std::string DescribeStraggler(const StragglerChange& change, const std::string& rank,
+std::string DescribeStraggler(const StragglerTransition& change, const std::string& rank,
                               const std::string& own) {
   if (!change.begins) {
     return fmt::format("{} is no longer slower than the other ranks; it was for {} steps", rank,

@@ -12,7 +12,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/watch/straggler_watch.h"
+#include "trainer/train/monitor/straggler_watch.h"
 
 namespace trainer {
 
@@ -24,9 +24,9 @@ struct StragglerReporterDeps {
   std::function<std::string()> describe_device;
 };
 
-class Stragglers {
+class StragglerReporter {
  public:
-  explicit Stragglers(StragglerReporterDeps deps);
+  explicit StragglerReporter(StragglerReporterDeps deps);
 
   // Collective, after each step: `own_seconds` of each rank, the same on all of them, and the times
   // of this one.  Ranks exchange something only where there is something to say.
@@ -36,16 +36,16 @@ class Stragglers {
   static constexpr std::size_t kMaxLogged = 8;  // at a time
 
   std::string Own() const;
-  void Tell(const StragglerChange& change);
+  void Tell(const StragglerTransition& change);
 
   const StragglerReporterDeps deps_;
-  StragglerWatch watch_;
-  StepTimer recent_{StragglerWatch::kSteps};
+  StragglerDetector watch_;
+  StepTimer recent_{StragglerDetector::kSteps};
 };
 
 // "rank 3 on node7 has been 31 % slower than the median of the ranks for 100 steps: ...".  `rank`:
 // its name; `own`: what it says of itself.  Pure.
-std::string DescribeStraggler(const StragglerChange& change, const std::string& rank,
+std::string DescribeStraggler(const StragglerTransition& change, const std::string& rank,
                               const std::string& own);
 
 }  // namespace trainer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/stacks_file.h"
+#include "trainer/train/monitor/stacks_file.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,21 +13,21 @@
 
 namespace trainer {
 
-std::vector<ThreadStack> WriteStacksFile(const StacksFileOptions& options) {
+std::vector<ThreadStack> WriteStackDumpFile(const StackDumpOptions& options) {
   namespace fs = std::filesystem;
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   std::vector<ThreadStack> stacks = CollectThreadStacks(options.answer_time);
-  const fs::path folder = options.model_dir / kStacksFolderName;
+  const fs::path folder = options.model_dir / kStackDumpDirectoryName;
   const std::string doing = options.doing.empty() ? "" : ": " + options.doing;
-  const std::string text = FormatRankStacks(
+  const std::string text = FormatRankStackTraces(
       {.headline = fmt::format("rank {} on {}, process {}{}", options.rank,
                                options.host.empty() ? "its node" : options.host, ::getpid(), doing),
        .order = options.order,
        .stacks = StacksAsText(stacks)});
   std::error_code ignored;  // then it cannot be written either
   fs::create_directories(folder, ignored);
-  if (support::ReplaceFile(folder / StacksFileName(options.rank), text) != 0) stacks.clear();
+  if (support::ReplaceFile(folder / StackDumpFileName(options.rank), text) != 0) stacks.clear();
   return stacks;
 }
 

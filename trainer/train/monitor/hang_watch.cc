@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/hang_watch.h"
+#include "trainer/train/monitor/hang_watch.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -28,10 +28,10 @@ using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
 constexpr double kTimesLongest = 5;
-constexpr double kTimesFloor = 10;  // where nothing is known yet
-constexpr int kWarmUpBeats = 5;     // all of the first training step, if it has one batch
-constexpr double kTimesInput = 10;  // of the bound: then ranks that wait for data end the run too
-constexpr double kLogShare = 0.5;   // of the bound: then a rank writes its state
+constexpr double kTimesFloor = 10;    // where nothing is known yet
+constexpr int kWarmUpHeartbeats = 5;  // all of the first training step, if it has one batch
+constexpr double kTimesInput = 10;    // of the bound: then ranks that wait for data end the run too
+constexpr double kLogShare = 0.5;     // of the bound: then a rank writes its state
 constexpr double kAgainShare =
     0.25;                       // of the bound: between two looks at a rank that waits for data
 constexpr double kGrace = 1.5;  // of the bound: for what follows such a wait
@@ -56,7 +56,7 @@ std::vector<ThreadStack> StacksWithin(std::chrono::milliseconds time,
 
 }  // namespace
 
-HangWatch::HangWatch(HangWatchOptions options)
+HangWatchdog::HangWatchdog(HangWatchdogOptions options)
     : options_(std::move(options)), folder_(options_.model_dir / (".hang-" + options_.run_name)) {
   peers_.hosts.resize(static_cast<std::size_t>(options_.size));
   peers_.processes.resize(peers_.hosts.size());
@@ -66,7 +66,7 @@ HangWatch::HangWatch(HangWatchOptions options)
   thread_ = StartThread("the thread that looks for hung ranks", [this] { Run(); });
 }
 
-HangWatch::~HangWatch() {
+HangWatchdog::~HangWatchdog() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -76,85 +76,85 @@ HangWatch::~HangWatch() {
   if (told_) RemoveState();
 }
 
-void HangWatch::Pause() {
+void HangWatchdog::Pause() {
   const std::lock_guard lock(mutex_);
   paused_ = true;
 }
 
-void HangWatch::ExchangeHosts(Communicator& communicator) {
+void HangWatchdog::ExchangeHosts(Communicator& communicator) {
   Peers peers;
   peers.hosts = GatherTexts(communicator, options_.host);
   peers.processes = GatherNumbers(static_cast<std::uint64_t>(::getpid()), communicator);
   const std::lock_guard lock(mutex_);
   paused_ = false;
   state_.waiting = false;
-  Beat();
+  TouchProgress();
   peers_ = std::move(peers);
 }
 
-void HangWatch::Enter(Activity activity, std::int64_t step) {
+void HangWatchdog::Enter(Activity activity, std::int64_t step) {
   const std::lock_guard lock(mutex_);
-  Beat();
+  TouchProgress();
   state_.activity = activity;
   state_.step = step;
 }
 
-void HangWatch::BeginWaiting() {
+void HangWatchdog::BeginWaiting() {
   const std::lock_guard lock(mutex_);
   state_.waiting = true;
 }
 
-void HangWatch::EndWaiting() {
+void HangWatchdog::EndWaiting() {
   const std::lock_guard lock(mutex_);
   state_.waiting = false;
-  Beat();
+  TouchProgress();
 }
 
-void HangWatch::BeginReading() {
+void HangWatchdog::BeginReading() {
   const std::lock_guard lock(mutex_);
   state_.reading = true;
 }
 
-void HangWatch::EndReading() {
+void HangWatchdog::EndReading() {
   const std::lock_guard lock(mutex_);
   state_.reading = false;
-  Beat();
+  TouchProgress();
 }
 
-std::string HangWatch::Describe() const {
+std::string HangWatchdog::Describe() const {
   const std::lock_guard lock(mutex_);
   return DescribeState(state_);
 }
 
-void HangWatch::Beat() {
+void HangWatchdog::TouchProgress() {
   History& history = history_[static_cast<std::size_t>(state_.activity)];
   // What was longer than the bound was a hang, or a wait for data that was excused: no measure.
-  const bool counts = history.beats >= WarmUpBeats() && state_.seconds < Bound();
+  const bool counts = history.beats >= WarmUpHeartbeats() && state_.seconds < Bound();
   ++history.beats;
   if (counts) history.longest = std::max(history.longest, state_.seconds);
   state_.seconds = 0;
-  report_again_ = judge_again_ = excused_at_ = log_again_ = turn_ = 0;
-  ++beat_;
+  report_again_ = recheck_at_ = excused_at_ = log_again_ = turn_ = 0;
+  ++progress_count_;
 }
 
-std::int64_t HangWatch::WarmUpBeats() const {
-  if (state_.activity == Activity::kTraining) return kWarmUpBeats + 2 * (options_.batches - 1);
+std::int64_t HangWatchdog::WarmUpHeartbeats() const {
+  if (state_.activity == Activity::kTraining) return kWarmUpHeartbeats + 2 * (options_.batches - 1);
   // An evaluation begins with one call for the statistics of each rank.
-  if (state_.activity == Activity::kEvaluation) return kWarmUpBeats + options_.size;
-  return kWarmUpBeats;
+  if (state_.activity == Activity::kEvaluation) return kWarmUpHeartbeats + options_.size;
+  return kWarmUpHeartbeats;
 }
 
-double HangWatch::Bound() const {
+double HangWatchdog::Bound() const {
   const History& history = history_[static_cast<std::size_t>(state_.activity)];
   const bool steady = state_.activity == Activity::kTraining ||
                       state_.activity == Activity::kEvaluation ||
                       state_.activity == Activity::kPause;
   const double floor = options_.floor_seconds;
-  return std::max(steady && history.beats >= WarmUpBeats() ? floor : kTimesFloor * floor,
+  return std::max(steady && history.beats >= WarmUpHeartbeats() ? floor : kTimesFloor * floor,
                   kTimesLongest * history.longest);
 }
 
-void HangWatch::Run() {
+void HangWatchdog::Run() {
   const double tick = std::clamp(options_.floor_seconds / 20, 0.05, 1.0);
   auto last = Clock::now();
   std::unique_lock lock(mutex_);
@@ -173,8 +173,8 @@ void HangWatch::Run() {
 }
 
 // Files are touched without the lock: a file system that hangs must not stop the loop as well.
-void HangWatch::Look(std::unique_lock<std::mutex>& lock) {
-  if (told_ && last_reported_beat_ != beat_) {
+void HangWatchdog::Look(std::unique_lock<std::mutex>& lock) {
+  if (told_ && last_reported_beat_ != progress_count_) {
     told_ = false;
     lock.unlock();
     RemoveState();
@@ -186,7 +186,7 @@ void HangWatch::Look(std::unique_lock<std::mutex>& lock) {
   if (is_due) {
     if (!told_) words_.assign(static_cast<std::size_t>(options_.size), {});
     told_ = true;
-    last_reported_beat_ = beat_;
+    last_reported_beat_ = progress_count_;
     report_again_ = state_.seconds + kAgainShare * bound;
     RankState state = state_;
     lock.unlock();
@@ -194,12 +194,12 @@ void HangWatch::Look(std::unique_lock<std::mutex>& lock) {
     WriteState(state);
     lock.lock();
   }
-  if (!told_ || HasGoneOn() || state_.seconds < std::max(bound, judge_again_)) return;
+  if (!told_ || HasProgressed() || state_.seconds < std::max(bound, recheck_at_)) return;
   Judge(lock, bound);
 }
 
 // After those who wait for data have got them, they have some time to come where the others are.
-void HangWatch::Judge(std::unique_lock<std::mutex>& lock, double bound) {
+void HangWatchdog::Judge(std::unique_lock<std::mutex>& lock, double bound) {
   const RankState own = state_;
   const Peers peers = peers_;  // the loop may put others in their place
   lock.unlock();
@@ -208,10 +208,10 @@ void HangWatch::Judge(std::unique_lock<std::mutex>& lock, double bound) {
   const bool is_excused =
       own.seconds < kTimesInput * bound && IsInputWait(received, peers.hosts.size());
   lock.lock();
-  if (HasGoneOn()) return;
+  if (HasProgressed()) return;
   if (is_excused) {
     excused_at_ = own.seconds;
-    judge_again_ =
+    recheck_at_ =
         std::min(own.seconds + (is_lowest ? kAgainShare : 1) * bound, kTimesInput * bound);
     if (!is_lowest || own.seconds < log_again_) return;
     log_again_ = own.seconds + bound;
@@ -231,27 +231,27 @@ void HangWatch::Judge(std::unique_lock<std::mutex>& lock, double bound) {
     lock.unlock();
     WriteStacks(own);
     lock.lock();
-    if (HasGoneOn()) return;
+    if (HasProgressed()) return;
   }
   if (!is_lowest && state_.seconds < turn_) {
-    judge_again_ = turn_;
+    recheck_at_ = turn_;
     return;
   }
   const std::vector<std::string> briefs = AwaitBriefs(received, lock);
-  if (HasGoneOn()) return;
+  if (HasProgressed()) return;
   lock.unlock();
   const std::string report = Report(own, received, briefs, peers);
   lock.lock();
   // From here on nobody goes on: the loop waits for the lock at its next beat.
-  if (HasGoneOn()) return;
+  if (HasProgressed()) return;
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
   options_.on_hang(report);
   stopping_ = true;
 }
 
-std::string HangWatch::Report(const RankState& own, const std::vector<RankState>& received,
-                              const std::vector<std::string>& briefs, const Peers& peers) const {
+std::string HangWatchdog::Report(const RankState& own, const std::vector<RankState>& received,
+                                 const std::vector<std::string>& briefs, const Peers& peers) const {
   std::string report = HangReport(own, received, peers.hosts);
   if (received.empty()) return report;
   report += StatesOfSilent(SilentRanks(received, peers.hosts.size()), peers) +
@@ -260,11 +260,11 @@ std::string HangWatch::Report(const RankState& own, const std::vector<RankState>
   if (written == 0) return report;
   return report + fmt::format("; stacks of {} are in {}",
                               support::Counted(static_cast<long long>(written), "rank"),
-                              (options_.model_dir / kStacksFolderName).string());
+                              (options_.model_dir / kStackDumpDirectoryName).string());
 }
 
 // Of those on this node, as Linux sees them.
-std::string HangWatch::StatesOfSilent(const std::vector<int>& silent, const Peers& peers) const {
+std::string HangWatchdog::StatesOfSilent(const std::vector<int>& silent, const Peers& peers) const {
   std::string text;
   for (const int rank : silent) {
     const auto index = static_cast<std::size_t>(rank);
@@ -279,8 +279,8 @@ std::string HangWatch::StatesOfSilent(const std::vector<int>& silent, const Peer
 
 // A brief of it lies beside the states.  What hangs may be the file system of the stacks, or that
 // of a library whose functions are looked up: the report must come then too.
-void HangWatch::WriteStacks(const RankState& state) const {
-  const StacksFileOptions file = {
+void HangWatchdog::WriteStacks(const RankState& state) const {
+  const StackDumpOptions file = {
       .model_dir = options_.model_dir,
       .rank = state.rank,
       .host = options_.host,
@@ -297,8 +297,8 @@ void HangWatch::WriteStacks(const RankState& state) const {
 
 // The others write their stacks at this moment: waits for them, but not for long, and not once the
 // run has gone on.
-std::vector<std::string> HangWatch::AwaitBriefs(const std::vector<RankState>& received,
-                                                std::unique_lock<std::mutex>& lock) {
+std::vector<std::string> HangWatchdog::AwaitBriefs(const std::vector<RankState>& received,
+                                                   std::unique_lock<std::mutex>& lock) {
   const auto end = Clock::now() + options_.others_stacks_time;
   for (;;) {
     lock.unlock();
@@ -307,13 +307,13 @@ std::vector<std::string> HangWatch::AwaitBriefs(const std::vector<RankState>& re
     const bool are_there = std::ranges::all_of(received, [&](const RankState& state) {
       return state.rank == options_.rank || !briefs[static_cast<std::size_t>(state.rank)].empty();
     });
-    if (are_there || HasGoneOn() || Clock::now() >= end) return briefs;
+    if (are_there || HasProgressed() || Clock::now() >= end) return briefs;
     stopping_changed_.wait_for(lock, std::chrono::milliseconds(50));
   }
 }
 
 // By rank; "" of those that have written no stacks.
-std::vector<std::string> HangWatch::ReadBriefs(const std::vector<RankState>& received) const {
+std::vector<std::string> HangWatchdog::ReadBriefs(const std::vector<RankState>& received) const {
   std::vector<std::string> briefs(static_cast<std::size_t>(options_.size));
   for (const RankState& state : received) {
     std::ifstream file(folder_ / (std::to_string(state.rank) + kBriefEnding));
@@ -322,13 +322,13 @@ std::vector<std::string> HangWatch::ReadBriefs(const std::vector<RankState>& rec
   return briefs;
 }
 
-void HangWatch::WriteState(const RankState& state) const {
+void HangWatchdog::WriteState(const RankState& state) const {
   std::error_code ignored;  // who cannot write is taken for silent; nothing else can be done
   fs::create_directories(folder_, ignored);
   support::ReplaceFile(folder_ / std::to_string(state.rank), ToText(state));
 }
 
-void HangWatch::RemoveState() const {
+void HangWatchdog::RemoveState() const {
   std::error_code ignored;
   const std::string rank = std::to_string(options_.rank);
   fs::remove(folder_ / rank, ignored);
@@ -338,7 +338,7 @@ void HangWatch::RemoveState() const {
 
 // In the order of the ranks, `seconds` after the last progress; none if another has reported and
 // removed them.
-std::vector<RankState> HangWatch::ReadStates(double seconds) {
+std::vector<RankState> HangWatchdog::ReadStates(double seconds) {
   std::vector<RankState> said;
   for (std::size_t rank = 0; rank < words_.size(); ++rank) {
     const support::WholeFile file =

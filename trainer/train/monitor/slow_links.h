@@ -19,7 +19,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/watch/sum_watch.h"
+#include "trainer/train/monitor/sum_watch.h"
 
 namespace trainer {
 
@@ -33,15 +33,15 @@ struct MeasuredLink {
   bool is_slow = false;  // now below kSlowLink of what it was, or of the median of all links
 };
 
-class SlowLinks {
+class SlowLinkReporter {
  public:
-  SlowLinks(Communicator& communicator, Logger log);
+  SlowLinkReporter(Communicator& communicator, Logger log);
 
   // Collective, before the first step, and again when training has gone back: the host of each
   // rank.  The first time, links are measured.
   void Start(const std::vector<std::string>& hosts);
-  // Collective, after each step: what Stragglers::After is told.  Ranks exchange a byte after each
-  // SumWatch::kBlock, and only where there is a link.
+  // Collective, after each step: what StragglerReporter::After is told.  Ranks exchange a byte
+  // after each AllReduceWaitMonitor::kBlock, and only where there is a link.
   void After(std::span<const double> own_seconds, const StepTimes& times);
 
  private:
@@ -52,8 +52,8 @@ class SlowLinks {
   std::vector<std::string> hosts_;
   std::vector<int> ranks_;     // that hear from another host
   std::vector<double> first_;  // bytes/s, by rank
-  SumWatch watch_;
-  std::optional<SumChange> change_;  // of rank 0, that the others do not know of yet
+  AllReduceWaitMonitor watch_;
+  std::optional<AllReduceWaitChange> change_;  // of rank 0, that the others do not know of yet
   std::int64_t steps_ = 0;
 };
 
@@ -63,7 +63,7 @@ std::vector<MeasuredLink> CompareLinks(std::span<const int> ranks, std::span<con
 
 // "for 100 steps ranks have waited for their sums 90.4 ms in each, 40.2 before ...".  `links`: as
 // CompareLinks gives them, empty where it is over.  Pure.
-std::string DescribeSums(const SumChange& change, std::span<const MeasuredLink> links,
+std::string DescribeSums(const AllReduceWaitChange& change, std::span<const MeasuredLink> links,
                          std::span<const std::string> hosts);
 
 }  // namespace trainer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/slow_links.h"
+#include "trainer/train/monitor/slow_links.h"
 
 #include <fmt/format.h>
 
@@ -42,10 +42,10 @@ double MedianNow(std::span<const MeasuredLink> links) {
 
 }  // namespace
 
-SlowLinks::SlowLinks(Communicator& communicator, Logger log)
+SlowLinkReporter::SlowLinkReporter(Communicator& communicator, Logger log)
     : communicator_(communicator), log_(std::move(log)) {}
 
-void SlowLinks::Start(const std::vector<std::string>& hosts) {
+void SlowLinkReporter::Start(const std::vector<std::string>& hosts) {
   if (!hosts_.empty()) return;
   hosts_ = hosts;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
@@ -57,12 +57,12 @@ void SlowLinks::Start(const std::vector<std::string>& hosts) {
   if (first_.empty()) ranks_.clear();
 }
 
-void SlowLinks::After(std::span<const double> own_seconds, const StepTimes& times) {
+void SlowLinkReporter::After(std::span<const double> own_seconds, const StepTimes& times) {
   if (ranks_.empty()) return;
   if (communicator_.rank() == 0) {
     if (const auto change = watch_.Add(times.step, own_seconds)) change_ = change;
   }
-  if (++steps_ % SumWatch::kBlock != 0) return;
+  if (++steps_ % AllReduceWaitMonitor::kBlock != 0) return;
   enum : std::uint8_t { kNothing, kBegins, kEnds };
   std::uint8_t said = kNothing;
   if (change_) said = change_->begins ? kBegins : kEnds;
@@ -70,7 +70,7 @@ void SlowLinks::After(std::span<const double> own_seconds, const StepTimes& time
   if (said == kNothing) return;
   const std::vector<double> now = said == kBegins ? Measure() : std::vector<double>();
   if (communicator_.rank() != 0) return;
-  const SumChange change = *std::exchange(change_, std::nullopt);
+  const AllReduceWaitChange change = *std::exchange(change_, std::nullopt);
   const auto links =
       change.begins ? CompareLinks(ranks_, first_, now) : std::vector<MeasuredLink>();
   log_->log(change.begins ? spdlog::level::warn : spdlog::level::info, "{}",
@@ -78,7 +78,7 @@ void SlowLinks::After(std::span<const double> own_seconds, const StepTimes& time
 }
 
 // What each rank hears from the one before it, in bytes/s; empty where ranks cannot send.
-std::vector<double> SlowLinks::Measure() {
+std::vector<double> SlowLinkReporter::Measure() {
   std::optional<double> best;
   for (int round = 0; round < kRounds; ++round) {
     const auto seconds = communicator_.SecondsFromPrevious(kBytes);
@@ -107,7 +107,7 @@ std::vector<MeasuredLink> CompareLinks(std::span<const int> ranks, std::span<con
   return links;
 }
 
-std::string DescribeSums(const SumChange& change, std::span<const MeasuredLink> links,
+std::string DescribeSums(const AllReduceWaitChange& change, std::span<const MeasuredLink> links,
                          std::span<const std::string> hosts) {
   if (!change.begins) {
     return fmt::format("sums over the ranks take no longer than before; they did for {} steps",

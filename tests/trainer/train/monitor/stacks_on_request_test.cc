@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/stacks_on_request.h"
+#include "trainer/train/monitor/stacks_on_request.h"
 
 #include <sys/stat.h>
 
@@ -22,27 +22,28 @@ using testing::HasSubstr;
 class StacksOnRequestTest : public testing::Test {
  protected:
   StacksOnRequestTest() {
-    MakeStacksRequest(
-        request(), {.folder = folder_.path() / kStacksFolderName, .ranks = {{"n1", 1}, {"n2", 2}}});
+    MakeStackDumpRequest(request(), {.folder = folder_.path() / kStackDumpDirectoryName,
+                                     .ranks = {{"n1", 1}, {"n2", 2}}});
   }
-  std::filesystem::path request() const { return folder_.path() / kStacksRequestName; }
-  std::unique_ptr<StacksOnRequest> Make(int rank) {
-    return std::make_unique<StacksOnRequest>(
-        StacksOnRequestOptions{.request = request(),
-                               .model_dir = folder_.path(),
-                               .rank = rank,
-                               .host = "n" + std::to_string(rank + 1),
-                               .seconds_between_looks = 0.01,
-                               .doing = doing_,
-                               .answer_time = std::chrono::seconds(10)});
+  std::filesystem::path request() const { return folder_.path() / kStackDumpRequestName; }
+  std::unique_ptr<StackDumpService> Make(int rank) {
+    return std::make_unique<StackDumpService>(
+        StackDumpServiceOptions{.request = request(),
+                                .model_dir = folder_.path(),
+                                .rank = rank,
+                                .host = "n" + std::to_string(rank + 1),
+                                .seconds_between_looks = 0.01,
+                                .doing = doing_,
+                                .answer_time = std::chrono::seconds(10)});
   }
-  std::optional<RankStacks> Read(int rank) const {
-    return ParseRankStacks(
-        support::ReadWholeFile(folder_.path() / kStacksFolderName / StacksFileName(rank), 1 << 24)
+  std::optional<RankStackTraces> Read(int rank) const {
+    return ParseRankStackTraces(
+        support::ReadWholeFile(folder_.path() / kStackDumpDirectoryName / StackDumpFileName(rank),
+                               1 << 24)
             .content);
   }
   // What the rank writes to that order; it is waited for.
-  RankStacks AnswerOf(int rank, std::uint64_t order) const {
+  RankStackTraces AnswerOf(int rank, std::uint64_t order) const {
     for (;;) {
       if (const auto stacks = Read(rank); stacks && stacks->order == order) return *stacks;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -59,7 +60,7 @@ TEST_F(StacksOnRequestTest, AllRanksAnswerWhatRankZeroIsAsked) {
   const std::uint64_t order = first->Ask();
   EXPECT_THAT(AnswerOf(0, order).headline,
               testing::MatchesRegex("rank 0 on n1, process [0-9]+: in training, step 17"));
-  const RankStacks answer = AnswerOf(1, order);
+  const RankStackTraces answer = AnswerOf(1, order);
   EXPECT_THAT(answer.headline, HasSubstr("rank 1 on n2, process "));
   EXPECT_THAT(answer.stacks, HasSubstr("AllRanksAnswerWhatRankZeroIsAsked"));
   const std::uint64_t next = first->Ask();
@@ -70,7 +71,7 @@ TEST_F(StacksOnRequestTest, AllRanksAnswerWhatRankZeroIsAsked) {
 
 TEST_F(StacksOnRequestTest, TheyAnswerTheFileAloneWhereRankZeroIsStopped) {
   const auto second = Make(1);
-  ASSERT_EQ(WriteStacksOrder(request(), 5), 0);
+  ASSERT_EQ(WriteStackDumpCommand(request(), 5), 0);
   EXPECT_EQ(AnswerOf(1, 5).order, 5U);
 }
 
@@ -80,9 +81,10 @@ TEST_F(StacksOnRequestTest, AnOrderThatCannotBeWrittenIsWrittenOnceItCan) {
   std::filesystem::remove(request());
   const std::uint64_t order = first->Ask();
   EXPECT_EQ(AnswerOf(0, order).order, order);  // it has tried to write it
-  MakeStacksRequest(request(), {.folder = folder_.path() / kStacksFolderName, .ranks = {}});
+  MakeStackDumpRequest(request(),
+                       {.folder = folder_.path() / kStackDumpDirectoryName, .ranks = {}});
   EXPECT_EQ(AnswerOf(1, order).order, order);
-  EXPECT_EQ(ReadStacksOrder(request()), order);
+  EXPECT_EQ(ReadStackDumpCommand(request()), order);
 }
 
 TEST_F(StacksOnRequestTest, AnExceptionCostsOneAnswer) {
@@ -110,7 +112,7 @@ TEST_F(StacksOnRequestTest, AnswersAnOrderOnce) {
   auto first = Make(0);
   const std::uint64_t order = first->Ask();
   AnswerOf(0, order);
-  std::filesystem::remove_all(folder_.path() / kStacksFolderName);
+  std::filesystem::remove_all(folder_.path() / kStackDumpDirectoryName);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // several looks
   first.reset();
   EXPECT_FALSE(Read(0));

@@ -18,29 +18,29 @@
 namespace trainer {
 
 // A rank begins to be a straggler, or is none any more.
-struct StragglerChange {
+struct StragglerTransition {
   int rank = 0;
   bool begins = true;
   std::int64_t steps = 0;  // for which it has been slow; if it is over: from its first to its last
-  // Mean of a step over the last StragglerWatch::kSteps.
+  // Mean of a step over the last StragglerDetector::kSteps.
   double seconds = 0;  // of the rank
   double median = 0;   // over the ranks
 };
 
-class StragglerWatch {
+class StragglerDetector {
  public:
   static constexpr double kSlower = 0.2;  // than the median, as a share of it
   static constexpr std::int64_t kSteps = 100;
   static constexpr std::int64_t kBlock = 10;  // steps
 
-  explicit StragglerWatch(int ranks);
+  explicit StragglerDetector(int ranks);
 
   // `own_seconds` of a step, by rank; what is no number, or not above 0, is not known, and leaves
   // that rank as it was.  In the order of the ranks: those that have now been kSlower or more above
   // the median in each block of the last kSteps; and of those told of before, the ones that have
   // not been in any.  The median of an even number is the lower of the middle two: of two ranks the
   // quicker one.
-  std::vector<StragglerChange> Add(std::span<const double> own_seconds);
+  std::vector<StragglerTransition> Add(std::span<const double> own_seconds);
 
  private:
   static constexpr int kBlocks = kSteps / kBlock;
@@ -56,8 +56,8 @@ class StragglerWatch {
   };
 
   double MedianOfBlock();
-  void EndBlock(std::vector<StragglerChange>& changes);
-  void Judge(int rank, double median, std::vector<StragglerChange>& changes);
+  void EndBlock(std::vector<StragglerTransition>& changes);
+  void Judge(int rank, double median, std::vector<StragglerTransition>& changes);
 
   std::vector<Rank> ranks_;
   std::vector<double> sums_;     // room for MedianOfBlock

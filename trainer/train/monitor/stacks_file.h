@@ -15,7 +15,7 @@
 
 namespace trainer {
 
-struct StacksFileOptions {
+struct StackDumpOptions {
   std::filesystem::path model_dir;
   int rank = 0;
   std::string host;         // "": not known
@@ -28,6 +28,6 @@ struct StacksFileOptions {
 // those from before.  Returns them; none where they could not be written.  Throws nothing of its
 // own, but there may be no memory.  From any thread; one after the other, so that it may last as
 // long as a file system hangs.
-std::vector<ThreadStack> WriteStacksFile(const StacksFileOptions& options);
+std::vector<ThreadStack> WriteStackDumpFile(const StackDumpOptions& options);
 
 }  // namespace trainer

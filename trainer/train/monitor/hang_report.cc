@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/hang_report.h"
+#include "trainer/train/monitor/hang_report.h"
 
 #include <fmt/format.h>
 

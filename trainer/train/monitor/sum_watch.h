@@ -18,16 +18,16 @@
 namespace trainer {
 
 // The ranks begin to wait longer, or no longer do.
-struct SumChange {
+struct AllReduceWaitChange {
   bool begins = true;
   std::int64_t steps = 0;  // for which they have; if it is over: from the first to the last of them
   // Means of a step.
-  double seconds = 0;  // waited, in the last SumWatch::kSteps
+  double seconds = 0;  // waited, in the last AllReduceWaitMonitor::kSteps
   double best = 0;     // waited, in the best kSteps before
   double step = 0;     // the whole step, in the last kSteps
 };
 
-class SumWatch {
+class AllReduceWaitMonitor {
  public:
   static constexpr double kLonger = 0.05;  // than the best, as a share of a step
   static constexpr std::int64_t kSteps = 100;
@@ -35,7 +35,7 @@ class SumWatch {
 
   // A step, and `own_seconds` of each rank in it, of which those not above 0 are not known.  Says
   // when ranks have waited longer in each block of the last kSteps, and when, after that, in none.
-  std::optional<SumChange> Add(double step_seconds, std::span<const double> own_seconds);
+  std::optional<AllReduceWaitChange> Add(double step_seconds, std::span<const double> own_seconds);
 
  private:
   static constexpr std::size_t kBlocks = kSteps / kBlock;
@@ -45,7 +45,7 @@ class SumWatch {
     double steps = 0;
   };
 
-  std::optional<SumChange> EndBlock();
+  std::optional<AllReduceWaitChange> EndBlock();
   Block Window() const;
 
   std::array<Block, kBlocks> last_{};

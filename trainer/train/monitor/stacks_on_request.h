@@ -21,7 +21,7 @@
 
 namespace trainer {
 
-struct StacksOnRequestOptions {
+struct StackDumpServiceOptions {
   std::filesystem::path request;  // the file that all ranks look at
   std::filesystem::path model_dir;
   int rank = 0;
@@ -32,13 +32,13 @@ struct StacksOnRequestOptions {
   std::chrono::milliseconds answer_time = kStackAnswerTime;  // of a thread
 };
 
-class StacksOnRequest {
+class StackDumpService {
  public:
   // Looks at the file from here on; orders that it has now count.  Throws as StartThread does.
-  explicit StacksOnRequest(StacksOnRequestOptions options);
-  ~StacksOnRequest();
-  StacksOnRequest(const StacksOnRequest&) = delete;
-  StacksOnRequest& operator=(const StacksOnRequest&) = delete;
+  explicit StackDumpService(StackDumpServiceOptions options);
+  ~StackDumpService();
+  StackDumpService(const StackDumpService&) = delete;
+  StackDumpService& operator=(const StackDumpService&) = delete;
 
   // Asks all ranks, this one among them; on rank 0 alone.  Returns the number of the order, and
   // waits for nothing: the file is written by the thread of the object, which tries it again at
@@ -50,7 +50,7 @@ class StacksOnRequest {
   bool Look(std::uint64_t requested);
   void Answer(std::uint64_t order);
 
-  const StacksOnRequestOptions options_;
+  const StackDumpServiceOptions options_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_ending_ = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/watched.h"
+#include "trainer/train/monitor/watched.h"
 
 #include <cstddef>
 #include <span>
@@ -13,21 +13,23 @@ namespace {
 // on after that.
 class Watched {
  public:
-  using Tell = void (HangWatch::*)();
+  using Tell = void (HangWatchdog::*)();
 
-  Watched(HangWatch& watch, Tell begin, Tell end) : watch_(watch), end_(end) { (watch_.*begin)(); }
+  Watched(HangWatchdog& watch, Tell begin, Tell end) : watch_(watch), end_(end) {
+    (watch_.*begin)();
+  }
   ~Watched() { (watch_.*end_)(); }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
 
  private:
-  HangWatch& watch_;
+  HangWatchdog& watch_;
   const Tell end_;
 };
 
 class MonitoredDataLoader final : public DataLoader {
  public:
-  MonitoredDataLoader(DataLoader& inner, HangWatch& watch) : inner_(inner), watch_(watch) {}
+  MonitoredDataLoader(DataLoader& inner, HangWatchdog& watch) : inner_(inner), watch_(watch) {}
 
   std::int64_t samples() const override { return inner_.samples(); }
   std::vector<ConsistencyItem> items() const override { return inner_.items(); }
@@ -35,18 +37,18 @@ class MonitoredDataLoader final : public DataLoader {
   std::string note() const override { return inner_.note(); }
   void Seek(const Position& position) override { inner_.Seek(position); }
   bool Next(HostBatch& batch) override {
-    const Watched reading(watch_, &HangWatch::BeginReading, &HangWatch::EndReading);
+    const Watched reading(watch_, &HangWatchdog::BeginReading, &HangWatchdog::EndReading);
     return inner_.Next(batch);
   }
 
  private:
   DataLoader& inner_;
-  HangWatch& watch_;
+  HangWatchdog& watch_;
 };
 
 class WatchedCommunicator final : public Communicator {
  public:
-  WatchedCommunicator(Communicator& inner, HangWatch& watch) : inner_(inner), watch_(watch) {}
+  WatchedCommunicator(Communicator& inner, HangWatchdog& watch) : inner_(inner), watch_(watch) {}
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
@@ -84,22 +86,22 @@ class WatchedCommunicator final : public Communicator {
  private:
   template <typename Call>
   void Wait(const Call& call) {
-    const Watched waiting(watch_, &HangWatch::BeginWaiting, &HangWatch::EndWaiting);
+    const Watched waiting(watch_, &HangWatchdog::BeginWaiting, &HangWatchdog::EndWaiting);
     call();
   }
 
   Communicator& inner_;
-  HangWatch& watch_;
+  HangWatchdog& watch_;
 };
 
 }  // namespace
 
-std::unique_ptr<DataLoader> MakeMonitoredDataLoader(DataLoader& source, HangWatch& watch) {
+std::unique_ptr<DataLoader> MakeMonitoredDataLoader(DataLoader& source, HangWatchdog& watch) {
   return std::make_unique<MonitoredDataLoader>(source, watch);
 }
 
 std::unique_ptr<Communicator> MakeWatchedCommunicator(Communicator& communicator,
-                                                      HangWatch& watch) {
+                                                      HangWatchdog& watch) {
   return std::make_unique<WatchedCommunicator>(communicator, watch);
 }
 

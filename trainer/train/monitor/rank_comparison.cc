@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/rank_comparison.h"
+#include "trainer/train/monitor/rank_comparison.h"
 
 #include <fmt/format.h>
 

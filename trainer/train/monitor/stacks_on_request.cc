@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/watch/stacks_on_request.h"
+#include "trainer/train/monitor/stacks_on_request.h"
 
 #include <chrono>
 #include <exception>
@@ -8,16 +8,16 @@
 
 #include "trainer/control/stacks_request.h"
 #include "trainer/core/thread.h"
-#include "trainer/train/watch/stacks_file.h"
+#include "trainer/train/monitor/stacks_file.h"
 
 namespace trainer {
 
-StacksOnRequest::StacksOnRequest(StacksOnRequestOptions options) : options_(std::move(options)) {
+StackDumpService::StackDumpService(StackDumpServiceOptions options) : options_(std::move(options)) {
   PrepareThreadStacks();
   thread_ = StartThread("the thread that writes stacks for ddlctl", [this] { Run(); });
 }
 
-StacksOnRequest::~StacksOnRequest() {
+StackDumpService::~StackDumpService() {
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
@@ -25,18 +25,18 @@ StacksOnRequest::~StacksOnRequest() {
   changed_.notify_one();
 }
 
-std::uint64_t StacksOnRequest::Ask() {
+std::uint64_t StackDumpService::Ask() {
   std::uint64_t order = 0;
   {
     const std::lock_guard lock(mutex_);
-    order = requested_ = NextStacksOrder(requested_);
+    order = requested_ = NextStackDumpCommand(requested_);
   }
   changed_.notify_one();
   return order;
 }
 
 // Files are touched without the lock: a file system that hangs must not stop those who ask.
-void StacksOnRequest::Run() {
+void StackDumpService::Run() {
   const std::chrono::duration<double> pause(options_.seconds_between_looks);
   std::unique_lock lock(mutex_);
   while (!is_ending_) {
@@ -52,10 +52,11 @@ void StacksOnRequest::Run() {
 
 // Writes what was `requested` into the file, if it is not 0, and answers what is new.  False if it
 // could not be written: the other ranks have not heard of it.  A training does not end for this.
-bool StacksOnRequest::Look(std::uint64_t requested) {
+bool StackDumpService::Look(std::uint64_t requested) {
   try {
-    const bool is_written = requested == 0 || WriteStacksOrder(options_.request, requested) == 0;
-    const std::uint64_t order = requested != 0 ? requested : ReadStacksOrder(options_.request);
+    const bool is_written =
+        requested == 0 || WriteStackDumpCommand(options_.request, requested) == 0;
+    const std::uint64_t order = requested != 0 ? requested : ReadStackDumpCommand(options_.request);
     if (order != 0 && order != answered_) Answer(order);
     return is_written;
   } catch (const std::exception&) {
@@ -63,14 +64,14 @@ bool StacksOnRequest::Look(std::uint64_t requested) {
   }
 }
 
-void StacksOnRequest::Answer(std::uint64_t order) {
+void StackDumpService::Answer(std::uint64_t order) {
   answered_ = order;
-  WriteStacksFile({.model_dir = options_.model_dir,
-                   .rank = options_.rank,
-                   .host = options_.host,
-                   .doing = options_.doing ? options_.doing() : "",
-                   .order = order,
-                   .answer_time = options_.answer_time});
+  WriteStackDumpFile({.model_dir = options_.model_dir,
+                      .rank = options_.rank,
+                      .host = options_.host,
+                      .doing = options_.doing ? options_.doing() : "",
+                      .order = order,
+                      .answer_time = options_.answer_time});
 }
 
 }  // namespace trainer
