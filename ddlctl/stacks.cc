@@ -17,7 +17,7 @@
 #include "ddlctl/status_text.h"
 #include "support/file.h"
 #include "trainer/control/control_client.h"
-#include "trainer/control/stacks_request.h"
+#include "trainer/control/stack_dump_request.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/stacks/thread_stacks.h"
 

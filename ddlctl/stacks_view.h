@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/control/stacks_request.h"
+#include "trainer/control/stack_dump_request.h"
 
 namespace ddlctl {
 

@@ -23,7 +23,6 @@
 #include "trainer/outputs/report_error.h"
 #include "trainer/outputs/root_outputs.h"
 #include "trainer/outputs/run_folders.h"
-#include "trainer/program/answer_for_stacks.h"
 #include "trainer/program/choose_backend.h"
 #include "trainer/program/choose_communicator.h"
 #include "trainer/program/control_point.h"
@@ -39,11 +38,12 @@
 #include "trainer/program/run_profile.h"
 #include "trainer/program/setup.h"
 #include "trainer/program/split_step.h"
+#include "trainer/program/start_hang_watchdog.h"
+#include "trainer/program/start_stack_dump_service.h"
 #include "trainer/program/stop_signals.h"
-#include "trainer/program/watch_for_hangs.h"
 #include "trainer/train/loop/trainer.h"
-#include "trainer/train/monitor/hang_watch.h"
-#include "trainer/train/monitor/watched.h"
+#include "trainer/train/monitor/hang_watchdog.h"
+#include "trainer/train/monitor/monitored.h"
 #include "trainer/train/report/describe_run.h"
 
 namespace trainer {

@@ -15,7 +15,7 @@
 #include "trainer/checkpoint/reader.h"
 #include "trainer/control/control_address.h"
 #include "trainer/control/control_message.h"
-#include "trainer/control/stacks_request.h"
+#include "trainer/control/stack_dump_request.h"
 #include "trainer/data/files/record_cache.h"
 #include "trainer/data/files/record_index.h"
 #include "trainer/data/files/scan_file.h"

@@ -13,7 +13,7 @@
 #include "trainer/core/span_recorder.h"
 #include "trainer/options/options.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/monitor/hang_watch.h"
+#include "trainer/train/monitor/hang_watchdog.h"
 
 namespace trainer {
 

@@ -22,7 +22,7 @@
 #include "trainer/options/options.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/monitor/stacks_on_request.h"
+#include "trainer/train/monitor/stack_dump_service.h"
 
 namespace trainer {
 

@@ -14,7 +14,7 @@
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/control/rank_loads.h"
 #include "trainer/control/socket_folder.h"
-#include "trainer/control/stacks_request.h"
+#include "trainer/control/stack_dump_request.h"
 #include "trainer/control/time_limit.h"
 #include "trainer/control/unix_socket.h"
 #include "trainer/core/error.h"

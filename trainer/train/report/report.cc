@@ -10,7 +10,7 @@
 
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/train/state/rollbacks.h"
-#include "trainer/train/step/nan_watch.h"
+#include "trainer/train/step/non_finite_guard.h"
 
 namespace trainer {
 

@@ -18,7 +18,7 @@
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluation/evaluate.h"
-#include "trainer/train/monitor/outlier_watch.h"
+#include "trainer/train/monitor/spike_detector.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/step/step_result.h"
 

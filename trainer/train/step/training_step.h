@@ -35,7 +35,7 @@
 #include "trainer/train/step/gradient_overlap.h"
 #include "trainer/train/step/loss_scale.h"
 #include "trainer/train/step/metrics.h"
-#include "trainer/train/step/nan_watch.h"
+#include "trainer/train/step/non_finite_guard.h"
 #include "trainer/train/step/rank_seconds.h"
 #include "trainer/train/step/rank_words.h"
 #include "trainer/train/step/step_result.h"

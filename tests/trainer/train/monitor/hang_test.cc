@@ -11,8 +11,8 @@
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"
 #include "trainer/train/monitor/hang_report.h"
-#include "trainer/train/monitor/hang_watch.h"
-#include "trainer/train/monitor/watched.h"
+#include "trainer/train/monitor/hang_watchdog.h"
+#include "trainer/train/monitor/monitored.h"
 
 namespace trainer {
 namespace {

@@ -6,7 +6,7 @@
 #include "trainer/core/error.h"
 #include "trainer/train/step/loss_scale.h"
 #include "trainer/train/step/metrics.h"
-#include "trainer/train/step/nan_watch.h"
+#include "trainer/train/step/non_finite_guard.h"
 #include "trainer/train/step/rank_seconds.h"
 #include "trainer/train/step/rank_words.h"
 

@@ -19,7 +19,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/monitor/sum_watch.h"
+#include "trainer/train/monitor/all_reduce_wait_monitor.h"
 
 namespace trainer {
 

@@ -12,7 +12,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/options/options.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/monitor/stacks_on_request.h"
+#include "trainer/train/monitor/stack_dump_service.h"
 
 namespace trainer {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/step/nan_watch.h"
+#include "trainer/train/step/non_finite_guard.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/answer_for_stacks.h"
+#include "trainer/program/start_stack_dump_service.h"
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 
 #include "trainer/checkpoint/names.h"
 #include "trainer/comm/rank_consistency.h"
-#include "trainer/control/stacks_request.h"
+#include "trainer/control/stack_dump_request.h"
 
 namespace trainer {
 

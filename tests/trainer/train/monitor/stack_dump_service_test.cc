@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/stacks_on_request.h"
+#include "trainer/train/monitor/stack_dump_service.h"
 
 #include <sys/stat.h>
 
@@ -11,7 +11,7 @@
 #include "support/file.h"
 #include "tests/support/test.h"
 #include "tests/trainer/temporary_folder.h"
-#include "trainer/control/stacks_request.h"
+#include "trainer/control/stack_dump_request.h"
 
 namespace trainer {
 namespace {

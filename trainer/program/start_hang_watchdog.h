@@ -9,7 +9,7 @@
 #include "launcher/protocol/rank_environment.h"
 #include "trainer/options/options.h"
 #include "trainer/telemetry/text/redrawn_line.h"
-#include "trainer/train/monitor/hang_watch.h"
+#include "trainer/train/monitor/hang_watchdog.h"
 
 namespace trainer {
 

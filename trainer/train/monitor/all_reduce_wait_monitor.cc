@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/sum_watch.h"
+#include "trainer/train/monitor/all_reduce_wait_monitor.h"
 
 #include <algorithm>
 #include <cstddef>

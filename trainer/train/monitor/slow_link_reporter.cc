@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/slow_links.h"
+#include "trainer/train/monitor/slow_link_reporter.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/hang_watch.h"
+#include "trainer/train/monitor/hang_watchdog.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 #include "support/file.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/rank_consistency.h"
-#include "trainer/control/stacks_request.h"
+#include "trainer/control/stack_dump_request.h"
 #include "trainer/core/thread.h"
 #include "trainer/telemetry/stacks/thread_stacks.h"
 

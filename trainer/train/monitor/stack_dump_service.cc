@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/stacks_on_request.h"
+#include "trainer/train/monitor/stack_dump_service.h"
 
 #include <chrono>
 #include <exception>
 #include <utility>
 
-#include "trainer/control/stacks_request.h"
+#include "trainer/control/stack_dump_request.h"
 #include "trainer/core/thread.h"
-#include "trainer/train/monitor/stacks_file.h"
+#include "trainer/train/monitor/stack_dump_file.h"
 
 namespace trainer {
 

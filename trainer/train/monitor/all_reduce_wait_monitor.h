@@ -3,8 +3,8 @@
 // Whether the ranks wait longer for their sums than they did before: what a step takes beyond what
 // the busiest of them computes.  A slow rank does not make that longer, a slow link does.
 //
-// Steps are judged in blocks, as straggler_watch.h has it.  The measure is the best that a run of
-// blocks has shown so far, so that what is slow from the first step on is not noticed.
+// Steps are judged in blocks, as straggler_detector.h has it.  The measure is the best that a run
+// of blocks has shown so far, so that what is slow from the first step on is not noticed.
 //
 // Pure.  Not thread-safe.
 

@@ -12,7 +12,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/monitor/straggler_watch.h"
+#include "trainer/train/monitor/straggler_detector.h"
 
 namespace trainer {
 

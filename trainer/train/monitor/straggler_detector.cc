@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/straggler_watch.h"
+#include "trainer/train/monitor/straggler_detector.h"
 
 #include <algorithm>
 #include <cmath>

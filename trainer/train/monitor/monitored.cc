@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/watched.h"
+#include "trainer/train/monitor/monitored.h"
 
 #include <cstddef>
 #include <span>

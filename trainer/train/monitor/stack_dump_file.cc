@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/stacks_file.h"
+#include "trainer/train/monitor/stack_dump_file.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "support/file.h"
-#include "trainer/control/stacks_request.h"
+#include "trainer/control/stack_dump_request.h"
 
 namespace trainer {
 

@@ -9,7 +9,7 @@
 
 #include "trainer/comm/communicator.h"
 #include "trainer/data/data_loader.h"
-#include "trainer/train/monitor/hang_watch.h"
+#include "trainer/train/monitor/hang_watchdog.h"
 
 namespace trainer {
 

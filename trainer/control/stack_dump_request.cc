@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/control/stacks_request.h"
+#include "trainer/control/stack_dump_request.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/watch_for_hangs.h"
+#include "trainer/program/start_hang_watchdog.h"
 
 #include <unistd.h>
 

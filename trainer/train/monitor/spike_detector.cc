@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/outlier_watch.h"
+#include "trainer/train/monitor/spike_detector.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/hang_watch.h"
+#include "trainer/train/monitor/hang_watchdog.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -10,7 +10,7 @@
 #include "tests/support/emulated.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
-#include "trainer/train/monitor/watched.h"
+#include "trainer/train/monitor/monitored.h"
 
 namespace trainer {
 namespace {

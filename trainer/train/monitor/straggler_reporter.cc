@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/stragglers.h"
+#include "trainer/train/monitor/straggler_reporter.h"
 
 #include <fmt/format.h>
 
