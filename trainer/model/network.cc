@@ -45,9 +45,9 @@ void Network::AllocateParameters() {
   gradients_ = backend_.AllocateDevice(bytes);
   momentum_ = backend_.AllocateDevice(bytes);
   statistics_ = backend_.AllocateDevice(plan_.layout.statistic_elements * sizeof(float));
-  if (keeps_averages()) {
-    weight_averages_ = backend_.AllocateDevice(bytes);
-    statistic_averages_ = backend_.AllocateDevice(statistics_.bytes());
+  if (has_ema()) {
+    ema_weights_ = backend_.AllocateDevice(bytes);
+    ema_statistics_ = backend_.AllocateDevice(statistics_.bytes());
   }
   if (backend_.compute_type() == DType::kFloat32) return;
   const std::size_t compute_bytes = plan_.layout.elements * SizeOf(backend_.compute_type());
@@ -88,8 +88,8 @@ const Buffer& Network::BufferOf(Part part, bool statistic) const {
     DDL_CHECK(!statistic);
     return momentum_;
   }
-  DDL_CHECK(keeps_averages());
-  return statistic ? statistic_averages_ : weight_averages_;
+  DDL_CHECK(has_ema());
+  return statistic ? ema_statistics_ : ema_weights_;
 }
 
 Tensor Network::TensorOf(Part part, const Parameter& parameter) const {
@@ -97,23 +97,22 @@ Tensor Network::TensorOf(Part part, const Parameter& parameter) const {
   return Fp32Tensor(parameter, reinterpret_cast<float*>(buffer.data()));
 }
 
-void Network::StartAverages(Stream& stream) {
-  DDL_CHECK(keeps_averages());
-  backend_.CopyOnDevice(weight_averages_.data(), weights_.data(), weights_.bytes(), stream);
-  backend_.CopyOnDevice(statistic_averages_.data(), statistics_.data(), statistics_.bytes(),
-                        stream);
+void Network::InitEma(Stream& stream) {
+  DDL_CHECK(has_ema());
+  backend_.CopyOnDevice(ema_weights_.data(), weights_.data(), weights_.bytes(), stream);
+  backend_.CopyOnDevice(ema_statistics_.data(), statistics_.data(), statistics_.bytes(), stream);
 }
 
-void Network::MoveAverages(double decay, const UpdateSums* sums, Stream& stream) {
-  DDL_CHECK(keeps_averages());
+void Network::UpdateEma(double decay, const UpdateSums* sums, Stream& stream) {
+  DDL_CHECK(has_ema());
   const auto share = static_cast<float>(1 - decay);
-  const auto move = [&](const Buffer& values, const Buffer& averages) {
+  const auto move = [&](const Buffer& values, const Buffer& ema) {
     backend_.MoveAverage(reinterpret_cast<const float*>(values.data()), share, sums,
-                         reinterpret_cast<float*>(averages.data()), values.bytes() / sizeof(float),
+                         reinterpret_cast<float*>(ema.data()), values.bytes() / sizeof(float),
                          stream);
   };
-  move(weights_, weight_averages_);
-  move(statistics_, statistic_averages_);
+  move(weights_, ema_weights_);
+  move(statistics_, ema_statistics_);
 }
 
 void Network::Forward(Mode mode, const InputBatch& batch, LossSums* loss_sums, Stream& stream) {

@@ -62,12 +62,12 @@ class Network {
   // Running statistics of batch norm, which each rank has its own of.
   const Buffer& statistics() const { return statistics_; }
   float* momentum() const { return reinterpret_cast<float*>(momentum_.data()); }
-  bool keeps_averages() const { return plan_.spec.keeps_averages; }
-  // Sets the moving averages to the weights and statistics of now.  REQUIRES: keeps_averages().
-  void StartAverages(Stream& stream);
+  bool has_ema() const { return plan_.spec.has_ema; }
+  // Sets the moving averages to the weights and statistics of now.  REQUIRES: has_ema().
+  void InitEma(Stream& stream);
   // Moves them on after an update, whose sums are on the device, unless that was left out:
-  // average = decay * average + (1 - decay) * value.  REQUIRES: keeps_averages().
-  void MoveAverages(double decay, const UpdateSums* sums, Stream& stream);
+  // average = decay * average + (1 - decay) * value.  REQUIRES: has_ema().
+  void UpdateEma(double decay, const UpdateSums* sums, Stream& stream);
 
   // The weights that the back end computes with, in its compute type, for the optimizer to write;
   // null where it computes with weights() themselves.
@@ -76,7 +76,7 @@ class Network {
   // Where the blocks have it.
   ParameterBinding BindingOf(const Parameter& parameter) const;
 
-  // Which number of a parameter; statistics have no momentum.  kAverage REQUIRES keeps_averages().
+  // Which number of a parameter; statistics have no momentum.  kAverage REQUIRES has_ema().
   enum class Part : std::uint8_t { kValue, kMomentum, kAverage };
   // Host values in torchvision's shape, row-major: spec.shape.elements() of them.  All wait until
   // the copy is done, and are exact.
@@ -109,8 +109,8 @@ class Network {
   Buffer momentum_;
   Buffer statistics_;
   // Moving averages, elements as in weights_ and statistics_; empty unless they are kept.
-  Buffer weight_averages_;
-  Buffer statistic_averages_;
+  Buffer ema_weights_;
+  Buffer ema_statistics_;
   // In the compute type, elements as in weights_ and gradients_; empty where that is fp32.
   Buffer compute_weights_;
   Buffer compute_gradients_;

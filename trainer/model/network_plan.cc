@@ -69,7 +69,7 @@ NetworkBytes NetworkPlan::bytes() const {
   bytes.weights = layout.elements * (sizeof(float) + of_type) + statistics;
   bytes.gradients = layout.elements * (sizeof(float) + of_type);
   bytes.momentum = layout.elements * sizeof(float);
-  if (spec.keeps_averages) bytes.averages = layout.elements * sizeof(float) + statistics;
+  if (spec.has_ema) bytes.ema = layout.elements * sizeof(float) + statistics;
   bytes.workspace = arena.passing_bytes();
   bytes.activations = arena.total_bytes() - bytes.workspace;
   return bytes;
@@ -87,7 +87,7 @@ std::vector<std::string> NetworkPlan::Describe() const {
   add("gradients", elements * sizeof(float), "");
   add("momentum", elements * sizeof(float), "");
   add("statistics", layout.statistic_elements * sizeof(float), "");
-  if (spec.keeps_averages) add("averages", bytes().averages, "");
+  if (spec.has_ema) add("averages", bytes().ema, "");
   if (compute_type != DType::kFloat32) {
     add("weights, compute type", elements * SizeOf(compute_type), "");
     add("gradients, compute type", elements * SizeOf(compute_type), "");

@@ -26,7 +26,7 @@ struct NetworkSpec {
   std::int64_t width = 224;
   std::int64_t classes = 1000;
   float label_smoothing = 0;
-  bool keeps_averages = false;  // of weights and statistics, moving ones
+  bool has_ema = false;  // of weights and statistics, moving ones
 };
 
 // Memory of the device, in bytes.
@@ -34,12 +34,12 @@ struct NetworkBytes {
   std::size_t weights = 0;  // with those of the compute type, and the statistics
   std::size_t gradients = 0;
   std::size_t momentum = 0;
-  std::size_t averages = 0;
+  std::size_t ema = 0;
   std::size_t activations = 0;  // the arena, less:
   std::size_t workspace = 0;    // of the one block that computes, when most is in use
 
   std::size_t total() const {
-    return weights + gradients + momentum + averages + activations + workspace;
+    return weights + gradients + momentum + ema + activations + workspace;
   }
 };
 

@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-#include "trainer/train/step/gradient_sum.h"
+#include "trainer/train/step/gradient_accumulator.h"
 
 namespace trainer {
 namespace {
@@ -68,19 +68,19 @@ std::vector<MemoryItem> MemoryItems(const NetworkPlan& plan, const RunMemory& ru
   const std::size_t statistics = plan.layout.statistic_elements * sizeof(float);
   // Gradients that are summed in host memory.
   const std::size_t staging = !run.is_host && run.ranks > 1 ? values : 0;
-  const std::size_t sums = run.accumulate > 1 ? GradientSum::BytesFor(plan.layout) : 0;
+  const std::size_t sums = run.accumulate > 1 ? GradientAccumulator::BytesFor(plan.layout) : 0;
   const auto device_batches = static_cast<std::size_t>(run.device_batches);
   const auto host_batches = static_cast<std::size_t>(run.host_batches);
   // Weights and momentum as they are copied to be written (train/state/snapshot_copy.h), or read,
   // one tensor of them on the way; and the statistics of all ranks. A run that goes back to a
   // checkpoint reads it beside such a copy.
-  const std::size_t copies = run.goes_back ? 2 : 1;
+  const std::size_t copies = run.rolls_back ? 2 : 1;
   // With averages as much of them but for momentum; and what an evaluation puts them in place of.
-  const bool has_averages = plan.spec.keeps_averages;
-  std::size_t snapshot = copies * (has_averages ? 3 : 2) * values +
-                         static_cast<std::size_t>(run.ranks + 2) * statistics;
-  if (has_averages) snapshot += static_cast<std::size_t>(run.ranks + 2) * statistics;
-  const std::size_t displaced = has_averages ? values + statistics : 0;
+  const bool holds_ema = plan.spec.has_ema;
+  std::size_t snapshot =
+      copies * (holds_ema ? 3 : 2) * values + static_cast<std::size_t>(run.ranks + 2) * statistics;
+  if (holds_ema) snapshot += static_cast<std::size_t>(run.ranks + 2) * statistics;
+  const std::size_t displaced = holds_ema ? values + statistics : 0;
   const std::size_t reserve =
       kHostReserve + static_cast<std::size_t>(run.host_threads) * kReserveOfThread;
 
@@ -88,14 +88,14 @@ std::vector<MemoryItem> MemoryItems(const NetworkPlan& plan, const RunMemory& ru
       {"weights", {network.weights, 0}},
       {"gradients", {network.gradients + sums, staging}},
       {"momentum", {network.momentum, 0}},
-      {"averages", {network.averages, displaced}},
+      {"averages", {network.ema, displaced}},
       {"activations", {network.activations, 0}},
       {"workspace", {network.workspace, 0}},
       {"input batches",
        {run.is_host ? 0 : device_batches * input, host_batches * input + run.host_records}},
       {"checkpoint", {run.is_host ? 0 : LargestParameterBytes(plan.layout), snapshot}},
       {"libraries, threads", {run.is_host ? 0 : kDeviceReserve, reserve}}};
-  if (!has_averages) std::erase_if(deps, [](const auto& part) { return part.name == "averages"; });
+  if (!holds_ema) std::erase_if(deps, [](const auto& part) { return part.name == "averages"; });
   if (run.is_host) {
     for (MemoryItem& part : deps) part.bytes = {0, part.bytes.device + part.bytes.host};
   }

@@ -39,7 +39,7 @@ struct RunMemory {
   std::int64_t device_batches = 2;  // in the memory of a GPU
   std::size_t host_records = 0;     // bytes of records that these sources read ahead
   int host_threads = 1;             // of the back end and of the sources
-  bool goes_back = false;           // to a checkpoint, which it reads beside the copy of the next
+  bool rolls_back = false;          // to a checkpoint, which it reads beside the copy of the next
 };
 
 // In the order in which people want them.

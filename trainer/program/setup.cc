@@ -49,7 +49,7 @@ RunMemory MakeRunMemory(const Options& options, const Backend& backend, int rank
   memory.is_host = backend.is_host();
   memory.ranks = ranks;
   if (IsTraining(options.mode)) memory.accumulate = options.accumulate;
-  memory.goes_back = KeepsWeights(options.mode) && options.on_nan == OnNan::kRollback;
+  memory.rolls_back = KeepsWeights(options.mode) && options.on_nan == OnNan::kRollback;
   memory.host_batches = std::int64_t{sources} * (reads_files ? options.prefetch + 1 : 1);
   memory.device_batches = std::int64_t{2} * std::max(1, sources);
   const int data_threads = or_cores(options.data_threads);

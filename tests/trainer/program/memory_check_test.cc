@@ -233,9 +233,9 @@ TEST(RunMemory, CountsWhatTheSourcesHold) {
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 2U * 4 * (16U << 20));
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_threads, 12);
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 64).host_records, 2U * (256U << 20));
-  EXPECT_FALSE(MakeRunMemory(options, *backend, 2, 4).goes_back);
+  EXPECT_FALSE(MakeRunMemory(options, *backend, 2, 4).rolls_back);
   options.on_nan = OnNan::kRollback;
-  EXPECT_TRUE(MakeRunMemory(options, *backend, 2, 4).goes_back);
+  EXPECT_TRUE(MakeRunMemory(options, *backend, 2, 4).rolls_back);
   options.mode = RunMode::kTrain;
   options.prefetch = 9;
   options.data_threads = 1;
@@ -380,14 +380,14 @@ TEST(MemoryNeeds, ACheckpointThatIsGoneBackToIsReadBesideTheCopyOfOne) {
   const NetworkPlan plan = PlanOf(4);
   const std::size_t values = plan.layout.elements * sizeof(float);
   const auto host = [&](const RunMemory& run) { return Sum(MemoryItems(plan, run)).host; };
-  EXPECT_EQ(host({.goes_back = true}), host({}) + 2 * values);
+  EXPECT_EQ(host({.rolls_back = true}), host({}) + 2 * values);
 }
 
 TEST(MemoryNeeds, AveragesAreCountedOnTheDeviceInCheckpointsAndInPlaceOfTheWeights) {
   const auto backend = MakeBackend("reference", {.threads = 1});
   NetworkSpec spec = PlanOf(4).spec;
   const auto without = MemoryItems(PlanNetwork(*backend, spec), {.is_host = false});
-  spec.keeps_averages = true;
+  spec.has_ema = true;
   const NetworkPlan plan = PlanNetwork(*backend, spec);
   const auto with = MemoryItems(plan, {.is_host = false});
   const std::size_t values = plan.layout.elements * 4;

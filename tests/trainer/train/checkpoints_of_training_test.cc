@@ -72,13 +72,13 @@ TEST(CheckpointsOfATraining, AreTheSameBytesWithAndWithoutBackground) {
 TEST(CheckpointsOfATraining, AreWrittenWhileItGoesOn) {
   const TemporaryFolder folder;
   std::promise<void> went_on;
-  std::future<void> goes_on = went_on.get_future();
+  std::future<void> continues = went_on.get_future();
   bool waited = false;
   Train(
       SavingConfig(folder.path(), 2),
       [&](std::string_view) {
         if (std::exchange(waited, true)) return;
-        EXPECT_EQ(goes_on.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+        EXPECT_EQ(continues.wait_for(std::chrono::seconds(60)), std::future_status::ready);
       },
       [&](std::int64_t step) {
         if (step == 3) went_on.set_value();

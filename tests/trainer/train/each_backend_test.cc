@@ -10,7 +10,7 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
 #include "trainer/model/init.h"
-#include "trainer/train/state/averages_in_place.h"
+#include "trainer/train/state/ema_swap_guard.h"
 #include "trainer/train/step/training_step.h"
 
 namespace trainer {
@@ -56,10 +56,10 @@ Values ExportAll(const Network& network, Network::Part part, Stream& stream) {
 }
 
 // With a decay of a half the bits are the same whether a product is fused with its sum or not.
-void Move(Values& averages, const Values& values, float decay) {
-  for (std::size_t i = 0; i < averages.size(); ++i) {
-    for (std::size_t j = 0; j < averages[i].size(); ++j) {
-      averages[i][j] += (1 - decay) * (values[i][j] - averages[i][j]);
+void Move(Values& ema, const Values& values, float decay) {
+  for (std::size_t i = 0; i < ema.size(); ++i) {
+    for (std::size_t j = 0; j < ema[i].size(); ++j) {
+      ema[i][j] += (1 - decay) * (values[i][j] - ema[i][j]);
     }
   }
 }
@@ -68,7 +68,7 @@ void Move(Values& averages, const Values& values, float decay) {
 struct Outcome {
   std::vector<StepResult> records;  // what each step reported
   Values weights;
-  Values averages;          // if they are kept
+  Values ema;               // if they are kept
   Values averages_on_host;  // as they should be, by the weights after each step
   bool recorded = false;
 };
@@ -90,12 +90,12 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
                          .width = config.image_size,
                          .classes = config.classes,
                          .label_smoothing = 0.1F,
-                         .keeps_averages = steps.ema > 0};
+                         .has_ema = steps.ema > 0};
   Network network(*backend, spec);
   Initialize(network, {}, *stream);
   Outcome outcome;
   if (steps.ema > 0) {
-    network.StartAverages(*stream);
+    network.InitEma(*stream);
     outcome.averages_on_host = ExportAll(network, Network::Part::kValue, *stream);
   }
   DeviceBatch device_batch(*backend, spec);
@@ -111,13 +111,13 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
   for (int i = 0; i < steps.count; ++i) {
     const double learning_rate = steps.rate * (1 + i * steps.rate_growth);
     outcome.records.push_back(step.Run(i, learning_rate, {}).record);
-    UseAverages(network, *stream, [] {});
+    SwapInEma(network, *stream, [] {});
     if (steps.ema == 0 || outcome.records.back().skipped) continue;
     Move(outcome.averages_on_host, ExportAll(network, Network::Part::kValue, *stream),
          static_cast<float>(steps.ema));
   }
   outcome.weights = ExportAll(network, Network::Part::kValue, *stream);
-  if (steps.ema > 0) outcome.averages = ExportAll(network, Network::Part::kAverage, *stream);
+  if (steps.ema > 0) outcome.ema = ExportAll(network, Network::Part::kAverage, *stream);
   outcome.recorded = step.records();
   return outcome;
 }
@@ -198,14 +198,14 @@ TEST_P(TrainingOn, AsOneGraphIsEqualToCallByCall) {
               .rate_growth = 0.5};
   const Outcome expected = RunAll(steps);
   EXPECT_FALSE(expected.recorded);
-  EXPECT_EQ(expected.averages, expected.averages_on_host);
-  EXPECT_NE(expected.averages, expected.weights);
+  EXPECT_EQ(expected.ema, expected.averages_on_host);
+  EXPECT_NE(expected.ema, expected.weights);
   steps.graph = StepGraph::kAuto;
   const Outcome outcome = RunAll(steps);
   EXPECT_EQ(outcome.recorded, GetParam().starts_with("cuda"));
   EXPECT_THAT(Losses(outcome.records), ElementsAreArray(Losses(expected.records)));
   EXPECT_EQ(outcome.weights, expected.weights);
-  EXPECT_EQ(outcome.averages, expected.averages);
+  EXPECT_EQ(outcome.ema, expected.ema);
   for (const StepResult& record : outcome.records) {
     EXPECT_GT(record.times[StepPhase::kForward], 0);
     EXPECT_GT(record.times[StepPhase::kBackward], 0);
@@ -279,8 +279,8 @@ TEST_P(TrainingOn, AsGraphsOfBatchesIsEqualToCallByCall) {
   EXPECT_EQ(outcome.recorded, GetParam().starts_with("cuda"));
   EXPECT_THAT(Losses(outcome.records), ElementsAreArray(Losses(expected.records)));
   EXPECT_EQ(outcome.weights, expected.weights);
-  EXPECT_EQ(outcome.averages, expected.averages);
-  EXPECT_EQ(outcome.averages, outcome.averages_on_host);
+  EXPECT_EQ(outcome.ema, expected.ema);
+  EXPECT_EQ(outcome.ema, outcome.averages_on_host);
 }
 
 TEST_P(TrainingOn, WithLarsHasTheLossesOfTheReference) {
@@ -307,7 +307,7 @@ TEST_P(TrainingOn, WithLarsAsGraphsIsEqualToCallByCall) {
   EXPECT_EQ(outcome.recorded, GetParam().starts_with("cuda"));
   EXPECT_THAT(Losses(outcome.records), ElementsAreArray(Losses(expected.records)));
   EXPECT_EQ(outcome.weights, expected.weights);
-  EXPECT_EQ(outcome.averages, outcome.averages_on_host);
+  EXPECT_EQ(outcome.ema, outcome.averages_on_host);
 }
 
 // All ranks have the same images, so that their sum is exact; batch norm needs no freezing then.

@@ -67,7 +67,7 @@ void Progress::Step(const StepMetrics& metrics) {
   line_.Draw(options_.color ? "\x1b[32m" + line + "\x1b[0m" : line);
 }
 
-void Progress::GoOn(double seconds) {
+void Progress::Resume(double seconds) {
   first_time_ +=
       std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds));
 }

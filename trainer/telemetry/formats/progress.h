@@ -27,7 +27,7 @@ class Progress : public TrainingLog {
   // Prints when the interval is over, and always for the last step of the run.
   // eta = steps left * mean seconds per step since the first call, pauses left out.
   void Step(const StepMetrics& metrics) override;
-  void GoOn(double seconds) override;
+  void Resume(double seconds) override;
 
  private:
   std::string Line(const StepMetrics& metrics, TimePoint now) const;

@@ -98,7 +98,7 @@ class TrainingLog {
   virtual void Step(const StepMetrics& /*metrics*/) {}
   virtual void RolledBack(const RollbackSummary& /*summary*/) {}
   // Training goes on after it has rested for so many seconds.
-  virtual void GoOn(double /*seconds*/) {}
+  virtual void Resume(double /*seconds*/) {}
   // Of the median step; nullopt where none was measured.
   virtual void EndTraining(std::optional<double> /*images_per_second*/) {}
 

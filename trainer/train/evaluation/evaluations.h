@@ -23,7 +23,7 @@ class Evaluations {
   Evaluations(const TrainConfig& config, Communicator& communicator, const Schedule& schedule);
 
   // The launch goes on by another schedule, from a checkpoint.
-  void GoOn(const Schedule& schedule) { schedule_ = schedule; }
+  void Resume(const Schedule& schedule) { schedule_ = schedule; }
 
   // Whether the weights after `step` updates are to be evaluated.  Those of the end of the training
   // are not meant: they always are.

@@ -6,7 +6,7 @@
 
 #include "trainer/model/init.h"
 #include "trainer/model/weight_layout.h"
-#include "trainer/train/state/averages_in_place.h"
+#include "trainer/train/state/ema_swap_guard.h"
 #include "trainer/train/state/network_state.h"
 #include "trainer/train/step/metrics.h"
 
@@ -60,7 +60,7 @@ void Launch::InitializeAfresh() {
     Initialize(network, {config.seed, config.weight_init, config.zero_init_residual}, *stream);
   }
   BroadcastPart(network, Network::Part::kValue, deps.communicator, *stream);
-  if (network.keeps_averages()) network.StartAverages(*stream);
+  if (network.has_ema()) network.InitEma(*stream);
 }
 
 std::optional<EvaluationResult> Launch::RunEvaluation(std::int64_t step) {
@@ -68,7 +68,7 @@ std::optional<EvaluationResult> Launch::RunEvaluation(std::int64_t step) {
   report.StartEvaluation(step, deps.evaluation->samples());
   DeviceBatch& batch = evaluation_batch ? *evaluation_batch : device_batch;
   std::optional<EvaluationResult> result;
-  UseAverages(network, *stream, [&] {
+  SwapInEma(network, *stream, [&] {
     result = Evaluate({deps.backend, network, batch, deps.communicator, *stream}, *deps.evaluation,
                       [this] { return control.Requested().stop; });
   });

@@ -107,7 +107,7 @@ bool LoopControl::Rest(std::int64_t step, const std::function<void()>& save) {
     if (requested.save && !requested.stop) save();
   } while (requested.pause && !requested.stop);
   const std::chrono::duration<double> paused = std::chrono::steady_clock::now() - begun;
-  if (!requested.stop) report_.GoOn(step, paused.count());
+  if (!requested.stop) report_.Resume(step, paused.count());
   return requested.stop;
 }
 

@@ -158,19 +158,19 @@ void Trainer::TrainSteps() {
   control_.StartTraining(schedule_);
   report_.StartTraining(
       schedule_, {deps_.training->samples(), deps_.evaluation ? deps_.evaluation->samples() : 0});
-  const bool has_nothing_to_go_back_to = keeps_files && saved_step_ < 0;
-  if (config_.on_nan == OnNan::kRollback && has_nothing_to_go_back_to) {
+  const bool has_no_rollback_target = keeps_files && saved_step_ < 0;
+  if (config_.on_nan == OnNan::kRollback && has_no_rollback_target) {
     Save(Checkpoints::Wait::kForCopy);
   }
   if (evaluations_ && evaluations_->IsOverdue()) {
     EvaluateNow(Checkpoints::Wait::kForFile);
   }
   for (StepObserver* watcher : watchers) watcher->LeaveOut();
-  const auto goes_on = [this] {
+  const auto continues = [this] {
     return result_.ending == Ending::kCompleted && !has_reached_target_;
   };
   std::int64_t launch_step = 0;
-  while (result_.step < end && goes_on()) {
+  while (result_.step < end && continues()) {
     control_.Enter(Activity::kTraining, result_.step);
     for (StepObserver* watcher : watchers) watcher->Before(result_.step);
     TrainingStep::Outcome outcome = RunStep(training_step);
@@ -215,7 +215,7 @@ void Trainer::TrainSteps() {
       EvaluateNow(wait);
       for (StepObserver* watcher : watchers) watcher->LeaveOut();
     }
-    if (outcome.requested.pause && !is_last && goes_on()) Rest();
+    if (outcome.requested.pause && !is_last && continues()) Rest();
   }
   for (StepObserver* watcher : watchers) watcher->End();
   report_.EndTraining(times_);
@@ -238,7 +238,7 @@ void Trainer::RollBack(const std::string& found) {
   const std::int64_t bad_step = result_.step;
   control_.Enter(Activity::kCheckpoint, bad_step);
   report_.RollBack(found);
-  checkpoints_->FinishToGoBack();
+  checkpoints_->FinishForRollback();
   loss_scale_ = launch_.FirstLossScale();  // where that of the checkpoint is of another precision
   const auto from = RestoreSnapshot(launch_.snapshot_deps(), loss_scale_,
                                     TrainingAhead{schedule_, deps_.training->samples()});
@@ -249,10 +249,10 @@ void Trainer::RollBack(const std::string& found) {
                                  ModelFolder(config_).string());
   }
   const std::int64_t behind = schedule_.PositionAt(bad_step + 1).sample;
-  schedule_ = schedule_.From(rollbacks_.GoOn(*from, behind, found));
+  schedule_ = schedule_.From(rollbacks_.Resume(*from, behind, found));
   result_.step = saved_step_ = from->step;
   compared_step_ = -1;
-  if (evaluations_) evaluations_->GoOn(schedule_);
+  if (evaluations_) evaluations_->Resume(schedule_);
   control_.Found(from->step);
   control_.StartTraining(schedule_);
   report_.RolledBack(*from, bad_step, schedule_, rollbacks_.in_a_row());
@@ -286,9 +286,9 @@ std::optional<EvaluationResult> Trainer::FindTop1() {
     return found;
   } catch (const NotFinite& error) {
     // Of weights that are no numbers: the next step finds that, and goes back to a checkpoint.
-    const bool goes_back =
+    const bool rolls_back =
         config_.on_nan == OnNan::kRollback && result_.step < schedule_.total_steps;
-    if (!goes_back) throw;
+    if (!rolls_back) throw;
     if (deps_.communicator.rank() == 0) deps_.outputs.log->warn("{}", error.what());
   }
   return std::nullopt;

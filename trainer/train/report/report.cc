@@ -124,8 +124,8 @@ void Report::Pause(std::int64_t step) {
   Say(fmt::format("paused after step {}: ddlctl resume lets it go on, ddlctl stop ends it", step));
 }
 
-void Report::GoOn(std::int64_t step, double seconds) {
-  for (TrainingLog* log : outputs_.logs) log->GoOn(seconds);
+void Report::Resume(std::int64_t step, double seconds) {
+  for (TrainingLog* log : outputs_.logs) log->Resume(seconds);
   Say(fmt::format("going on after step {}, paused for {}", step, FormatDuration(seconds)));
 }
 

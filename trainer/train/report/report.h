@@ -62,7 +62,7 @@ class Report {
   void RolledBack(const Position& from, std::int64_t bad_step, const Schedule& schedule, int count);
   // Training rests after `step` updates, and goes on after so many seconds.
   void Pause(std::int64_t step);
-  void GoOn(std::int64_t step, double seconds);
+  void Resume(std::int64_t step, double seconds);
   // `times` of the steps since StartTraining, or since warm-up in a benchmark.
   void EndTraining(const StepTimer& times);
 

@@ -85,7 +85,7 @@ void Checkpoints::Finish() {
   deps_.snapshot.communicator.Barrier();
 }
 
-void Checkpoints::FinishToGoBack() {
+void Checkpoints::FinishForRollback() {
   has_left_out_ = false;
   Finish();
   has_left_out_ = false;
@@ -101,8 +101,8 @@ void Checkpoints::LeaveOutBad(const std::function<void()>& finish) {
   try {
     finish();
   } catch (const NotFinite& error) {
-    const bool can_go_back = deps_.snapshot.config.on_nan == OnNan::kRollback;
-    if (!can_go_back || has_left_out_) throw;
+    const bool can_roll_back = deps_.snapshot.config.on_nan == OnNan::kRollback;
+    if (!can_roll_back || has_left_out_) throw;
     has_left_out_ = true;
     deps_.snapshot.log->warn("{}", error.what());
   }

@@ -70,7 +70,7 @@ class Checkpoints {
   // rank 0 for hung.
   void Finish();
   // The same, of a run that goes back to a checkpoint.
-  void FinishToGoBack();
+  void FinishForRollback();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -245,7 +245,7 @@ void InitializeFromFile(const SnapshotDeps& deps) {
                    file.path());
   }
   BroadcastPart(deps.network, Network::Part::kValue, deps.communicator, deps.stream);
-  if (deps.network.keeps_averages()) deps.network.StartAverages(deps.stream);
+  if (deps.network.has_ema()) deps.network.InitEma(deps.stream);
 }
 
 }  // namespace trainer

@@ -8,8 +8,8 @@
 
 namespace trainer {
 
-Position Rollbacks::GoOn(const Position& checkpoint, std::int64_t behind,
-                         const std::string& found) {
+Position Rollbacks::Resume(const Position& checkpoint, std::int64_t behind,
+                           const std::string& found) {
   DDL_CHECK(behind > checkpoint.sample);
   if (checkpoint.step > step_) {
     step_ = checkpoint.step;

@@ -27,7 +27,7 @@ class Rollbacks {
   // The run goes back to `checkpoint`, since the step that ended before image `behind` has found
   // what NonFiniteGuard says in `found`.  Returns where it goes on.  Throws Error(EX_SOFTWARE),
   // which says that, after kMostInARow to this checkpoint, or an older one.
-  Position GoOn(const Position& checkpoint, std::int64_t behind, const std::string& found);
+  Position Resume(const Position& checkpoint, std::int64_t behind, const std::string& found);
 
   // To the last checkpoint.
   int in_a_row() const { return in_a_row_; }

@@ -15,10 +15,10 @@
 #include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
-#include "trainer/train/state/averages_in_place.h"
-#include "trainer/train/state/changes.h"
+#include "trainer/train/state/ema_swap_guard.h"
 #include "trainer/train/state/network_state.h"
 #include "trainer/train/state/rank_statistics.h"
+#include "trainer/train/state/resume_changes.h"
 #include "trainer/train/state/state_dump.h"
 
 namespace trainer {
@@ -148,21 +148,21 @@ StatisticRows Load(const SnapshotDeps& deps, const Checkpoint& checkpoint, bool 
   constexpr std::string_view kAdvice = "give another --model_dir";
   CheckTensors(checkpoint.model, ExpectedTensors(network, kValue), kAdvice);
   std::vector<ExpectedTensor> optimizer = ExpectedTensors(network, kMomentum);
-  const bool has_averages = checkpoint.average.has_value();
+  const bool holds_ema = checkpoint.average.has_value();
   if (world_size > 1) {
     const Shape rows{world_size, StatisticCount(network)};
     optimizer.push_back({kRankStatistics, DType::kFloat32, rows, false});
-    if (has_averages) optimizer.push_back({kAverageRankStatistics, DType::kFloat32, rows, false});
+    if (holds_ema) optimizer.push_back({kAverageRankStatistics, DType::kFloat32, rows, false});
   }
   CheckTensors(checkpoint.optimizer, optimizer, kAdvice);
-  if (has_averages) {
+  if (holds_ema) {
     CheckTensors(*checkpoint.average, ExpectedTensors(network, kValue), kAdvice);
   }
 
-  const bool is_of_averages = has_averages && !is_training;
-  ImportPart(network, kValue, is_of_averages ? *checkpoint.average : checkpoint.model, deps.stream);
+  const bool is_of_ema = holds_ema && !is_training;
+  ImportPart(network, kValue, is_of_ema ? *checkpoint.average : checkpoint.model, deps.stream);
   ImportPart(network, kMomentum, checkpoint.optimizer, deps.stream);
-  if (has_averages && network.keeps_averages()) {
+  if (holds_ema && network.has_ema()) {
     ImportPart(network, kAverage, *checkpoint.average, deps.stream);
   }
   if (world_size == 1) return {};
@@ -170,8 +170,8 @@ StatisticRows Load(const SnapshotDeps& deps, const Checkpoint& checkpoint, bool 
     return ReadValues(checkpoint.optimizer, *checkpoint.optimizer.Find(name));
   };
   StatisticRows rows;
-  rows.values = read(is_of_averages ? kAverageRankStatistics : kRankStatistics);
-  if (has_averages) rows.averages = read(kAverageRankStatistics);
+  rows.values = read(is_of_ema ? kAverageRankStatistics : kRankStatistics);
+  if (holds_ema) rows.ema = read(kAverageRankStatistics);
   return rows;
 }
 
@@ -192,19 +192,19 @@ bool TakesLossScale(const SnapshotDeps& deps, const CheckpointState& state) {
 }
 
 // Rank 0: a training goes on from `checkpoint`, which has been loaded.
-void GoOn(const SnapshotDeps& deps, const Checkpoint& checkpoint, const Position& position,
-          const LossScale& loss_scale, std::int64_t samples) {
+void Resume(const SnapshotDeps& deps, const Checkpoint& checkpoint, const Position& position,
+            const LossScale& loss_scale, std::int64_t samples) {
   const CheckpointState now = StateOf(deps, position, loss_scale, samples);
   deps.log->info("going on from step {}, after {} of the {} images of epoch {}: {}", now.step,
                  now.epoch_samples, samples, now.epoch + 1, checkpoint.directory.string());
   for (const std::string& change : ChangesSince(checkpoint.manifest.state, now)) {
     deps.log->warn("changed since step {}: {}", now.step, change);
   }
-  if (deps.network.keeps_averages() && !checkpoint.average) {
+  if (deps.network.has_ema() && !checkpoint.average) {
     deps.log->warn(
         "--ema: the checkpoint has no averages of the weights; they start from its "
         "weights");
-  } else if (!deps.network.keeps_averages() && checkpoint.average) {
+  } else if (!deps.network.has_ema() && checkpoint.average) {
     deps.log->warn(
         "the averages of the weights in the checkpoint are dropped, for --ema is not "
         "given: evaluations and checkpoints are of the weights alone from here on");
@@ -227,9 +227,8 @@ void CopySnapshot(const SnapshotDeps& deps, const Position& position, const Loss
                   std::int64_t samples, SnapshotCopy* copy, std::optional<double> top1) {
   StatisticRows rows;
   rows.values = GatherRows(ExportStatistics(deps.network, deps.stream), deps.communicator);
-  if (deps.network.keeps_averages()) {
-    rows.averages =
-        GatherRows(ExportStatistics(deps.network, deps.stream, kAverage), deps.communicator);
+  if (deps.network.has_ema()) {
+    rows.ema = GatherRows(ExportStatistics(deps.network, deps.stream, kAverage), deps.communicator);
   }
   if (!IsRoot(deps)) return;
   CheckpointState state = StateOf(deps, position, loss_scale, samples);
@@ -252,15 +251,14 @@ WrittenSnapshot WriteSnapshot(const SnapshotCopy& copy, const TrainConfig& confi
 }
 
 void ExportModel(const SnapshotDeps& deps, const std::filesystem::path& path) {
-  UseAverages(deps.network, deps.stream, [&] {
+  SwapInEma(deps.network, deps.stream, [&] {
     const std::vector<float> own = ExportStatistics(deps.network, deps.stream);
     const std::vector<float> mean = MeanOverRanks(own, deps.communicator);
     if (!IsRoot(deps)) return;
     const std::vector<HostTensor> model = ModelWith(mean, own, deps);
     RefuseNotFinite(SourcesOf(model));
     WriteTensorFile(path, model, {{"architecture", deps.config.arch}}, "another --export_dir");
-    deps.log->info("{} written: {}",
-                   deps.network.keeps_averages() ? "averages of the weights" : "weights",
+    deps.log->info("{} written: {}", deps.network.has_ema() ? "averages of the weights" : "weights",
                    path.string());
   });
   deps.communicator.Barrier();
@@ -274,7 +272,7 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
     std::int64_t world_size = 0;
     std::int64_t good_steps = 0;
     double loss_scale = 0;  // 0: not to be taken over
-    std::int64_t has_averages = 0;
+    std::int64_t holds_ema = 0;
   } header;
   StatisticRows rows;
   if (IsRoot(deps)) {
@@ -291,7 +289,7 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
       if (ahead) RefuseEndedRuns(*checkpoint, header.position, *ahead);
       rows = Load(deps, *checkpoint, ahead.has_value());
       if (ahead) {
-        GoOn(deps, *checkpoint, header.position, loss_scale, ahead->samples);
+        Resume(deps, *checkpoint, header.position, loss_scale, ahead->samples);
       } else {
         deps.log->info("{} of step {}: {}",
                        checkpoint->average ? "averages of the weights" : "weights", state.step,
@@ -307,12 +305,12 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
   const int ranks = deps.communicator.size();
   const bool has_rows = ranks > 1 && header.world_size == ranks;
   if (has_rows) TakeOwnRow(deps, kValue, rows.values);
-  if (deps.network.keeps_averages()) {
-    if (header.has_averages != 0) {
+  if (deps.network.has_ema()) {
+    if (header.holds_ema != 0) {
       BroadcastPart(deps.network, kAverage, deps.communicator, deps.stream);
-      if (has_rows) TakeOwnRow(deps, kAverage, rows.averages);
+      if (has_rows) TakeOwnRow(deps, kAverage, rows.ema);
     } else {
-      deps.network.StartAverages(deps.stream);
+      deps.network.InitEma(deps.stream);
     }
   }
   if (header.loss_scale > 0) loss_scale.Restore(header.loss_scale, header.good_steps);

@@ -29,12 +29,12 @@ SnapshotCopy::SnapshotCopy(Backend& backend, const Network& network) {
   }
   values_ = backend.AllocateHost(values * sizeof(float));
   momentum_ = backend.AllocateHost(momentum * sizeof(float));
-  averages_ = backend.AllocateHost(network.keeps_averages() ? values_.bytes() : 0);
+  ema_ = backend.AllocateHost(network.has_ema() ? values_.bytes() : 0);
   // The system gives pages when they are first written to, which may take far longer than the copy.
-  for (const Buffer* buffer : {&values_, &momentum_, &averages_}) {
+  for (const Buffer* buffer : {&values_, &momentum_, &ema_}) {
     std::fill_n(buffer->data(), buffer->bytes(), std::byte{0});
   }
-  std::size_t averages = values = momentum = 0;
+  std::size_t ema = values = momentum = 0;
   for (const Parameter& parameter : network.parameters()) {
     const auto add = [&](std::vector<TensorReader>& tensors, const Buffer& buffer,
                          std::size_t& begin) {
@@ -44,7 +44,7 @@ SnapshotCopy::SnapshotCopy(Backend& backend, const Network& network) {
     };
     add(model_, values_, values);
     if (!parameter.spec.statistic) add(optimizer_, momentum_, momentum);
-    if (network.keeps_averages()) add(average_, averages_, averages);
+    if (network.has_ema()) add(average_, ema_, ema);
   }
   momentum_tensors_ = optimizer_.size();
 }
@@ -55,7 +55,7 @@ void SnapshotCopy::Take(const Network& network, CheckpointState state, Statistic
   rows_ = std::move(rows);
   TakeValues(network, Network::Part::kValue, rows_.values, FloatsIn(values_), stream);
   if (!average_.empty()) {
-    TakeValues(network, Network::Part::kAverage, rows_.averages, FloatsIn(averages_), stream);
+    TakeValues(network, Network::Part::kAverage, rows_.ema, FloatsIn(ema_), stream);
   }
   float* momentum = FloatsIn(momentum_);
   for (const Parameter& parameter : network.parameters()) {
@@ -70,7 +70,7 @@ void SnapshotCopy::Take(const Network& network, CheckpointState state, Statistic
     optimizer_.push_back({name, DType::kFloat32, Shape{state_.world_size, count}, of_ranks.data()});
   };
   add(kRankStatistics, rows_.values);
-  if (!average_.empty()) add(kAverageRankStatistics, rows_.averages);
+  if (!average_.empty()) add(kAverageRankStatistics, rows_.ema);
 }
 
 void SnapshotCopy::TakeValues(const Network& network, Network::Part part,

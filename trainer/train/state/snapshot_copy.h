@@ -26,7 +26,7 @@ inline constexpr char kAverageRankStatistics[] = "average_rank_statistics";
 // The statistics of all ranks (train/state/rank_statistics.h).
 struct StatisticRows {
   std::vector<float> values;
-  std::vector<float> averages;  // empty where none are kept
+  std::vector<float> ema;  // empty where none are kept
 };
 
 class SnapshotCopy {
@@ -52,7 +52,7 @@ class SnapshotCopy {
 
   Buffer values_;    // of model_, in its order
   Buffer momentum_;  // of optimizer_, but for those of ranks
-  Buffer averages_;  // of average_, in its order
+  Buffer ema_;       // of average_, in its order
   std::size_t momentum_tensors_ = 0;
   StatisticRows rows_;
   CheckpointState state_;

@@ -59,7 +59,7 @@ InputBatch DeviceBatch::Use(float loss_scale, Stream& stream) {
 
 void QueueInference(Network& network, DeviceBatch& device_batch, const InputBatch& input,
                     Stream& stream) {
-  SharedStepNumbers& numbers = device_batch.numbers();
+  SharedStepScalars& numbers = device_batch.numbers();
   numbers.ToDevice(stream);
   network.Forward(Mode::kInference, input, &numbers.device()->loss_sums, stream);
   numbers.ToHost(stream);

@@ -13,7 +13,7 @@
 #include "trainer/backend/backend.h"
 #include "trainer/data/data_loader.h"
 #include "trainer/model/network.h"
-#include "trainer/train/step/step_numbers.h"
+#include "trainer/train/step/step_scalars.h"
 
 namespace trainer {
 
@@ -30,7 +30,7 @@ class DeviceBatch {
   // numbers: told of the loss is what is given here, everything else is fresh.  They still have to
   // go to the device.  REQUIRES: the step before is done.
   InputBatch Use(float loss_scale, Stream& stream);
-  SharedStepNumbers& numbers() { return numbers_; }
+  SharedStepScalars& numbers() { return numbers_; }
 
   // The end of the last copy.
   Event& arrived() { return *arrived_; }
@@ -47,7 +47,7 @@ class DeviceBatch {
   std::size_t last_ = 0;       // of slots_
   InputBatch batch_;
   std::int64_t valid_ = 0;
-  SharedStepNumbers numbers_;
+  SharedStepScalars numbers_;
 };
 
 // Queues one forward pass of kInference on `input`, which DeviceBatch::Use has given.  Its sums are

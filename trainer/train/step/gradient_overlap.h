@@ -30,7 +30,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/gradient_buckets.h"
 #include "trainer/model/network.h"
-#include "trainer/train/step/gradient_sum.h"
+#include "trainer/train/step/gradient_accumulator.h"
 
 namespace trainer {
 
@@ -93,7 +93,7 @@ class GradientOverlap {
   Communicator& communicator_;
   const UpdateBatches batches_;
   const GradientBucketBytes bucket_bytes_;
-  std::optional<GradientSum> sum_;  // of several batches
+  std::optional<GradientAccumulator> sum_;  // of several batches
   Reduction reduction_ = Reduction::kSum;
   FlatGradients reduced_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -63,7 +63,7 @@ TrainingStep::TrainingStep(const TrainingStepDeps& deps)
 
 TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
                                         const Requests& requested) {
-  const StepNumbers& numbers = deps_.device_batch.numbers().host();
+  const StepScalars& numbers = deps_.device_batch.numbers().host();
   const RangeOfScope range(deps_.backend, "training step");
   const auto start = Clock::now();
   const UpdateParameters update = UpdateCall(learning_rate);
@@ -211,7 +211,7 @@ void TrainingStep::Capture(const InputBatch& batch, BatchPlace place) {
 
 void TrainingStep::QueueCalls(const InputBatch& batch, BatchPlace place) {
   Stream& stream = deps_.stream;
-  SharedStepNumbers& numbers = deps_.device_batch.numbers();
+  SharedStepScalars& numbers = deps_.device_batch.numbers();
   numbers.ToDevice(stream);
   marks_[0]->RecordTime(stream);
   {
@@ -230,7 +230,7 @@ void TrainingStep::QueueCalls(const InputBatch& batch, BatchPlace place) {
 
 void TrainingStep::QueueUpdate() {
   Stream& stream = deps_.stream;
-  StepNumbers* numbers = deps_.device_batch.numbers().device();
+  StepScalars* numbers = deps_.device_batch.numbers().device();
   {
     const RangeOfScope range(deps_.backend, NameOf(StepPhase::kExposedAllReduce).data());
     overlap_.Finish(stream);
@@ -239,8 +239,8 @@ void TrainingStep::QueueUpdate() {
   {
     const RangeOfScope range(deps_.backend, NameOf(StepPhase::kUpdate).data());
     overlap_.Update(&numbers->update, &numbers->update_sums, stream);
-    if (deps_.network.keeps_averages()) {
-      deps_.network.MoveAverages(deps_.config.ema, &numbers->update_sums, stream);
+    if (deps_.network.has_ema()) {
+      deps_.network.UpdateEma(deps_.config.ema, &numbers->update_sums, stream);
     }
   }
   marks_[4]->RecordTime(stream);

@@ -144,7 +144,7 @@ TEST_F(ReportTest, APauseIsSaidAndIsNoPartOfWhatIsLeft) {
   report.Step(record);
   report.Pause(1);
   now += std::chrono::seconds(1000);
-  report.GoOn(1, 990);
+  report.Resume(1, 990);
   ++record.step;
   report.Step(record);
   EXPECT_THAT(log_text_.str(), AllOf(HasSubstr("info: paused after step 1: ddlctl resume lets"),

@@ -208,7 +208,7 @@ TEST_F(CheckpointsTest, WeightsThatAreNoNumbersAreLeftOutOnceByARunThatCanGoBack
   const auto checkpoints = Make();
   BreakTheWeights();
   Save(*checkpoints, 1, kForCopy);
-  checkpoints->FinishToGoBack();
+  checkpoints->FinishForRollback();
   EXPECT_THAT(text_.str(), HasSubstr("warning: the weights are not written: conv1.weight has"));
   // Gone back: the next is the first again.
   Save(*checkpoints, 2, kForCopy);

@@ -19,20 +19,20 @@ using testing::Not;
 
 TEST(Rollbacks, GoOnBehindTheImagesOfTheStep) {
   Rollbacks rollbacks;
-  EXPECT_EQ(rollbacks.GoOn({30, 480}, 640, "x"), (Position{30, 640, 160}));
-  EXPECT_EQ(rollbacks.GoOn({40, 800, 160}, 816, "x"), (Position{40, 816, 176}));
+  EXPECT_EQ(rollbacks.Resume({30, 480}, 640, "x"), (Position{30, 640, 160}));
+  EXPECT_EQ(rollbacks.Resume({40, 800, 160}, 816, "x"), (Position{40, 816, 176}));
 }
 
 TEST(Rollbacks, AreThreeInARowToACheckpointOrOlderOnes) {
   Rollbacks rollbacks;
   for (const std::int64_t newest : {10, 20}) {
     for (const std::int64_t step : {newest, newest - 1, newest}) {
-      rollbacks.GoOn({step, 100}, 200, "x");
+      rollbacks.Resume({step, 100}, 200, "x");
     }
     EXPECT_EQ(rollbacks.in_a_row(), 3);
   }
   try {
-    rollbacks.GoOn({20, 100}, 200, "step 25: the loss is nan");
+    rollbacks.Resume({20, 100}, 200, "step 25: the loss is nan");
     ADD_FAILURE() << "the run goes on";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), EX_SOFTWARE);

@@ -18,9 +18,9 @@
 
 namespace trainer {
 
-class GradientSum {
+class GradientAccumulator {
  public:
-  GradientSum(Backend& backend, const Network& network);
+  GradientAccumulator(Backend& backend, const Network& network);
 
   // Memory of the device that it has of its own.
   static std::size_t BytesFor(const ParameterLayout& layout);

@@ -11,30 +11,30 @@
 
 namespace trainer {
 
-struct StepNumbers {
+struct StepScalars {
   LossParameters loss;
   UpdateParameters update;
   LossSums loss_sums = {};
   UpdateSums update_sums = {};
 };
 
-class SharedStepNumbers {
+class SharedStepScalars {
  public:
-  explicit SharedStepNumbers(Backend& backend)
+  explicit SharedStepScalars(Backend& backend)
       : backend_(backend),
-        host_(backend.AllocateHost(sizeof(StepNumbers))),
-        device_(backend.AllocateDevice(sizeof(StepNumbers))) {}
+        host_(backend.AllocateHost(sizeof(StepScalars))),
+        device_(backend.AllocateDevice(sizeof(StepScalars))) {}
 
   // Not to be touched while a copy is queued.
-  StepNumbers& host() { return *reinterpret_cast<StepNumbers*>(host_.data()); }
-  StepNumbers* device() { return reinterpret_cast<StepNumbers*>(device_.data()); }
+  StepScalars& host() { return *reinterpret_cast<StepScalars*>(host_.data()); }
+  StepScalars* device() { return reinterpret_cast<StepScalars*>(device_.data()); }
 
   // Both queue a copy of all of it on `stream`.
   void ToDevice(Stream& stream) {
-    backend_.CopyToDevice(device_.data(), host_.data(), sizeof(StepNumbers), stream);
+    backend_.CopyToDevice(device_.data(), host_.data(), sizeof(StepScalars), stream);
   }
   void ToHost(Stream& stream) {
-    backend_.CopyToHost(host_.data(), device_.data(), sizeof(StepNumbers), stream);
+    backend_.CopyToHost(host_.data(), device_.data(), sizeof(StepScalars), stream);
   }
 
  private:

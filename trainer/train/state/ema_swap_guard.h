@@ -14,6 +14,6 @@ namespace trainer {
 // Calls `use` with the averages in place of weights and statistics, which are then as before, bit
 // for bit; meanwhile host memory holds them.  Without averages it just calls.  What `use` throws
 // leaves the averages there: such a run is over.
-void UseAverages(Network& network, Stream& stream, const std::function<void()>& use);
+void SwapInEma(Network& network, Stream& stream, const std::function<void()>& use);
 
 }  // namespace trainer

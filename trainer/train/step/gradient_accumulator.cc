@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/step/gradient_sum.h"
+#include "trainer/train/step/gradient_accumulator.h"
 
 #include <algorithm>
 
 namespace trainer {
 
-GradientSum::GradientSum(Backend& backend, const Network& network)
+GradientAccumulator::GradientAccumulator(Backend& backend, const Network& network)
     : backend_(backend),
       gradients_(network.gradients()),
       elements_(network.elements()),
       compute_from_(std::min(gradients_.compute_from, elements_)),
       kept_(backend.AllocateDevice(compute_from_ * sizeof(float))) {}
 
-std::size_t GradientSum::BytesFor(const ParameterLayout& layout) {
+std::size_t GradientAccumulator::BytesFor(const ParameterLayout& layout) {
   return std::min(layout.compute_from, layout.elements) * sizeof(float);
 }
 
-void GradientSum::Keep(bool is_first, Stream& stream) {
+void GradientAccumulator::Keep(bool is_first, Stream& stream) {
   auto* kept = reinterpret_cast<float*>(kept_.data());
   float* sums = gradients_.fp32 + compute_from_;
   const void* values = OfComputeType(compute_from_);
@@ -31,7 +31,7 @@ void GradientSum::Keep(bool is_first, Stream& stream) {
   }
 }
 
-void GradientSum::Complete(std::size_t begin, std::size_t end, Stream& stream) {
+void GradientAccumulator::Complete(std::size_t begin, std::size_t end, Stream& stream) {
   const std::size_t middle = std::clamp(compute_from_, begin, end);
   if (begin < middle) {
     const auto* kept = reinterpret_cast<const float*>(kept_.data());
@@ -43,7 +43,7 @@ void GradientSum::Complete(std::size_t begin, std::size_t end, Stream& stream) {
   }
 }
 
-const void* GradientSum::OfComputeType(std::size_t begin) const {
+const void* GradientAccumulator::OfComputeType(std::size_t begin) const {
   if (gradients_.compute == nullptr) return nullptr;
   return static_cast<const std::byte*>(gradients_.compute) +
          begin * SizeOf(backend_.compute_type());

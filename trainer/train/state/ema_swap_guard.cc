@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/state/averages_in_place.h"
+#include "trainer/train/state/ema_swap_guard.h"
 
 #include <cstddef>
 #include <vector>
 
 namespace trainer {
 
-void UseAverages(Network& network, Stream& stream, const std::function<void()>& use) {
-  if (!network.keeps_averages()) {
+void SwapInEma(Network& network, Stream& stream, const std::function<void()>& use) {
+  if (!network.has_ema()) {
     use();
     return;
   }

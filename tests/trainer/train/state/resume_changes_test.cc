@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/state/changes.h"
+#include "trainer/train/state/resume_changes.h"
 
 #include "tests/support/test.h"
 #include "tests/trainer/train/thread_ranks.h"
