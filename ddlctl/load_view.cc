@@ -36,9 +36,9 @@ std::string HostOf(const RankLoad& load) {
 
 std::string DeviceText(const RankLoad& load) {
   std::string text;
-  if (std::isfinite(load.input_wait_seconds) && load.own_seconds > 0) {
+  if (std::isfinite(load.input_wait_seconds) && load.busy_seconds > 0) {
     text += fmt::format("  data {:2.0f} %",
-                        std::clamp(load.input_wait_seconds / load.own_seconds, 0.0, 1.0) * 100);
+                        std::clamp(load.input_wait_seconds / load.busy_seconds, 0.0, 1.0) * 100);
   }
   if (load.gpu_percent) text += fmt::format("  GPU {:2d} %", *load.gpu_percent);
   if (load.compute_mhz) text += fmt::format("  {:4d} MHz", *load.compute_mhz);
@@ -54,14 +54,14 @@ std::vector<LoadRow> LoadRows(const RunStatus& status) {
   std::vector<RankLoad> loads = status.loads;
   if (loads.empty()) return {};
   const auto ranks = static_cast<std::size_t>(std::max(status.identity.ranks, 1));
-  const int slowest = std::ranges::max_element(loads, {}, &RankLoad::own_seconds)->rank;
+  const int slowest = std::ranges::max_element(loads, {}, &RankLoad::busy_seconds)->rank;
   double next = 0;  // of those that are not shown, the slowest
   if (ranks > kShownAll && loads.size() > kShownOfMany) {
-    std::ranges::stable_sort(loads, std::greater(), &RankLoad::own_seconds);
-    next = loads[kShownOfMany].own_seconds;
+    std::ranges::stable_sort(loads, std::greater(), &RankLoad::busy_seconds);
+    next = loads[kShownOfMany].busy_seconds;
     loads.resize(kShownOfMany);
   }
-  std::vector<LoadRow> rows = {{"own time, median", TimeText(status.median_own_seconds),
+  std::vector<LoadRow> rows = {{"own time, median", TimeText(status.median_busy_seconds),
                                 "of " + support::Counted(static_cast<long long>(ranks), "rank") +
                                     (ranks > 1 ? "; >: slowest" : "")}};
   for (const RankLoad& load : loads) {
@@ -69,20 +69,20 @@ std::vector<LoadRow> LoadRows(const RunStatus& status) {
     const std::string name =
         fmt::format("{} rank {}{}", ranks > 1 && load.rank == slowest ? ">" : " ", load.rank,
                     host.empty() ? "" : ", " + host);
-    rows.push_back({name.substr(0, kLoadNameColumns), TimeText(load.own_seconds),
-                    ExcessText(load.own_seconds, status.median_own_seconds) + DeviceText(load)});
+    rows.push_back({name.substr(0, kLoadNameColumns), TimeText(load.busy_seconds),
+                    ExcessText(load.busy_seconds, status.median_busy_seconds) + DeviceText(load)});
   }
   if (next > 0) {
     rows.push_back({fmt::format("  {} more, up to", ranks - loads.size()), TimeText(next),
-                    ExcessText(next, status.median_own_seconds)});
+                    ExcessText(next, status.median_busy_seconds)});
   }
   return rows;
 }
 
 std::string SlowestText(const RunStatus& status) {
-  if (status.loads.size() < 2 || !(status.median_own_seconds > 0)) return "";
-  const RankLoad& load = *std::ranges::max_element(status.loads, {}, &RankLoad::own_seconds);
-  const double excess = load.own_seconds / status.median_own_seconds - 1;
+  if (status.loads.size() < 2 || !(status.median_busy_seconds > 0)) return "";
+  const RankLoad& load = *std::ranges::max_element(status.loads, {}, &RankLoad::busy_seconds);
+  const double excess = load.busy_seconds / status.median_busy_seconds - 1;
   if (!(excess >= kWorthSaying)) return "";
   const std::string host = HostOf(load);
   return fmt::format("slowest rank {}{} {:+.0f} %", load.rank, host.empty() ? "" : " on " + host,

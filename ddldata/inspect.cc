@@ -230,7 +230,7 @@ fs::path IndexPath(const std::string& index_dir, const std::string& data_file) {
 }
 
 // An index has the name of its data file, which it must not replace, nor one of another set.
-void RequireRoomForIndex(const fs::path& path) {
+void RequireDiskSpaceForIndex(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error) || fs::file_size(path, error) == 0) return;
   char start[2] = {};
@@ -248,7 +248,7 @@ std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& inde
                             int threads) {
   const std::vector<std::string> paths = FindAllDataFiles(data_dir, HasShardManifest(data_dir));
   MakeFolders(index_dir);
-  for (const std::string& path : paths) RequireRoomForIndex(IndexPath(index_dir, path));
+  for (const std::string& path : paths) RequireDiskSpaceForIndex(IndexPath(index_dir, path));
   std::vector<std::int64_t> records(paths.size());
   ParallelFor(threads, std::ssize(paths), [&](std::int64_t i) {
     const auto number = static_cast<std::size_t>(i);

@@ -39,13 +39,13 @@ double NamedGigabytes(std::string_view name) {
 
 }  // namespace
 
-double MemoryNeeded(std::string_view precision, std::int64_t batch) {
+double EstimateMemory(std::string_view precision, std::int64_t batch) {
   const Plan plan = PlanIn(precision);
   return kRest + plan.network + plan.image * static_cast<double>(batch);
 }
 
 std::int64_t LargestBatch(std::string_view precision, double memory) {
-  const double eights = (memory - MemoryNeeded(precision, 0)) / (8 * PlanIn(precision).image);
+  const double eights = (memory - EstimateMemory(precision, 0)) / (8 * PlanIn(precision).image);
   return 8 * std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(eights)));
 }
 

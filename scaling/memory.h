@@ -13,7 +13,7 @@
 namespace scaling {
 
 // Of one rank on a GPU of its own, in bytes, by a precision of ddltraind.
-double MemoryNeeded(std::string_view precision, std::int64_t batch);
+double EstimateMemory(std::string_view precision, std::int64_t batch);
 
 // A multiple of 8, as tensor cores want it; 0: not one such batch fits.
 std::int64_t LargestBatch(std::string_view precision, double memory);

@@ -25,16 +25,16 @@
 #include "trainer/outputs/run_folders.h"
 #include "trainer/program/choose_backend.h"
 #include "trainer/program/choose_communicator.h"
-#include "trainer/program/control_point.h"
+#include "trainer/program/control_endpoint.h"
 #include "trainer/program/data_loaders.h"
-#include "trainer/program/early_end.h"
+#include "trainer/program/early_stop.h"
 #include "trainer/program/launch_environment.h"
+#include "trainer/program/local_device.h"
 #include "trainer/program/memory_check.h"
-#include "trainer/program/noted_settings.h"
-#include "trainer/program/own_device.h"
 #include "trainer/program/plan_file.h"
 #include "trainer/program/prediction_text.h"
 #include "trainer/program/recipe.h"
+#include "trainer/program/recorded_settings.h"
 #include "trainer/program/run_profile.h"
 #include "trainer/program/setup.h"
 #include "trainer/program/split_step.h"
@@ -66,7 +66,7 @@ RunLockOptions MakeRunLockOptions(const Logger& log) {
   return lock;
 }
 
-void PrintMemory(const MemoryCheck& memory, const MemoryRoom& room, const Options& options) {
+void PrintMemory(const MemoryCheck& memory, const MemoryBudget& room, const Options& options) {
   for (const std::string& line : DescribeMemory(memory, room, options.dry_run == "full")) {
     std::cout << line << '\n';
   }
@@ -107,8 +107,8 @@ std::string GpuOf(const Backend& backend) {
 }
 
 // Collective.  Throws Error(EX_CONFIG) where the run does not fit.
-MemoryCheck RequireRoom(const World& world, const TrainConfig& config, Backend& backend,
-                        const MemoryRoom& room) {
+MemoryCheck RequireDeviceMemory(const World& world, const TrainConfig& config, Backend& backend,
+                                const MemoryBudget& room) {
   const bool is_dry = !world.options.dry_run.empty();
   const RunMemory run = MakeRunMemory(world.options, backend, world.met.size(),
                                       ThreadsOfRank(world.rank.local_world_size));
@@ -146,7 +146,7 @@ DataLoaders OpenSources(const World& world, Backend& backend) {
 }
 
 void PrintDryRun(const World& world, const TrainConfig& config, const DataLoaders& sources,
-                 const MemoryCheck& memory, const MemoryRoom& room) {
+                 const MemoryCheck& memory, const MemoryBudget& room) {
   const DataLoader& source = sources.training ? *sources.training : *sources.evaluation;
   for (const std::string& line : DescribeRun(config, world.met.size(), source.samples())) {
     std::cout << line << '\n';
@@ -299,9 +299,9 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
   // Before anything large is allocated.
   const HostMemory host_memory = FindHostMemory(
       {.processes = rank.local_world_size, .address_space_bytes = AddressSpaceLeft()});
-  const MemoryRoom room = ShareGpus(FindMemoryRoom(backend, host_memory), GpuOf(backend), met);
+  const MemoryBudget room = ShareGpus(QueryMemoryBudget(backend, host_memory), GpuOf(backend), met);
   if (world.is_root() && !room.sharing.empty()) log->info("{}", room.sharing);
-  MemoryCheck memory = RequireRoom(world, config, backend, room);
+  MemoryCheck memory = RequireDeviceMemory(world, config, backend, room);
   measured.FindPeaks(met, log);
   DataLoaders sources = OpenSources(world, backend);
   if (!options.dry_run.empty()) {
@@ -313,7 +313,7 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
   std::unique_ptr<RootOutputs> outputs;
   if (world.is_root() && options.mode != RunMode::kPredict) {
     if (sources.training) {
-      config.settings = NotedSettings(options, backend.name(), sources.training->samples());
+      config.settings = RecordedSettings(options, backend.name(), sources.training->samples());
     }
     lock = PrepareFolders(config, MakeRunLockOptions(log), log);
     const std::filesystem::path plans = PlanPath(options);

@@ -42,10 +42,10 @@ __attribute__((format(printf, 1, 2))) std::string Format(const char* format, ...
 
 // What a batch takes of a GPU's memory, the largest one, and what does the same where it does not
 // fit.
-std::string RoomInWords(const TrainingRequest& requested, const std::string& gpu,
-                        std::int64_t batch, double memory) {
+std::string DescribeMemoryBudget(const TrainingRequest& requested, const std::string& gpu,
+                                 std::int64_t batch, double memory) {
   constexpr char kSource[] = " (computed; ddltraind --dry_run on a node knows)";
-  const double needed = scaling::MemoryNeeded(requested.precision, batch) / 1e9;
+  const double needed = scaling::EstimateMemory(requested.precision, batch) / 1e9;
   if (memory <= 0) return Format("some %.1f GB of a GPU", needed) + kSource;
   const auto largest = static_cast<long long>(scaling::LargestBatch(requested.precision, memory));
   std::string text = Format("some %.1f of the %.0f GB of a ", needed, memory / 1e9) + gpu;
@@ -101,7 +101,7 @@ Assumed AssumedOf(const AdviceBasis& basis) {
     if (largest > 0) assumed.batch = std::min(assumed.batch, largest);
     assumed.batch_source = "assumed, for --batch_size is missing";
   }
-  assumed.batch_source += "; " + RoomInWords(requested, name, assumed.batch, memory);
+  assumed.batch_source += "; " + DescribeMemoryBudget(requested, name, assumed.batch, memory);
   return assumed;
 }
 

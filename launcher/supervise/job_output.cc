@@ -45,7 +45,7 @@ void JobOutput::Say(const std::string& line) { QueueOf(STDERR_FILENO)->Add(line 
 
 void JobOutput::AppendTo(std::vector<pollfd>* ready) const {
   for (const Stream& stream : streams_) {
-    if (stream.reader.is_open() && stream.queue->HasRoom()) {
+    if (stream.reader.is_open() && stream.queue->HasCapacity()) {
       ready->push_back({stream.reader.fd(), POLLIN, 0});
     }
   }
@@ -83,13 +83,13 @@ bool JobOutput::IsWaiting() const {
 }
 
 bool JobOutput::IsHeld() const {
-  return !stdout_->HasRoom() || (stderr_ != nullptr && !stderr_->HasRoom());
+  return !stdout_->HasCapacity() || (stderr_ != nullptr && !stderr_->HasCapacity());
 }
 
 bool JobOutput::Relay() {
   bool is_busy = false;
   for (Stream& stream : streams_) {
-    if (stream.reader.is_open() && stream.queue->HasRoom()) is_busy |= stream.reader.Read();
+    if (stream.reader.is_open() && stream.queue->HasCapacity()) is_busy |= stream.reader.Read();
   }
   for (OutputQueue* queue : {stdout_.get(), stderr_.get()}) {
     if (queue == nullptr) continue;

@@ -30,7 +30,7 @@ class OutputQueue {
   bool IsEmpty() const { return waiting_.empty(); }
   bool IsFull() const { return waiting_.size() >= kMaxBytes; }
   // Whether Add may be called: the queue is not full, or drops what does not fit.
-  bool HasRoom() const { return drops_ || !IsFull(); }
+  bool HasCapacity() const { return drops_ || !IsFull(); }
   // When the reader last took something or, if that is later, when the text that waits was added.
   Clock::time_point taken_at() const { return taken_at_; }
 

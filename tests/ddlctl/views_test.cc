@@ -30,9 +30,9 @@ std::vector<std::string> LinesOf(const trainer::RunStatus& status) {
 trainer::RunStatus ManyRanks(int ranks) {
   trainer::RunStatus status;
   status.identity.ranks = ranks;
-  status.median_own_seconds = 0.1;
+  status.median_busy_seconds = 0.1;
   for (int rank = 0; rank < ranks; ++rank) {
-    status.loads.push_back({.rank = rank, .host = "n1", .own_seconds = 0.1 + rank * 0.001});
+    status.loads.push_back({.rank = rank, .host = "n1", .busy_seconds = 0.1 + rank * 0.001});
   }
   return status;
 }
@@ -78,7 +78,7 @@ TEST(SlowestText, IsSaidFromFivePercentOn) {
   EXPECT_EQ(SlowestText(trainer::SampleStatus()), "slowest rank 1 on gpu026 +25 %");
   trainer::RunStatus status = ManyRanks(2);
   EXPECT_EQ(SlowestText(status), "");
-  status.loads[1].own_seconds = 0.1051;
+  status.loads[1].busy_seconds = 0.1051;
   EXPECT_EQ(SlowestText(status), "slowest rank 1 on n1 +5 %");
   status.loads.resize(1);
   EXPECT_EQ(SlowestText(status), "");

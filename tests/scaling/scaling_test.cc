@@ -182,8 +182,8 @@ TEST(LargestBatch, IsTheLastMultipleOfEightThatFits) {
       const auto batch = LargestBatch(precision, memory);
       EXPECT_GT(batch, 0);
       EXPECT_EQ(batch % 8, 0);
-      EXPECT_LE(MemoryNeeded(precision, batch), memory) << precision << " " << memory;
-      EXPECT_GT(MemoryNeeded(precision, batch + 8), memory) << precision << " " << memory;
+      EXPECT_LE(EstimateMemory(precision, batch), memory) << precision << " " << memory;
+      EXPECT_GT(EstimateMemory(precision, batch + 8), memory) << precision << " " << memory;
     }
   }
 }

@@ -9,14 +9,14 @@
 
 namespace trainer {
 
-void RankLoads::Add(std::span<const double> own_seconds, std::span<const RankMetrics> said) {
-  ranks_.resize(own_seconds.size());
+void RankLoads::Add(std::span<const double> busy_seconds, std::span<const RankMetrics> said) {
+  ranks_.resize(busy_seconds.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];
     if (i < said.size() && said[i].is_known) rank.said = said[i];
-    if (!std::isfinite(own_seconds[i]) || own_seconds[i] <= 0) continue;
+    if (!std::isfinite(busy_seconds[i]) || busy_seconds[i] <= 0) continue;
     rank.steps = std::min(rank.steps + 1, kSteps);
-    rank.seconds += (own_seconds[i] - rank.seconds) / rank.steps;
+    rank.seconds += (busy_seconds[i] - rank.seconds) / rank.steps;
   }
 }
 
@@ -25,7 +25,7 @@ std::vector<RankLoad> RankLoads::Slowest() const {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
     if (rank.steps == 0) continue;
-    RankLoad load = {.rank = static_cast<int>(i), .own_seconds = rank.seconds};
+    RankLoad load = {.rank = static_cast<int>(i), .busy_seconds = rank.seconds};
     if (i < hosts_.size()) load.host = hosts_[i].substr(0, kLetters);
     if (rank.said.is_known) {
       load.input_wait_seconds = rank.said.input_wait_seconds;
@@ -36,7 +36,7 @@ std::vector<RankLoad> RankLoads::Slowest() const {
     loads.push_back(std::move(load));
   }
   if (loads.size() > kMost) {
-    std::ranges::stable_sort(loads, std::greater(), &RankLoad::own_seconds);
+    std::ranges::stable_sort(loads, std::greater(), &RankLoad::busy_seconds);
     loads.resize(kMost);
     std::ranges::sort(loads, {}, &RankLoad::rank);
   }

@@ -29,7 +29,7 @@ struct RankLoad {
 
   int rank = 0;
   std::string host = {};                 // "": not known
-  double own_seconds = kUnknown;         // in a step, busy itself, its input wait included
+  double busy_seconds = kUnknown;        // in a step, busy itself, its input wait included
   double input_wait_seconds = kUnknown;  // of these
   std::optional<int> gpu_percent = {};   // of the time: its GPU computes
   std::optional<int> compute_mhz = {};   // of its GPU, or of processor cores
@@ -44,7 +44,7 @@ class RankLoads {
 
   void SetHosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
   // After a step, by rank; seconds that are not above 0 are not known.
-  void Add(std::span<const double> own_seconds, std::span<const RankMetrics> said);
+  void Add(std::span<const double> busy_seconds, std::span<const RankMetrics> said);
 
   // By rank; of more than kMost the slowest.  Those of which nothing is known are left out.
   std::vector<RankLoad> Slowest() const;

@@ -49,10 +49,10 @@ void RunControl::SetHosts(std::vector<std::string> hosts) {
   loads_.SetHosts(std::move(hosts));
 }
 
-void RunControl::OnRankMetrics(std::span<const double> own_seconds,
+void RunControl::OnRankMetrics(std::span<const double> busy_seconds,
                                std::span<const RankMetrics> said) {
   const std::lock_guard lock(mutex_);
-  loads_.Add(own_seconds, said);
+  loads_.Add(busy_seconds, said);
 }
 
 void RunControl::Saved(std::int64_t step) {
@@ -156,7 +156,7 @@ RunStatus RunControl::StatusNow() const {
     const auto left = static_cast<double>(plan_.steps - last_.steps);
     status.eta_seconds = left * active_seconds_ / static_cast<double>(steps_);
   }
-  status.median_own_seconds = loads_.Median();
+  status.median_busy_seconds = loads_.Median();
   status.loads = loads_.Slowest();
   status.checkpoint_step = checkpoint_step_;
   status.display_every = display_every_;

@@ -60,7 +60,7 @@ class RunControl {
   void Stepped(const Step& step);
   // By rank; OnRankMetrics after each step.
   void SetHosts(std::vector<std::string> hosts);
-  void OnRankMetrics(std::span<const double> own_seconds, std::span<const RankMetrics> said);
+  void OnRankMetrics(std::span<const double> busy_seconds, std::span<const RankMetrics> said);
   // There is a checkpoint of this step.
   void Saved(std::int64_t step);
   // What to do.  A checkpoint that was asked for is wanted until Obeyed, an evaluation until

@@ -34,7 +34,7 @@ Json JsonOf(const std::vector<RankLoad>& loads) {
   for (const RankLoad& load : loads) {
     json.push_back({{"rank", load.rank},
                     {"host", load.host},
-                    {"own_seconds", SecondsOrNull(load.own_seconds)},
+                    {"own_seconds", SecondsOrNull(load.busy_seconds)},
                     {"input_wait_seconds", SecondsOrNull(load.input_wait_seconds)},
                     {"gpu_busy_percent", WholeOrNull(load.gpu_percent)},
                     {"clock_mhz", WholeOrNull(load.compute_mhz)},
@@ -72,7 +72,7 @@ std::vector<RankLoad> LoadsIn(const Json& json) {
   for (const Json& load : *all) {
     loads.push_back({.rank = IntOf(load.at("rank"), 0),
                      .host = load.at("host").get<std::string>(),
-                     .own_seconds = NumberOf(load.at("own_seconds")),
+                     .busy_seconds = NumberOf(load.at("own_seconds")),
                      .input_wait_seconds = NumberOf(load.at("input_wait_seconds")),
                      .gpu_percent = OptionalOf(load.at("gpu_busy_percent")),
                      .compute_mhz = OptionalOf(load.at("clock_mhz")),
@@ -102,7 +102,7 @@ std::string FormatStatus(const RunStatus& status) {
                       status.checkpoint_step < 0 ? Json(nullptr) : Json(status.checkpoint_step)},
                      {"step_seconds", NumberOrNull(status.times.step)},
                      {"phase_seconds", phases},
-                     {"median_own_seconds", SecondsOrNull(status.median_own_seconds)},
+                     {"median_own_seconds", SecondsOrNull(status.median_busy_seconds)},
                      {"rank_loads", JsonOf(status.loads)},
                      {"display_every", status.display_every},
                      {"asked", requested},
@@ -136,7 +136,7 @@ RunStatus ParseStatus(std::string_view text) {
       status.times.phases[i] = NumberOf(json.at("phase_seconds").at(phase));
     }
     if (const auto median = json.find("median_own_seconds"); median != json.end()) {
-      status.median_own_seconds = NumberOf(*median);
+      status.median_busy_seconds = NumberOf(*median);
     }
     status.loads = LoadsIn(json);
     status.display_every = CountOf(json.at("display_every"));

@@ -29,19 +29,19 @@ struct RunStatus {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
   RunState state = RunState::kStarting;
-  std::int64_t step = 0;                 // updates done, those before a resume included
-  std::int64_t steps = 0;                // of the whole training
-  std::int64_t epoch = 0;                // the one under way, from 0
-  std::int64_t epochs = 0;               // 0: the training is counted in steps
-  double loss = kUnknown;                // of the last step, L2 loss included
-  double images_per_second = kUnknown;   // of all ranks, over the last steps
-  double eta_seconds = kUnknown;         // of training, if it is not paused any more
-  std::int64_t checkpoint_step = -1;     // of the newest checkpoint; -1: there is none
-  StepTimes times;                       // of rank 0, mean over the last steps; 0: not known
-  double median_own_seconds = kUnknown;  // of all ranks: how long one is busy itself in a step
-  std::vector<RankLoad> loads;           // by rank; of many the slowest (rank_loads.h)
-  std::int64_t display_every = 0;        // steps
-  std::vector<ControlOrder> requested;   // what was asked for and is not done yet
+  std::int64_t step = 0;                  // updates done, those before a resume included
+  std::int64_t steps = 0;                 // of the whole training
+  std::int64_t epoch = 0;                 // the one under way, from 0
+  std::int64_t epochs = 0;                // 0: the training is counted in steps
+  double loss = kUnknown;                 // of the last step, L2 loss included
+  double images_per_second = kUnknown;    // of all ranks, over the last steps
+  double eta_seconds = kUnknown;          // of training, if it is not paused any more
+  std::int64_t checkpoint_step = -1;      // of the newest checkpoint; -1: there is none
+  StepTimes times;                        // of rank 0, mean over the last steps; 0: not known
+  double median_busy_seconds = kUnknown;  // of all ranks: how long one is busy itself in a step
+  std::vector<RankLoad> loads;            // by rank; of many the slowest (rank_loads.h)
+  std::int64_t display_every = 0;         // steps
+  std::vector<ControlOrder> requested;    // what was asked for and is not done yet
   RunIdentity identity;
 };
 

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFolderPrefix = "ddltraind.";
 constexpr std::string_view kSocketSuffix = ".socket";
 // "/12345678.socket.new", with room.
-constexpr std::size_t kRoomForSocket = 32;
+constexpr std::size_t kBytesForSocketName = 32;
 
 bool IsPrivate(const fs::path& folder) {
   struct stat info = {};
@@ -29,8 +29,9 @@ bool IsPrivate(const fs::path& folder) {
          info.st_uid == ::geteuid() && (info.st_mode & 0777) == 0700;
 }
 
-bool HasRoom(const fs::path& folder) {
-  return folder.is_absolute() && folder.string().size() + kRoomForSocket <= MostBytesOfSocketPath();
+bool HasCapacity(const fs::path& folder) {
+  return folder.is_absolute() &&
+         folder.string().size() + kBytesForSocketName <= MostBytesOfSocketPath();
 }
 
 bool IsLeftBehind(const fs::path& socket) {
@@ -61,14 +62,14 @@ void RemoveLeftBehind(const fs::path& base) {
 }  // namespace
 
 SocketFolder::SocketFolder(const SocketFolderOptions& options) {
-  if (HasRoom(options.run_directory) && IsPrivate(options.run_directory)) {
+  if (HasCapacity(options.run_directory) && IsPrivate(options.run_directory)) {
     path_ = options.run_directory;
     return;
   }
   int error = ENOENT;
   for (const fs::path& base : options.bases) {
     std::string folder = (base / (std::string(kFolderPrefix) + "XXXXXX")).string();
-    if (!HasRoom(folder)) continue;
+    if (!HasCapacity(folder)) continue;
     RemoveLeftBehind(base);
     if (::mkdtemp(folder.data()) != nullptr) {
       path_ = folder;

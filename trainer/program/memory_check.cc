@@ -21,7 +21,7 @@ NetworkSpec SpecWith(const TrainConfig& config, std::int64_t batch) {
 
 // The largest batch of which the images alone have room, or 1: larger ones are not worth a plan,
 // and their bytes may be more than a number can hold.
-std::int64_t MostImages(const TrainConfig& config, const RunMemory& run, const MemoryRoom& room) {
+std::int64_t MostImages(const TrainConfig& config, const RunMemory& run, const MemoryBudget& room) {
   const std::size_t of_image = InputBytes(SpecWith(config, 1));
   const std::size_t copies = static_cast<std::size_t>(std::max<std::int64_t>(run.host_batches, 1));
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(room.bytes.host / of_image / copies));
@@ -44,7 +44,7 @@ std::optional<NetworkPlan> TryPlan(const TrainConfig& config, Backend& backend, 
 }
 
 // To be read behind "15.40 GB are".
-std::string DeviceOrigin(const MemoryRoom& room) {
+std::string DeviceOrigin(const MemoryBudget& room) {
   if (room.ranks_of_gpu == 1) return "free";
   return fmt::format("its part of what is free ({} ranks share the GPU)", room.ranks_of_gpu);
 }
@@ -65,7 +65,8 @@ Needed ScaledUp(const MemoryBytes& bytes, std::int64_t of_batch, std::int64_t to
 
 // "--batch_size=512 needs 11.20 GB of host memory for each rank, but only 4.00 GB are left on this
 // machine (MemAvailable)".
-std::string DescribeLack(const Needed& needed, const TrainConfig& config, const MemoryRoom& room) {
+std::string DescribeLack(const Needed& needed, const TrainConfig& config,
+                         const MemoryBudget& room) {
   const std::string what = config.mode == RunMode::kPredict
                                ? "one image"
                                : "--batch_size=" + std::to_string(config.batch_size);
@@ -94,7 +95,7 @@ std::string Advice(const MemoryCheck& check, RunMode mode) {
 }  // namespace
 
 MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMemory& run,
-                        const MemoryRoom& room, Communicator& communicator, bool wants_largest) {
+                        const MemoryBudget& room, Communicator& communicator, bool wants_largest) {
   MemoryCheck check;
   std::string problem;
   const std::int64_t most_images = MostImages(config, run, room);
@@ -132,7 +133,7 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
   return check;
 }
 
-std::vector<std::string> DescribeMemory(const MemoryCheck& check, const MemoryRoom& room,
+std::vector<std::string> DescribeMemory(const MemoryCheck& check, const MemoryBudget& room,
                                         bool full) {
   std::vector<std::string> rows =
       MemoryTable(check.deps, room.bytes, check.largest_batch, room.is_host);

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/program/memory_needs.h"
-#include "trainer/program/memory_room.h"
+#include "trainer/program/memory_budget.h"
+#include "trainer/program/memory_estimate.h"
 #include "trainer/train/config.h"
 
 namespace trainer {
@@ -25,13 +25,13 @@ struct MemoryCheck {
   bool fits = true;                // on all ranks
 };
 
-// Collective.  `run` as memory_needs.h has it; `host_batches` of it is of config.batch_size.
+// Collective.  `run` as memory_estimate.h has it; `host_batches` of it is of config.batch_size.
 MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMemory& run,
-                        const MemoryRoom& room, Communicator& communicator, bool wants_largest);
+                        const MemoryBudget& room, Communicator& communicator, bool wants_largest);
 
-// For --dry_run: the table of memory_needs.h; `full`: what the network's memory consists of as
+// For --dry_run: the table of memory_estimate.h; `full`: what the network's memory consists of as
 // well. REQUIRES: there is a plan, and the largest batch was wanted or it does not fit.
-std::vector<std::string> DescribeMemory(const MemoryCheck& check, const MemoryRoom& room,
+std::vector<std::string> DescribeMemory(const MemoryCheck& check, const MemoryBudget& room,
                                         bool full);
 
 // Collective.  Where it does not fit, throws Error(EX_CONFIG) with the refusal on the one rank that

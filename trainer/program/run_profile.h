@@ -13,7 +13,7 @@
 #include "trainer/backend/op_recorder.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/options/options.h"
-#include "trainer/program/own_device.h"
+#include "trainer/program/local_device.h"
 #include "trainer/telemetry/meters/device_state.h"
 #include "trainer/telemetry/meters/gpu_meter.h"
 #include "trainer/telemetry/meters/kernel_trace.h"
@@ -31,7 +31,7 @@ class RunProfile {
   // What the run is to compute with: `device`, or one around it that times its ops.
   Backend& backend() { return measured_ ? *measured_ : device_; }
 
-  OwnDevice& device() { return own_device_; }
+  LocalDevice& device() { return own_device_; }
 
   // Collective: the ranks of a node measure at once, as they will compute.  Does nothing where
   // nothing is to be measured.
@@ -52,7 +52,7 @@ class RunProfile {
   std::optional<KernelTrace> kernels_;
   std::optional<GpuMeter> meter_;
   HostState host_;
-  OwnDevice own_device_;
+  LocalDevice own_device_;
   StepProfileDeps profile_;
   VariabilityLogDeps variability_;
   bool is_studied_ = false;

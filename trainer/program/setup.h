@@ -13,7 +13,7 @@
 #include "trainer/core/consistency_item.h"
 #include "trainer/core/span_recorder.h"
 #include "trainer/options/options.h"
-#include "trainer/program/memory_needs.h"
+#include "trainer/program/memory_estimate.h"
 #include "trainer/train/config.h"
 
 namespace trainer {

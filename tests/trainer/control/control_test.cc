@@ -181,12 +181,12 @@ void ExpectSame(const RunStatus& read, const RunStatus& said) {
   EXPECT_EQ(read.checkpoint_step, said.checkpoint_step);
   EXPECT_EQ(read.times.step, said.times.step);
   EXPECT_EQ(read.times.phases, said.times.phases);
-  EXPECT_EQ(read.median_own_seconds, said.median_own_seconds);
+  EXPECT_EQ(read.median_busy_seconds, said.median_busy_seconds);
   ASSERT_EQ(read.loads.size(), said.loads.size());
   for (std::size_t i = 0; i < read.loads.size(); ++i) {
     EXPECT_EQ(read.loads[i].rank, said.loads[i].rank);
     EXPECT_EQ(read.loads[i].host, said.loads[i].host);
-    EXPECT_EQ(read.loads[i].own_seconds, said.loads[i].own_seconds);
+    EXPECT_EQ(read.loads[i].busy_seconds, said.loads[i].busy_seconds);
     EXPECT_EQ(read.loads[i].input_wait_seconds, said.loads[i].input_wait_seconds);
     EXPECT_EQ(read.loads[i].gpu_percent, said.loads[i].gpu_percent);
     EXPECT_EQ(read.loads[i].compute_mhz, said.loads[i].compute_mhz);
@@ -264,7 +264,7 @@ TEST(ControlAnswerText, MayHaveNoLoads) {
   line.erase(begin, line.find("\"display_every") - begin);
   const RunStatus read = ParseAnswer(line).status;
   EXPECT_TRUE(read.loads.empty());
-  EXPECT_TRUE(std::isnan(read.median_own_seconds));
+  EXPECT_TRUE(std::isnan(read.median_busy_seconds));
 }
 
 // Of the most ranks that are told of, with the longest names: it goes out at once, and into the

@@ -183,10 +183,10 @@ TEST_F(RunControlTest, TellsTheLoadsOfTheRanks) {
   control_.SetHosts({"n1", "n2"});
   control_.OnRankMetrics(std::vector<double>{2, 3}, {});
   const RunStatus status = control_.status();
-  EXPECT_EQ(status.median_own_seconds, 2);
+  EXPECT_EQ(status.median_busy_seconds, 2);
   ASSERT_EQ(status.loads.size(), 2U);
   EXPECT_EQ(status.loads[1].host, "n2");
-  EXPECT_EQ(status.loads[1].own_seconds, 3);
+  EXPECT_EQ(status.loads[1].busy_seconds, 3);
 }
 
 TEST_F(RunControlTest, ToAskForTheStatusChangesNothing) {

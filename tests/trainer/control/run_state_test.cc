@@ -53,13 +53,13 @@ TEST(RankLoads, HaveHostsTimesAndWhatWasSaid) {
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[0].rank, 0);
   EXPECT_EQ(all[0].host, "n1");
-  EXPECT_EQ(all[0].own_seconds, 2);
+  EXPECT_EQ(all[0].busy_seconds, 2);
   EXPECT_EQ(all[0].input_wait_seconds, 0.25);
   EXPECT_EQ(all[0].gpu_percent, 98);
   EXPECT_EQ(all[0].compute_mhz, 1980);
   EXPECT_EQ(all[0].celsius, 61);
   EXPECT_EQ(all[1].host.size(), RankLoads::kLetters);
-  EXPECT_EQ(all[1].own_seconds, 4);
+  EXPECT_EQ(all[1].busy_seconds, 4);
   EXPECT_TRUE(std::isnan(all[1].input_wait_seconds));
   EXPECT_FALSE(all[1].gpu_percent || all[1].compute_mhz || all[1].celsius);
   EXPECT_EQ(loads.Median(), 2) << "the lower of two";

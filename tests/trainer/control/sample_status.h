@@ -21,15 +21,16 @@ inline RunStatus SampleStatus() {
   status.checkpoint_step = 1000;
   status.times.step = 0.7;
   status.times.phases = {0.01, 0.2, 0.4, 0.02, 0.07};
-  status.median_own_seconds = 0.55;
-  status.loads = {{.rank = 0,
-                   .host = "gpu025.cluster",
-                   .own_seconds = 0.55,
-                   .input_wait_seconds = 0.0125,
-                   .gpu_percent = 98,
-                   .compute_mhz = 1980,
-                   .celsius = 61},
-                  {.rank = 1, .host = "gpu026", .own_seconds = 0.688, .input_wait_seconds = 0.275}};
+  status.median_busy_seconds = 0.55;
+  status.loads = {
+      {.rank = 0,
+       .host = "gpu025.cluster",
+       .busy_seconds = 0.55,
+       .input_wait_seconds = 0.0125,
+       .gpu_percent = 98,
+       .compute_mhz = 1980,
+       .celsius = 61},
+      {.rank = 1, .host = "gpu026", .busy_seconds = 0.688, .input_wait_seconds = 0.275}};
   status.display_every = 10;
   status.requested = {ControlOrder::kPause, ControlOrder::kCheckpoint};
   status.identity = {.ranks = 2, .host = "gpu025", .pid = 4711, .version = "0.1.0", .job = "123"};

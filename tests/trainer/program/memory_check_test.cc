@@ -8,8 +8,8 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/backend/registry.h"
 #include "trainer/core/error.h"
-#include "trainer/program/memory_needs.h"
-#include "trainer/program/memory_room.h"
+#include "trainer/program/memory_budget.h"
+#include "trainer/program/memory_estimate.h"
 #include "trainer/program/setup.h"
 
 namespace trainer {
@@ -23,14 +23,14 @@ using ::testing::StartsWith;
 
 constexpr RunMemory kRun{.host_batches = 3};
 
-MemoryRoom RoomOf(std::size_t bytes) {
-  MemoryRoom room;
+MemoryBudget RoomOf(std::size_t bytes) {
+  MemoryBudget room;
   room.bytes = {0, bytes};
   room.host_origin = "left on this machine (MemAvailable)";
   return room;
 }
 
-MemoryCheck CheckAlone(const TrainConfig& config, const MemoryRoom& room,
+MemoryCheck CheckAlone(const TrainConfig& config, const MemoryBudget& room,
                        bool wants_largest = false) {
   const auto backend = MakeBackend("reference", {.threads = 1});
   ThreadWorld world(1);
@@ -116,7 +116,7 @@ TEST(MemoryCheck, TheLowestRankThatLacksMemorySpeaksForTheOneThatHasLeast) {
                                std::size_t{1} << 40};
   RunRanks(4, [&](Communicator& communicator) {
     const auto backend = MakeBackend("reference", {.threads = 1});
-    const MemoryRoom room = RoomOf(rooms[communicator.rank()]);
+    const MemoryBudget room = RoomOf(rooms[communicator.rank()]);
     const MemoryCheck check = CheckMemory(config, *backend, kRun, room, communicator, false);
     EXPECT_FALSE(check.fits);
     EXPECT_EQ(check.largest_batch, 10);
@@ -148,7 +148,7 @@ TEST(MemoryCheck, ARunTakesOverTheNetworkThatWasPlanned) {
 }
 
 TEST(MemoryCheck, ItsDescriptionIsShortOrFull) {
-  const MemoryRoom room = RoomOf(2'000'000'000);
+  const MemoryBudget room = RoomOf(2'000'000'000);
   const MemoryCheck check = CheckAlone(SmallConfig("unused"), room, /*wants_largest=*/true);
   const auto shortly = DescribeMemory(check, room, false);
   EXPECT_EQ(shortly.back(), "host memory         2.00 GB are left on this machine (MemAvailable)");
@@ -180,7 +180,8 @@ std::vector<MemoryCheck> CheckOnOneGpu(std::int64_t batch,
     const auto rank = static_cast<std::size_t>(communicator.rank());
     SmallGpu gpu(free_bytes[rank]);
     const HostMemory host = {std::size_t{1} << 40, "left"};
-    const MemoryRoom room = ShareGpus(FindMemoryRoom(gpu, host), gpu.device_id(), communicator);
+    const MemoryBudget room =
+        ShareGpus(QueryMemoryBudget(gpu, host), gpu.device_id(), communicator);
     checks[rank] = CheckMemory(config, gpu, {.is_host = false}, room, communicator,
                                /*wants_largest=*/true);
     if (rank == 0 && rows != nullptr) *rows = DescribeMemory(checks[rank], room, false);
@@ -423,12 +424,12 @@ struct FreeMemory {
 };
 
 // What ShareGpus makes of it on each rank.
-std::vector<MemoryRoom> Share(const std::vector<FreeMemory>& found) {
-  std::vector<MemoryRoom> rooms(found.size());
+std::vector<MemoryBudget> Share(const std::vector<FreeMemory>& found) {
+  std::vector<MemoryBudget> rooms(found.size());
   RunRanks(static_cast<int>(found.size()), [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const auto& [gpu, free_bytes] = found[rank];
-    MemoryRoom own;
+    MemoryBudget own;
     own.bytes = {free_bytes, 1000 + rank};
     own.is_host = gpu.empty();
     rooms[rank] = ShareGpus(own, gpu, communicator);
@@ -446,7 +447,7 @@ TEST(ShareGpus, ARankWithAGpuOfItsOwnHasAllOfIt) {
   EXPECT_EQ(rooms[0].bytes.device, 80'000'000'001U);
   EXPECT_EQ(rooms[1].bytes.device, kUnknown);
   EXPECT_EQ(rooms[2].bytes.device, 0U);
-  for (const MemoryRoom& room : rooms) EXPECT_EQ(room.ranks_of_gpu, 1);
+  for (const MemoryBudget& room : rooms) EXPECT_EQ(room.ranks_of_gpu, 1);
   EXPECT_EQ(rooms[0].sharing, "");
 }
 
@@ -454,7 +455,7 @@ TEST(ShareGpus, ARankWithAGpuOfItsOwnHasAllOfIt) {
 // before the second had.
 TEST(ShareGpus, TwoRanksHaveHalfOfTheLeastThatOneFound) {
   const auto rooms = Share({{"1B", 77'900'000'000}, {"1B", 77'800'000'000}});
-  for (const MemoryRoom& room : rooms) {
+  for (const MemoryBudget& room : rooms) {
     EXPECT_EQ(room.bytes.device, 38'900'000'000U);
     EXPECT_EQ(room.ranks_of_gpu, 2);
   }
@@ -484,9 +485,9 @@ TEST(ShareGpus, CountsTheRanksOfEachGpu) {
             "more");
 }
 
-TEST(FindMemoryRoom, HasNoMemoryOfADeviceThatIsTheHost) {
+TEST(QueryMemoryBudget, HasNoMemoryOfADeviceThatIsTheHost) {
   const auto backend = MakeBackend("reference", {});
-  const MemoryRoom room = FindMemoryRoom(*backend, {4096, "left on this machine"});
+  const MemoryBudget room = QueryMemoryBudget(*backend, {4096, "left on this machine"});
   EXPECT_EQ(room.bytes, (MemoryBytes{0, 4096}));
   EXPECT_EQ(room.host_origin, "left on this machine");
   EXPECT_TRUE(room.is_host);

@@ -11,10 +11,10 @@
 #include "trainer/control/control_client.h"
 #include "trainer/core/error.h"
 #include "trainer/data/class_list.h"
-#include "trainer/program/control_point.h"
+#include "trainer/program/control_endpoint.h"
 #include "trainer/program/data_loaders.h"
-#include "trainer/program/early_end.h"
-#include "trainer/program/own_device.h"
+#include "trainer/program/early_stop.h"
+#include "trainer/program/local_device.h"
 #include "trainer/program/plan_file.h"
 
 namespace trainer {
@@ -272,9 +272,9 @@ TEST_F(FewLabelsTest, AreNotSaidOfMadeUpImages) {
 
 constexpr char kNoLibrary[] = "libno-such-nvml.so.1";
 
-TEST(OwnDevice, NamesTheCpuWhereItIsTheDevice) {
+TEST(LocalDevice, NamesTheCpuWhereItIsTheDevice) {
   const auto backend = MakeBackend("reference", {});
-  EXPECT_THAT(OwnDevice(*backend).Describe(), testing::StartsWith("CPU"));
+  EXPECT_THAT(LocalDevice(*backend).Describe(), testing::StartsWith("CPU"));
 }
 
 // A GPU whose driver answers the first question alone.
@@ -289,9 +289,9 @@ class Gpu : public DeferredBackend {
   mutable int requested_ = 0;
 };
 
-TEST(OwnDevice, AsksForTheNameOfAGpuAtOnceAndNoMore) {
+TEST(LocalDevice, AsksForTheNameOfAGpuAtOnceAndNoMore) {
   const Gpu gpu;
-  OwnDevice device(gpu, kNoLibrary);
+  LocalDevice device(gpu, kNoLibrary);
   EXPECT_EQ(device.Describe(), "GPU at 0000:1B:00.0");
   EXPECT_EQ(device.Describe(), "GPU at 0000:1B:00.0");
 }

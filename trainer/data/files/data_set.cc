@@ -60,7 +60,7 @@ DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split spl
     const std::vector<std::string> problems = check->CompareNames(paths);
     if (!problems.empty()) throw Error(EX_DATAERR, problems.front());
   }
-  const std::size_t room = MakeRoomForOpenFiles(paths.size());
+  const std::size_t room = RaiseOpenFileLimit(paths.size());
   if (room < paths.size()) note_ = DescribeLackOfOpenFiles(dir, room, paths.size());
   threads = std::max(threads, kLookingThreads);
   OpenFiles(paths, room, threads);

@@ -34,7 +34,7 @@ OpenFilePlan PlanOpenFiles(const OpenFileLimits& limits, std::size_t wanted) {
   return {soft, std::min(wanted, soft > taken ? soft - taken : 0)};
 }
 
-std::size_t MakeRoomForOpenFiles(std::size_t wanted) {
+std::size_t RaiseOpenFileLimit(std::size_t wanted) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   OpenFileLimits limits = {std::min(limit.rlim_cur, kMostFiles),

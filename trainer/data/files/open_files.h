@@ -28,6 +28,6 @@ struct OpenFilePlan {
 OpenFilePlan PlanOpenFiles(const OpenFileLimits& limits, std::size_t wanted);
 
 // Sets the limit of this process by such a plan; how many of `wanted` files may stay open.
-std::size_t MakeRoomForOpenFiles(std::size_t wanted);
+std::size_t RaiseOpenFileLimit(std::size_t wanted);
 
 }  // namespace trainer

@@ -70,7 +70,7 @@ ReadAhead::Taken ReadAhead::Take(std::int64_t item) {
 
 // Of a thread that sleeps, or of another one if all are at work.
 void ReadAhead::GetHelp() {
-  if (!HasRoom()) return;
+  if (!HasCapacity()) return;
   if (idle_ > 0) {
     room_.notify_one();
   } else if (may_grow_) {
@@ -109,7 +109,7 @@ void ReadAhead::AddThread() {
 void ReadAhead::Work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    room_.wait(lock, [this] { return stopping_ || HasRoom(); });
+    room_.wait(lock, [this] { return stopping_ || HasCapacity(); });
     if (stopping_) return;
     --idle_;
     ReadNext(lock);
@@ -154,7 +154,7 @@ void ReadAhead::Release(std::int64_t item) {
   released.is_free = true;
   while (oldest_ < next_ && PlaceOf(oldest_).is_free) FreeOldest();
   if (waiting_ == 0 && (idle_ == 0 || !IsHalfFree())) return;
-  if (!HasRoom()) return;
+  if (!HasCapacity()) return;
   if (waiting_ > 0) there_.notify_all();
   if (idle_ > 0) room_.notify_one();
 }
@@ -170,7 +170,7 @@ void ReadAhead::SizeUpNext() {
 }
 
 ReadAhead::Place& ReadAhead::ClaimNext() {
-  const std::size_t begin = *RoomForNext();
+  const std::size_t begin = *CanQueueNext();
   if (oldest_ < next_ && begin < PlaceOf(next_ - 1).begin) is_wrapped_ = true;
   Place& place = PlaceOf(next_);
   place = {};
@@ -201,7 +201,7 @@ bool ReadAhead::IsHalfFree() const {
 // An item lies in one piece, behind the one before it.  It goes to the start of memory_ where it
 // has no room before the end, and as soon as it can while little is held: memory that was written
 // a moment ago is still in the caches.
-std::optional<std::size_t> ReadAhead::RoomForNext() const {
+std::optional<std::size_t> ReadAhead::CanQueueNext() const {
   if (oldest_ == next_) return 0;
   if (next_ - oldest_ == options_.items) return std::nullopt;
   const std::size_t first = PlaceOf(oldest_).begin;

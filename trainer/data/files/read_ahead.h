@@ -104,10 +104,12 @@ class ReadAhead {
   void FreeOldest();
   bool IsThere(std::int64_t item) const;
   // That who wants `item` reads: nobody has begun to.
-  bool MayRead(std::int64_t item) const { return item >= next_ && HasRoom(); }
-  bool HasRoom() const { return !paused_ && next_ < options_.end && RoomForNext().has_value(); }
+  bool MayRead(std::int64_t item) const { return item >= next_ && HasCapacity(); }
+  bool HasCapacity() const {
+    return !paused_ && next_ < options_.end && CanQueueNext().has_value();
+  }
   bool IsHalfFree() const;
-  std::optional<std::size_t> RoomForNext() const;
+  std::optional<std::size_t> CanQueueNext() const;
   Place& PlaceOf(std::int64_t item) {
     return places_[static_cast<std::size_t>(item) % places_.size()];
   }

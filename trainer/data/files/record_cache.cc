@@ -179,15 +179,15 @@ bool RecordCache::Fetch(std::size_t file, const RecordPlace& place, std::span<st
 }
 
 // What others have is looked at now and then.
-bool RecordCache::HasRoom(std::uint64_t bytes) {
-  if (looks_for_room_.fetch_add(1) % kLooksForOthers == 0) bytes_of_others_ = BytesOfOthers();
+bool RecordCache::HasCapacity(std::uint64_t bytes) {
+  if (polls_for_memory_.fetch_add(1) % kLooksForOthers == 0) bytes_of_others_ = BytesOfOthers();
   return OwnBytes() + bytes_of_others_ + bytes <= max_bytes_;
 }
 
 void RecordCache::Keep(std::size_t file, const RecordPlace& place,
                        std::span<const std::uint8_t> bytes) {
   if (!is_keeping_ || !ProblemOf(bytes).empty()) return;
-  if (!HasRoom(bytes.size())) {
+  if (!HasCapacity(bytes.size())) {
     StopKeeping("it is full");
     return;
   }

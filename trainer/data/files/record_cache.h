@@ -64,7 +64,7 @@ class RecordCache {
   std::uint64_t BytesOfOthers() const;
   std::uint64_t OwnBytes() const;
   std::uint64_t SetBytes() const { return first_byte_.back(); }
-  bool HasRoom(std::uint64_t bytes);
+  bool HasCapacity(std::uint64_t bytes);
   void StopKeeping(const std::string& why);
 
   const PrivateFolder folder_;
@@ -73,7 +73,7 @@ class RecordCache {
   std::filesystem::path path_;             // of it
   std::uint64_t max_bytes_;
   std::atomic<std::uint64_t> bytes_of_others_ = 0;
-  std::atomic<std::uint64_t> looks_for_room_ = 0;
+  std::atomic<std::uint64_t> polls_for_memory_ = 0;
   std::atomic<std::int64_t> hits_ = 0;
   std::atomic<std::int64_t> misses_ = 0;
   std::atomic<bool> is_keeping_ = true;

@@ -25,7 +25,7 @@ std::string_view NameOf(StepPhase phase) {
   return kNames[static_cast<std::size_t>(phase)];
 }
 
-double OwnSeconds(const StepTimes& times) {
+double BusySeconds(const StepTimes& times) {
   double seconds = 0;
   for (const StepPhase phase : kOwnPhases) seconds += times[phase];
   return seconds;

@@ -42,7 +42,7 @@ struct StepTimes {
 inline constexpr std::array kOwnPhases = {StepPhase::kInputWait, StepPhase::kForward,
                                           StepPhase::kBackward, StepPhase::kUpdate};
 // How long a rank was busy itself in a step: the sum of these.
-double OwnSeconds(const StepTimes& times);
+double BusySeconds(const StepTimes& times);
 
 class StepTimer {
  public:

@@ -8,9 +8,9 @@
 namespace trainer {
 
 std::optional<AllReduceWaitChange> AllReduceWaitMonitor::Add(double step_seconds,
-                                                             std::span<const double> own_seconds) {
+                                                             std::span<const double> busy_seconds) {
   double busiest = 0;
-  for (const double seconds : own_seconds) {
+  for (const double seconds : busy_seconds) {
     if (seconds > busiest) busiest = seconds;  // NaN is not
   }
   if (busiest > 0) block_.waited += std::max(step_seconds - busiest, 0.0);

@@ -33,9 +33,9 @@ class AllReduceWaitMonitor {
   static constexpr std::int64_t kSteps = 100;
   static constexpr std::int64_t kBlock = 10;  // steps
 
-  // A step, and `own_seconds` of each rank in it, of which those not above 0 are not known.  Says
+  // A step, and `busy_seconds` of each rank in it, of which those not above 0 are not known.  Says
   // when ranks have waited longer in each block of the last kSteps, and when, after that, in none.
-  std::optional<AllReduceWaitChange> Add(double step_seconds, std::span<const double> own_seconds);
+  std::optional<AllReduceWaitChange> Add(double step_seconds, std::span<const double> busy_seconds);
 
  private:
   static constexpr std::size_t kBlocks = kSteps / kBlock;

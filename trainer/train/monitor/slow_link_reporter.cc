@@ -57,10 +57,10 @@ void SlowLinkReporter::Start(const std::vector<std::string>& hosts) {
   if (first_.empty()) ranks_.clear();
 }
 
-void SlowLinkReporter::After(std::span<const double> own_seconds, const StepTimes& times) {
+void SlowLinkReporter::After(std::span<const double> busy_seconds, const StepTimes& times) {
   if (ranks_.empty()) return;
   if (communicator_.rank() == 0) {
-    if (const auto change = watch_.Add(times.step, own_seconds)) change_ = change;
+    if (const auto change = watch_.Add(times.step, busy_seconds)) change_ = change;
   }
   if (++steps_ % AllReduceWaitMonitor::kBlock != 0) return;
   enum : std::uint8_t { kNothing, kBegins, kEnds };

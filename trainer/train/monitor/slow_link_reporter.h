@@ -42,7 +42,7 @@ class SlowLinkReporter {
   void Start(const std::vector<std::string>& hosts);
   // Collective, after each step: what StragglerReporter::After is told.  Ranks exchange a byte
   // after each AllReduceWaitMonitor::kBlock, and only where there is a link.
-  void After(std::span<const double> own_seconds, const StepTimes& times);
+  void After(std::span<const double> busy_seconds, const StepTimes& times);
 
  private:
   std::vector<double> Measure();

@@ -23,10 +23,10 @@ StragglerDetector::StragglerDetector(int ranks)
   sums_.reserve(ranks_.size());
 }
 
-std::vector<StragglerTransition> StragglerDetector::Add(std::span<const double> own_seconds) {
-  DDL_CHECK(own_seconds.size() == ranks_.size());
+std::vector<StragglerTransition> StragglerDetector::Add(std::span<const double> busy_seconds) {
+  DDL_CHECK(busy_seconds.size() == ranks_.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const double seconds = own_seconds[i];
+    const double seconds = busy_seconds[i];
     ranks_[i].is_known = ranks_[i].is_known && std::isfinite(seconds) && seconds > 0;
     ranks_[i].sum += seconds;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which ranks are slower than the others for long.  All ranks of a training take the same time for
-// a step, since each waits for all; what is compared is how long each is busy itself (OwnSeconds).
+// a step, since each waits for all; what is compared is how long each is busy itself (BusySeconds).
 //
 // Steps are judged in blocks: what is slow in single steps only, back and forth, is slow in their
 // sum or not at all, and a single long step is one block.
@@ -35,12 +35,12 @@ class StragglerDetector {
 
   explicit StragglerDetector(int ranks);
 
-  // `own_seconds` of a step, by rank; what is no number, or not above 0, is not known, and leaves
+  // `busy_seconds` of a step, by rank; what is no number, or not above 0, is not known, and leaves
   // that rank as it was.  In the order of the ranks: those that have now been kSlower or more above
   // the median in each block of the last kSteps; and of those told of before, the ones that have
   // not been in any.  The median of an even number is the lower of the middle two: of two ranks the
   // quicker one.
-  std::vector<StragglerTransition> Add(std::span<const double> own_seconds);
+  std::vector<StragglerTransition> Add(std::span<const double> busy_seconds);
 
  private:
   static constexpr int kBlocks = kSteps / kBlock;

@@ -30,10 +30,10 @@ void CopyText(const std::string& text, std::array<char, size>& letters) {
 StragglerReporter::StragglerReporter(StragglerReporterDeps deps)
     : deps_(std::move(deps)), watch_(deps_.communicator.size()) {}
 
-void StragglerReporter::After(std::span<const double> own_seconds, const StepTimes& times) {
+void StragglerReporter::After(std::span<const double> busy_seconds, const StepTimes& times) {
   if (deps_.communicator.size() == 1) return;
   recent_.Add(times);
-  const std::vector<StragglerTransition> changes = watch_.Add(own_seconds);
+  const std::vector<StragglerTransition> changes = watch_.Add(busy_seconds);
   for (std::size_t i = 0; i < std::min(changes.size(), kMaxLogged); ++i) Tell(changes[i]);
   if (changes.size() > kMaxLogged && deps_.communicator.rank() == 0) {
     deps_.log->warn("the same of {}", support::Counted(changes.size() - kMaxLogged, "more rank"));

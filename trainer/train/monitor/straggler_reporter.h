@@ -28,9 +28,9 @@ class StragglerReporter {
  public:
   explicit StragglerReporter(StragglerReporterDeps deps);
 
-  // Collective, after each step: `own_seconds` of each rank, the same on all of them, and the times
-  // of this one.  Ranks exchange something only where there is something to say.
-  void After(std::span<const double> own_seconds, const StepTimes& times);
+  // Collective, after each step: `busy_seconds` of each rank, the same on all of them, and the
+  // times of this one.  Ranks exchange something only where there is something to say.
+  void After(std::span<const double> busy_seconds, const StepTimes& times);
 
  private:
   static constexpr std::size_t kMaxLogged = 8;  // at a time

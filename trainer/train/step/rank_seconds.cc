@@ -10,8 +10,8 @@ namespace trainer {
 RankSeconds::RankSeconds(int rank, int ranks)
     : rank_(rank), last_(static_cast<std::size_t>(ranks)) {}
 
-std::span<double> RankSeconds::Say(double own_seconds) {
-  sum_ += own_seconds;
+std::span<double> RankSeconds::Say(double busy_seconds) {
+  sum_ += busy_seconds;
   ++steps_;
   const std::size_t count =
       std::min<std::size_t>(kPlaces, last_.size() - static_cast<std::size_t>(first()));

@@ -24,7 +24,7 @@ class RankSeconds {
   // The step took this rank so long.  What it has to say in the sum, the own mean since its last
   // turn in its place and 0 in those of the others; the sum is to be written there.  Equally many
   // on each rank.
-  std::span<double> Say(double own_seconds);
+  std::span<double> Say(double busy_seconds);
   // The sum is there: what each rank has said last, by rank; 0: nothing yet.
   std::span<const double> Received();
 

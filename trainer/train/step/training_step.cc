@@ -103,7 +103,7 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
 
   // As if it had computed as many batches as the others.
   own.rank_seconds =
-      rank_seconds_.Say(OwnSeconds(record.times) * static_cast<double>(global_batch_.accumulate) /
+      rank_seconds_.Say(BusySeconds(record.times) * static_cast<double>(global_batch_.accumulate) /
                         static_cast<double>(batches_));
   own.rank_words = rank_words_.Say(record.times[StepPhase::kInputWait],
                                    deps_.device_state ? deps_.device_state() : DeviceState());

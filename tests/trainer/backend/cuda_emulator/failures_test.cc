@@ -91,7 +91,7 @@ TEST(CudaFailures, WhileMemoryIsPlannedAreNoLackOfIt) {
   const auto backend = MakeBackend("cuda", {});
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
-  const MemoryRoom room = FindMemoryRoom(*backend, {std::size_t{1} << 34, "left"});
+  const MemoryBudget room = QueryMemoryBudget(*backend, {std::size_t{1} << 34, "left"});
   std::string refusal;
   const auto check = [&] {
     refusal = CheckMemory(SmallConfig(""), *backend, {.host_batches = 3}, room, communicator, false)

@@ -9,7 +9,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/backend/device.h"
 #include "trainer/model/network_plan.h"
-#include "trainer/program/memory_needs.h"
+#include "trainer/program/memory_estimate.h"
 
 namespace trainer {
 namespace {
@@ -49,8 +49,8 @@ TEST(CudaMemory, IsWhatScalingSays) {
     };
     const double one = bytes_of(1);
     const double per_image = (bytes_of(5) - one) / 4;
-    const double said_of_one = scaling::MemoryNeeded(precision, 1);
-    const double said_per_image = (scaling::MemoryNeeded(precision, 5) - said_of_one) / 4;
+    const double said_of_one = scaling::EstimateMemory(precision, 1);
+    const double said_per_image = (scaling::EstimateMemory(precision, 5) - said_of_one) / 4;
     EXPECT_NEAR(said_per_image / per_image, 1, 0.02) << precision << ": " << per_image / 1e6;
     // The plan has 1 GB in reserve, scaling/memory.h 1.5: cuDNN's workspace.
     EXPECT_NEAR(said_of_one - one, 0.5e9, 0.05e9) << precision << ": " << one / 1e9;

@@ -241,7 +241,7 @@ TEST_F(RecordSourceTest, ReadsFilesThatCannotStayOpenAndSaysSo) {
   EXPECT_EXIT(WithFileLimits(200, 200,
                              [&] {
                                // What else is open depends on who runs the test.
-                               for (rlim_t limit = 200; MakeRoomForOpenFiles(3) > 1; --limit) {
+                               for (rlim_t limit = 200; RaiseOpenFileLimit(3) > 1; --limit) {
                                  const rlimit limits{limit, limit};
                                  ::setrlimit(RLIMIT_NOFILE, &limits);
                                }

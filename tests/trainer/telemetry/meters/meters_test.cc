@@ -476,7 +476,7 @@ TEST(StepTimer, WaitingForOtherRanksIsNotOwnTime) {
   times.step = 100;
   double next = 1;
   for (double& phase : times.phases) phase = std::exchange(next, next * 2);
-  EXPECT_DOUBLE_EQ(OwnSeconds(times), 1 + 2 + 4 + 16);
+  EXPECT_DOUBLE_EQ(BusySeconds(times), 1 + 2 + 4 + 16);
 }
 
 }  // namespace

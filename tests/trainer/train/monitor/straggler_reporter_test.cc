@@ -295,10 +295,10 @@ TEST(SlowLinkReporter, SaysNothingWhereRanksCannotBeMeasured) {
 
 // What is said in `steps` steps like this.
 std::vector<StragglerTransition> After(StragglerDetector& watch, std::int64_t steps,
-                                       const std::vector<double>& own_seconds) {
+                                       const std::vector<double>& busy_seconds) {
   std::vector<StragglerTransition> all;
   for (std::int64_t step = 0; step < steps; ++step) {
-    for (const StragglerTransition& change : watch.Add(own_seconds)) all.push_back(change);
+    for (const StragglerTransition& change : watch.Add(busy_seconds)) all.push_back(change);
   }
   return all;
 }

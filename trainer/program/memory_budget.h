@@ -9,11 +9,11 @@
 #include "trainer/backend/backend.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/core/host_memory.h"
-#include "trainer/program/memory_needs.h"
+#include "trainer/program/memory_estimate.h"
 
 namespace trainer {
 
-struct MemoryRoom {
+struct MemoryBudget {
   MemoryBytes bytes;
   std::string host_origin;  // HostMemory::origin
   bool is_host = true;      // the back end computes there
@@ -27,13 +27,13 @@ struct MemoryRoom {
 std::string Gigabytes(double bytes);
 
 // Of the device that `backend` computes on, all that is free, and of the host.
-MemoryRoom FindMemoryRoom(const Backend& backend, const HostMemory& host);
+MemoryBudget QueryMemoryBudget(const Backend& backend, const HostMemory& host);
 
 // Collective.  `own` as found on each rank; of ranks that share a GPU each gets an equal part of
 // the least that one of them has found free, which is what was left beside what all of them had
-// taken.  REQUIRES: FindMemoryRoom came after all ranks had made their back ends; no rank takes
+// taken.  REQUIRES: QueryMemoryBudget came after all ranks had made their back ends; no rank takes
 // more before this returns, as it does once all have found theirs.  `gpu` tells this rank's GPU, or
 // its slice of one, from others of the machine; "" without one.
-MemoryRoom ShareGpus(MemoryRoom own, const std::string& gpu, Communicator& communicator);
+MemoryBudget ShareGpus(MemoryBudget own, const std::string& gpu, Communicator& communicator);
 
 }  // namespace trainer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/early_end.h"
+#include "trainer/program/early_stop.h"
 
 #include <charconv>
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/memory_needs.h"
+#include "trainer/program/memory_estimate.h"
 
 #include <fmt/format.h>
 

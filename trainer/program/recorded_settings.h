@@ -16,7 +16,8 @@ namespace trainer {
 // the training data (`images` of them; files by number and a checksum of their names and sizes).
 // Not what a checkpoint has fields of its own for, nor what a run is refused for. Throws
 // Error(EX_DATAERR) if the data directory cannot be read.
-std::map<std::string, std::string> NotedSettings(const Options& options, const std::string& backend,
-                                                 std::int64_t images);
+std::map<std::string, std::string> RecordedSettings(const Options& options,
+                                                    const std::string& backend,
+                                                    std::int64_t images);
 
 }  // namespace trainer

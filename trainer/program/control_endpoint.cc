@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/control_point.h"
+#include "trainer/program/control_endpoint.h"
 
 #include <unistd.h>
 

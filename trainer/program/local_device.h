@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank computes with, in words, with its clocks, temperature and power of now.  An OwnDevice
-// is used from one thread.
+// What a rank computes with, in words, with its clocks, temperature and power of now.  An
+// LocalDevice is used from one thread.
 
 #pragma once
 
@@ -15,11 +15,11 @@
 
 namespace trainer {
 
-class OwnDevice {
+class LocalDevice {
  public:
   // Of `device`, which is asked for its name here and no more.  `nvml`: as for dlopen, which the
   // first State or Describe calls.  Throws as Backend::device_id does.
-  explicit OwnDevice(const Backend& device, std::string nvml = "libnvidia-ml.so.1");
+  explicit LocalDevice(const Backend& device, std::string nvml = "libnvidia-ml.so.1");
 
   // "NVIDIA H200 at 0000:1b:00.0: 1980 MHz, memory 3201 MHz, 61 C, 412 of 700 W", or of processor
   // cores "CPU: 2450 MHz, 48 C": what can be had of that.
@@ -40,14 +40,14 @@ class DeviceStatePoller {
  public:
   static constexpr std::chrono::seconds kInterval{5};
 
-  // `device` as OwnDevice has it.
+  // `device` as LocalDevice has it.
   explicit DeviceStatePoller(const Backend& device, std::string nvml = "libnvidia-ml.so.1");
 
   // What was read last.  From one thread.
   DeviceState Last();
 
  private:
-  OwnDevice device_;  // the thread's alone
+  LocalDevice device_;  // the thread's alone
   DeviceState last_;
   StateSampler sampler_;  // last: its thread uses device_
 };

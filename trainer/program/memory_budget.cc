@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/memory_room.h"
+#include "trainer/program/memory_budget.h"
 
 #include <fmt/format.h>
 
@@ -38,15 +38,15 @@ std::string Describe(const std::vector<Gpu>& gpus) {
 
 std::string Gigabytes(double bytes) { return fmt::format("{:.2f} GB", bytes / 1e9); }
 
-MemoryRoom FindMemoryRoom(const Backend& backend, const HostMemory& host) {
-  MemoryRoom room;
+MemoryBudget QueryMemoryBudget(const Backend& backend, const HostMemory& host) {
+  MemoryBudget room;
   room.is_host = backend.is_host();
   room.bytes = {room.is_host ? 0 : backend.free_bytes(), host.bytes};
   room.host_origin = host.origin;
   return room;
 }
 
-MemoryRoom ShareGpus(MemoryRoom own, const std::string& gpu, Communicator& communicator) {
+MemoryBudget ShareGpus(MemoryBudget own, const std::string& gpu, Communicator& communicator) {
   const std::vector<int> firsts = FirstRanksOfGpus(communicator, gpu);
   const auto rank = static_cast<std::size_t>(communicator.rank());
   std::vector<double> free_bytes(firsts.size());

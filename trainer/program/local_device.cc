@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/own_device.h"
+#include "trainer/program/local_device.h"
 
 #include <utility>
 
 namespace trainer {
 
-OwnDevice::OwnDevice(const Backend& device, std::string nvml)
+LocalDevice::LocalDevice(const Backend& device, std::string nvml)
     : is_host_(device.is_host()), id_(device.device_id()), nvml_(std::move(nvml)) {}
 
-std::string OwnDevice::Describe() {
+std::string LocalDevice::Describe() {
   const std::string words = InWords(State());
   std::string name = "CPU";
   if (!is_host_) {
@@ -19,7 +19,7 @@ std::string OwnDevice::Describe() {
   return words.empty() ? name : name + ": " + words;
 }
 
-DeviceState OwnDevice::State() {
+DeviceState LocalDevice::State() {
   if (is_host_) return host_.Read();
   if (!meter_) meter_.emplace(nvml_, id_);
   return meter_->State();

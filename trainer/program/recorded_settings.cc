@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/noted_settings.h"
+#include "trainer/program/recorded_settings.h"
 
 #include <fmt/format.h>
 
@@ -32,8 +32,9 @@ std::string DescribeData(const Options& options, std::int64_t images) {
 
 }  // namespace
 
-std::map<std::string, std::string> NotedSettings(const Options& options, const std::string& backend,
-                                                 std::int64_t images) {
+std::map<std::string, std::string> RecordedSettings(const Options& options,
+                                                    const std::string& backend,
+                                                    std::int64_t images) {
   const auto text = [](const auto& value) { return fmt::format("{}", value); };
   const ScheduleConfig& schedule = options.schedule;
   const std::string loss_scale =
