@@ -31,7 +31,7 @@ constexpr int kMaxSize = 8192;
 constexpr std::uint64_t kValidationImages = std::uint64_t{1} << 40;  // their first number
 
 // The images of a split and how they lie in files.
-struct SplitPlan {
+struct SplitSpec {
   Split split;
   std::int64_t images;
   int shards;
@@ -61,13 +61,13 @@ void CheckOptions(const SynthOptions& options) {
   Require(options.threads >= 1, "--threads must be at least 1");
 }
 
-std::string ShardName(const SplitPlan& plan, int shard) {
+std::string ShardName(const SplitSpec& plan, int shard) {
   std::array<char, 32> numbers{};
   std::snprintf(numbers.data(), numbers.size(), "%05d-of-%05d", shard, plan.shards);
   return FilePrefix(plan.split) + numbers.data();
 }
 
-std::string MakeRecord(const SynthOptions& options, const SplitPlan& plan, std::int64_t image) {
+std::string MakeRecord(const SynthOptions& options, const SplitSpec& plan, std::int64_t image) {
   const int class_index = static_cast<int>(image % options.classes);
   const auto number = plan.first_number + static_cast<std::uint64_t>(image);
   Random random(options.seed, RandomPurpose::kGenerate, number);
@@ -90,7 +90,7 @@ std::string MakeRecord(const SynthOptions& options, const SplitPlan& plan, std::
 }
 
 // One complete file, still under its temporary name.
-std::unique_ptr<RecordWriter> WriteShard(const SynthOptions& options, const SplitPlan& plan,
+std::unique_ptr<RecordWriter> WriteShard(const SynthOptions& options, const SplitSpec& plan,
                                          int shard) {
   const std::int64_t begin = plan.images * shard / plan.shards;
   const std::int64_t end = plan.images * (shard + 1) / plan.shards;
@@ -133,13 +133,13 @@ void MakeDataSet(const SynthOptions& options) {
               ", one is " + (existing.empty() ? "" : existing.front().filename().string()) +
               "); --force replaces all of them");
 
-  std::vector<SplitPlan> plans = {{Split::kTrain, options.images, options.shards, 0}};
+  std::vector<SplitSpec> plans = {{Split::kTrain, options.images, options.shards, 0}};
   if (options.validation_images > 0) {
     plans.push_back({Split::kValidation, options.validation_images, options.validation_shards,
                      kValidationImages});
   }
   std::vector<std::unique_ptr<RecordWriter>> files;
-  for (const SplitPlan& plan : plans) {
+  for (const SplitSpec& plan : plans) {
     for (int shard = 0; shard < plan.shards; ++shard) {
       files.push_back(WriteShard(options, plan, shard));
     }

@@ -16,14 +16,14 @@ constexpr double kGigabyte = 1e9;
 constexpr double kRest = 1.5 * kGigabyte;
 
 // Of the plan: weights, gradients and momentum, and what each image adds.
-struct Plan {
+struct MemoryModel {
   double network = 0;
   double image = 0;
 };
 
-Plan PlanIn(std::string_view precision) {
+MemoryModel PlanIn(std::string_view precision) {
   const bool is_half = precision == "fp16" || precision == "bf16" || precision == "amp";
-  return is_half ? Plan{0.42e9, 41.8e6} : Plan{0.32e9, 85.2e6};
+  return is_half ? MemoryModel{0.42e9, 41.8e6} : MemoryModel{0.32e9, 85.2e6};
 }
 
 bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
@@ -40,7 +40,7 @@ double NamedGigabytes(std::string_view name) {
 }  // namespace
 
 double EstimateMemory(std::string_view precision, std::int64_t batch) {
-  const Plan plan = PlanIn(precision);
+  const MemoryModel plan = PlanIn(precision);
   return kRest + plan.network + plan.image * static_cast<double>(batch);
 }
 

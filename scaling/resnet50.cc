@@ -13,7 +13,7 @@ struct PlannedBucket {
   std::size_t first;  // the block that is first in it, whose gradients come last
 };
 
-std::vector<PlannedBucket> Plan(Sums sums, BucketRule rule) {
+std::vector<PlannedBucket> MemoryModel(Sums sums, BucketRule rule) {
   constexpr std::size_t kHead = kBlocks - 1;
   const bool is_cut = rule == BucketRule::kDdltraind;  // the last one
   if (sums == Sums::kFp32) {
@@ -41,7 +41,7 @@ std::vector<PlannedBucket> Plan(Sums sums, BucketRule rule) {
 std::vector<Bucket> ResNet50Buckets(Sums sums, BucketRule rule, const BackwardTimes& times) {
   const double all = std::accumulate(times.begin(), times.end(), 0.0);
   std::vector<Bucket> buckets;
-  for (const PlannedBucket& planned : Plan(sums, rule)) {
+  for (const PlannedBucket& planned : MemoryModel(sums, rule)) {
     const auto first = times.begin() + static_cast<std::ptrdiff_t>(planned.first);
     buckets.push_back({planned.bytes, std::accumulate(first, times.end(), 0.0) / all});
   }

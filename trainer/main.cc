@@ -31,7 +31,7 @@
 #include "trainer/program/launch_environment.h"
 #include "trainer/program/local_device.h"
 #include "trainer/program/memory_check.h"
-#include "trainer/program/plan_file.h"
+#include "trainer/program/plan_cache_file.h"
 #include "trainer/program/prediction_text.h"
 #include "trainer/program/recipe.h"
 #include "trainer/program/recorded_settings.h"
@@ -193,8 +193,9 @@ void RequireAllRead(const std::vector<ImagePrediction>& predictions) {
 }
 
 // `outputs` of rank 0, or null.
-int Train(const World& world, const TrainConfig& config, RunProfile& measured, PlanFile& plan_file,
-          DataLoaders& sources, NetworkPlan& network, RootOutputs* outputs, RunLock* lock) {
+int Train(const World& world, const TrainConfig& config, RunProfile& measured,
+          PlanCacheFile& plan_file, DataLoaders& sources, NetworkDefinition& network,
+          RootOutputs* outputs, RunLock* lock) {
   const auto& [options, rank, met, watch, spans, line, log] = world;
   RankOutputs own_outputs(options, rank, DDLRUN_VERSION, log);
   Backend& backend = measured.backend();
@@ -288,7 +289,7 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
 int RunTogether(const World& world, const std::vector<std::string>& arguments) {
   const auto& [options, rank, met, watch, spans, line, log] = world;
   TrainConfig config = ConfigOfLaunch(options, rank.restart_count, DDLRUN_VERSION);
-  PlanFile plan_file(PlanPath(options), log);
+  PlanCacheFile plan_file(PlanPath(options), log);
   const std::unique_ptr<Backend> device = ChooseBackendOf(options, rank, plan_file.plans(), log);
   RunProfile measured(options, *device, rank);
   Backend& backend = measured.backend();

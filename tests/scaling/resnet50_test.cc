@@ -9,7 +9,7 @@
 #include "tests/support/test.h"
 #include "trainer/backend/registry.h"
 #include "trainer/comm/gradient_buckets.h"
-#include "trainer/model/network_plan.h"
+#include "trainer/model/network_definition.h"
 
 namespace scaling {
 
@@ -41,7 +41,7 @@ std::vector<double> ValuesOfBlocks() {
 
 trainer::ParameterLayout LayoutOfResNet50() {
   const auto backend = trainer::MakeBackend("reference", {});
-  return trainer::PlanNetwork(*backend, {.arch = "resnet50", .batch_size = 1}).layout;
+  return trainer::DefineNetwork(*backend, {.arch = "resnet50", .batch_size = 1}).layout;
 }
 
 // Of parameters that `belongs` names, laid out one behind the other; with what share of backward is

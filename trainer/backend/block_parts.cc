@@ -36,7 +36,8 @@ KeptConvolution::KeptConvolution(Backend& backend, const ConvolutionSpec& spec) 
   convolution_ = backend.MakeConvolution(with_bn_stats);
 }
 
-void KeptConvolution::Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) {
+void KeptConvolution::Reserve(const BlockTimes& times, const std::string& name,
+                              MemoryPlanner& plan) {
   kept_id_ = plan.Reserve(name + ".convolved", dst().bytes, times.forward, times.backward);
   const std::size_t sums = convolution_->bn_stats_bytes();
   if (sums > 0) bn_stats_id_ = plan.Reserve(name + ".sums", sums, times.forward, times.forward);
@@ -46,7 +47,7 @@ void KeptConvolution::Reserve(const BlockTimes& times, const std::string& name, 
       plan.Reserve(name + ".gradient_sums", gradient_sums, times.backward, times.backward);
 }
 
-void KeptConvolution::Bind(const MemoryPlan& plan, std::byte* arena,
+void KeptConvolution::Bind(const MemoryPlanner& plan, std::byte* arena,
                            std::span<const ParameterBinding> bindings) {
   DDL_CHECK(bindings.size() == kParameters);
   kept_ = TensorAt(dst(), plan, kept_id_, arena);
@@ -90,7 +91,8 @@ ConvolutionNorm::ConvolutionNorm(Backend& backend, const Spec& spec)
     : convolution_(backend, spec.convolution),
       norm_(backend.MakeBatchNorm(NormSpec(convolution_.dst(), spec))) {}
 
-void ConvolutionNorm::Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) {
+void ConvolutionNorm::Reserve(const BlockTimes& times, const std::string& name,
+                              MemoryPlanner& plan) {
   convolution_.Reserve(times, name, plan);
   saved_id_ = plan.Reserve(name + ".saved", norm_->saved_bytes(), times.forward, times.backward);
   if (!convolution_.applies_norm_backward()) return;
@@ -98,7 +100,7 @@ void ConvolutionNorm::Reserve(const BlockTimes& times, const std::string& name, 
                                   times.backward, times.backward);
 }
 
-void ConvolutionNorm::Bind(const MemoryPlan& plan, std::byte* arena,
+void ConvolutionNorm::Bind(const MemoryPlanner& plan, std::byte* arena,
                            std::span<const ParameterBinding> bindings) {
   convolution_.Bind(plan, arena, bindings);
   saved_ = arena + plan.offset(saved_id_);
@@ -141,7 +143,7 @@ ConvolutionDualNorm::ConvolutionDualNorm(Backend& backend, const ConvolutionSpec
       norms_(backend.MakeDualBatchNorm({first_.dst()})) {}
 
 void ConvolutionDualNorm::Reserve(const BlockTimes& times, const std::string& first,
-                                  const std::string& second, MemoryPlan& plan) {
+                                  const std::string& second, MemoryPlanner& plan) {
   first_.Reserve(times, first, plan);
   second_.Reserve(times, second, plan);
   saved_id_ = plan.Reserve(first + ".saved", norms_->saved_bytes(), times.forward, times.backward);
@@ -150,7 +152,7 @@ void ConvolutionDualNorm::Reserve(const BlockTimes& times, const std::string& fi
                                   times.backward, times.backward);
 }
 
-void ConvolutionDualNorm::Bind(const MemoryPlan& plan, std::byte* arena,
+void ConvolutionDualNorm::Bind(const MemoryPlanner& plan, std::byte* arena,
                                std::span<const ParameterBinding> bindings) {
   DDL_CHECK(bindings.size() == kParameters);
   first_.Bind(plan, arena, bindings.first(KeptConvolution::kParameters));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the default blocks are put together from: convolutions with the batch norm behind them, and
-// memory of a MemoryPlan as a tensor.
+// memory of a MemoryPlanner as a tensor.
 
 #pragma once
 
@@ -16,7 +16,8 @@
 namespace trainer {
 
 // The memory of request `id` of `plan`, seen as a tensor.
-inline Tensor TensorAt(const TensorDesc& desc, const MemoryPlan& plan, int id, std::byte* arena) {
+inline Tensor TensorAt(const TensorDesc& desc, const MemoryPlanner& plan, int id,
+                       std::byte* arena) {
   return {desc, arena + plan.offset(id)};
 }
 
@@ -43,9 +44,10 @@ class KeptConvolution {
     AppendConvolutionNormParameters(convolution, norm, convolution_->filter(), parameters);
   }
 
-  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan);
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan);
   // `bindings`: kParameters of them, in the order of AppendParameters.
-  void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
+            std::span<const ParameterBinding> bindings);
 
   void Forward(Mode mode, const Tensor& src, void* workspace, Stream& stream);
   // Where the gradient of src goes; empty if nobody wants it.  `before` is of the batch norm before
@@ -115,8 +117,9 @@ class ConvolutionNorm {
     convolution_.AppendParameters(convolution, norm, parameters);
   }
 
-  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan);
-  void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan);
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
+            std::span<const ParameterBinding> bindings);
 
   void Forward(Mode mode, const Tensor& src, const Tensor& residual, const Tensor& dst,
                void* workspace, Stream& stream);
@@ -160,9 +163,10 @@ class ConvolutionDualNorm {
   const KeptConvolution& second() const { return second_; }
 
   void Reserve(const BlockTimes& times, const std::string& first, const std::string& second,
-               MemoryPlan& plan);
+               MemoryPlanner& plan);
   // `bindings`: those of the first, then those of the second.
-  void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
+            std::span<const ParameterBinding> bindings);
 
   void Forward(Mode mode, const Tensor& first_src, const Tensor& second_src, const Tensor& dst,
                void* workspace, Stream& stream);

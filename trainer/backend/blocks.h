@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "trainer/backend/ops.h"
-#include "trainer/core/memory_plan.h"
+#include "trainer/core/memory_planner.h"
 
 namespace trainer {
 
@@ -42,7 +42,8 @@ struct ParameterBinding {
   Tensor gradient;
 };
 
-// Times on the clock of a training step, for MemoryPlan: when the block runs forward, and backward.
+// Times on the clock of a training step, for MemoryPlanner: when the block runs forward, and
+// backward.
 struct BlockTimes {
   int forward = 0;
   int backward = 0;
@@ -57,10 +58,10 @@ class Block {
 
   // Reserves what the block keeps from forward to backward, and its scratch, in `plan`.  Not: src,
   // dst and their gradients, which belong to the caller.
-  virtual void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) = 0;
+  virtual void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) = 0;
 
   // `arena` is the memory of the solved plan; `bindings` are in the order of parameters().
-  virtual void Bind(const MemoryPlan& plan, std::byte* arena,
+  virtual void Bind(const MemoryPlanner& plan, std::byte* arena,
                     std::vector<ParameterBinding> bindings) = 0;
 };
 

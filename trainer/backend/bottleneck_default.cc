@@ -62,7 +62,7 @@ class DefaultBottleneck final : public Bottleneck {
   const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
   const TensorDesc& dst() const override { return joined_ ? joined_->dst() : expand_->dst(); }
 
-  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) override {
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) override {
     reduce_.Reserve(times, name + ".1", plan);
     spatial_.Reserve(times, name + ".2", plan);
     if (expand_) expand_->Reserve(times, name + ".3", plan);
@@ -75,7 +75,7 @@ class DefaultBottleneck final : public Bottleneck {
         plan.Reserve(name + ".scratch", backward_.plan.total_bytes(), backward, backward);
   }
 
-  void Bind(const MemoryPlan& plan, std::byte* arena,
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
             std::vector<ParameterBinding> bindings) override {
     DDL_CHECK(bindings.size() == parameters_.size());
     const std::span<const ParameterBinding> all(bindings);
@@ -127,7 +127,7 @@ class DefaultBottleneck final : public Bottleneck {
 
  private:
   struct Scratch {
-    MemoryPlan plan;
+    MemoryPlanner plan;
     std::byte* base = nullptr;
     int reduce = -1, spatial = -1, end = -1;  // workspaces
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "trainer/backend/block_defaults.h"
-#include "trainer/core/memory_plan.h"
+#include "trainer/core/memory_planner.h"
 
 namespace trainer {
 namespace {
@@ -47,7 +47,7 @@ class DefaultDualBatchNorm final : public DualBatchNorm {
 
  private:
   static std::size_t RoundUp(std::size_t bytes) {
-    constexpr std::size_t kAlignment = MemoryPlan::kAlignment;
+    constexpr std::size_t kAlignment = MemoryPlanner::kAlignment;
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 

@@ -25,7 +25,7 @@ class DefaultHead final : public Head {
   const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
   const Tensor& logits() const override { return logits_; }
 
-  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) override {
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) override {
     const auto keep = [&](const char* what, std::size_t bytes) {
       return plan.Reserve(name + what, bytes, times.forward, times.backward);
     };
@@ -37,7 +37,7 @@ class DefaultHead final : public Head {
         plan.Reserve(name + ".diff_features", pool_->dst().bytes, times.backward, times.backward);
   }
 
-  void Bind(const MemoryPlan& plan, std::byte* arena,
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
             std::vector<ParameterBinding> bindings) override {
     DDL_CHECK(bindings.size() == parameters_.size());
     weight_ = bindings[0];

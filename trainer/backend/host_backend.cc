@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "trainer/core/error.h"
-#include "trainer/core/memory_plan.h"
+#include "trainer/core/memory_planner.h"
 
 namespace trainer {
 namespace {
@@ -35,7 +35,7 @@ class HostEvent final : public Event {
 }  // namespace
 
 Buffer HostBackend::AllocateDevice(std::size_t bytes) {
-  const std::size_t alignment = MemoryPlan::kAlignment;
+  const std::size_t alignment = MemoryPlanner::kAlignment;
   const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
   void* data = whole < bytes ? nullptr : std::aligned_alloc(alignment, whole);
   if (data == nullptr && bytes > 0) {

@@ -17,7 +17,7 @@ class HostBackend : public Backend {
   bool is_host() const override { return true; }
   // The system promises more memory than it has.
   std::size_t free_bytes() const override { return std::numeric_limits<std::size_t>::max(); }
-  // Aligned to MemoryPlan::kAlignment.
+  // Aligned to MemoryPlanner::kAlignment.
   Buffer AllocateDevice(std::size_t bytes) override;
   Buffer AllocateHost(std::size_t bytes) override { return AllocateDevice(bytes); }
   void CopyToDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) override;

@@ -275,10 +275,10 @@ class MeasuredStem final : public Stem {
   }
 
   const std::vector<ParameterSpec>& parameters() const override { return stem_->parameters(); }
-  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) override {
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) override {
     stem_->Reserve(times, name, plan);
   }
-  void Bind(const MemoryPlan& plan, std::byte* arena,
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
             std::vector<ParameterBinding> bindings) override {
     stem_->Bind(plan, arena, std::move(bindings));
   }

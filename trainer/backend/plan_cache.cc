@@ -49,13 +49,13 @@ void PlanCache::Add(const std::string& what, const std::string& plan) {
   DDL_CHECK(IsName(what) && IsName(plan));
   const std::scoped_lock lock(mutex_);
   plans_.insert_or_assign(what, plan);
-  has_news_ = true;
+  is_dirty_ = true;
 }
 
-std::optional<std::string> PlanCache::TakeNews() {
+std::optional<std::string> PlanCache::TakeNewEntries() {
   const std::scoped_lock lock(mutex_);
-  if (!has_news_) return std::nullopt;
-  has_news_ = false;
+  if (!is_dirty_) return std::nullopt;
+  is_dirty_ = false;
   std::string text;
   for (const auto& [what, plan] : plans_) text.append(what).append("\t").append(plan) += '\n';
   return FirstLine(text) + "\n" + text;
@@ -65,11 +65,11 @@ bool PlanCache::IsName(std::string_view text) {
   return !text.empty() && text.find_first_of("\t\n") == std::string_view::npos;
 }
 
-std::optional<std::string> DevicePlans::Find(const std::string& what) const {
+std::optional<std::string> DevicePlanCache::Find(const std::string& what) const {
   return cache_ == nullptr ? std::nullopt : cache_->Find(NameOf(what));
 }
 
-void DevicePlans::Add(const std::string& what, const std::string& plan) const {
+void DevicePlanCache::Add(const std::string& what, const std::string& plan) const {
   if (cache_ != nullptr) cache_->Add(NameOf(what), plan);
 }
 

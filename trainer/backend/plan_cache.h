@@ -23,8 +23,8 @@ inline constexpr int kPlanFormat = 1;
 // Used from any thread.
 class PlanCache {
  public:
-  // What TakeNews() had, in addition to what is there.  False, and nothing is added, for a text
-  // that is not whole, or none of that.
+  // What TakeNewEntries() had, in addition to what is there.  False, and nothing is added, for a
+  // text that is not whole, or none of that.
   bool Read(std::string_view text);
 
   std::optional<std::string> Find(const std::string& what) const;
@@ -33,7 +33,7 @@ class PlanCache {
 
   // The text of all plans if some were added since it was last taken: a line for each, in the order
   // of what they compute, behind one with their checksum.
-  std::optional<std::string> TakeNews();
+  std::optional<std::string> TakeNewEntries();
 
   // Not empty, and without tabs and ends of lines.
   static bool IsName(std::string_view text);
@@ -41,15 +41,15 @@ class PlanCache {
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::string> plans_;
-  bool has_news_ = false;
+  bool is_dirty_ = false;
 };
 
 // The plans of one device with its libraries, in a cache that may have those of others too.
-class DevicePlans {
+class DevicePlanCache {
  public:
   // `cache` may be null: nothing is known then, or kept.  `device` has all that plans depend on
   // beside what they compute: its model, the versions of driver and libraries.
-  DevicePlans(std::shared_ptr<PlanCache> cache, std::string device)
+  DevicePlanCache(std::shared_ptr<PlanCache> cache, std::string device)
       : cache_(std::move(cache)), device_(std::move(device)) {}
 
   std::optional<std::string> Find(const std::string& what) const;

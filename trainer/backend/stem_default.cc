@@ -29,7 +29,7 @@ class DefaultStem final : public Stem {
   const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
   const TensorDesc& dst() const override { return pool_->dst(); }
 
-  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) override {
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) override {
     const auto keep = [&](const char* what, std::size_t bytes) {
       return plan.Reserve(name + what, bytes, times.forward, times.backward);
     };
@@ -46,7 +46,7 @@ class DefaultStem final : public Stem {
         plan.Reserve(name + ".diff_normed", norm_.dst().bytes, times.backward, times.backward);
   }
 
-  void Bind(const MemoryPlan& plan, std::byte* arena,
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
             std::vector<ParameterBinding> bindings) override {
     DDL_CHECK(bindings.size() == parameters_.size());
     norm_.Bind(plan, arena, bindings);

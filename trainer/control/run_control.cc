@@ -17,7 +17,7 @@ double RunControl::SteadySeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void RunControl::StartTraining(const Plan& plan) {
+void RunControl::StartTraining(const TrainingExtent& plan) {
   const std::lock_guard lock(mutex_);
   plan_ = plan;
   last_.steps = plan.step;

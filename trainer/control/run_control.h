@@ -40,7 +40,7 @@ class RunControl {
   RunControl& operator=(const RunControl&) = delete;
 
   // For the loop.
-  struct Plan {
+  struct TrainingExtent {
     std::int64_t step = 0;    // done before this launch
     std::int64_t epoch = 0;   // under way then, from 0
     std::int64_t steps = 0;   // of the whole training
@@ -48,7 +48,7 @@ class RunControl {
     std::int64_t global_batch = 0;
     bool can_evaluate = false;  // there are images to evaluate with
   };
-  void StartTraining(const Plan& plan);
+  void StartTraining(const TrainingExtent& plan);
   // An event that cannot happen in this state changes nothing.
   void Happened(RunEvent event);
   struct Step {
@@ -93,7 +93,7 @@ class RunControl {
 
   mutable std::mutex mutex_;
   RunState state_ = RunState::kStarting;
-  Plan plan_;
+  TrainingExtent plan_;
   Step last_;
   bool has_step_ = false;
   StepTimer recent_{kRecentSteps};

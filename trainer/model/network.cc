@@ -24,7 +24,8 @@ Tensor GradientIn(const FlatGradients& gradients, const Parameter& parameter) {
 
 }  // namespace
 
-Network::Network(Backend& backend, NetworkPlan plan) : backend_(backend), plan_(std::move(plan)) {
+Network::Network(Backend& backend, NetworkDefinition plan)
+    : backend_(backend), plan_(std::move(plan)) {
   AllocateParameters();
   AllocateArena();
   BindBlocks();
@@ -32,7 +33,7 @@ Network::Network(Backend& backend, NetworkPlan plan) : backend_(backend), plan_(
 
 void Network::AllocateArena() {
   arena_ = backend_.AllocateDevice(plan_.arena.total_bytes());
-  for (const NetworkPlan::Activation& activation : plan_.activations) {
+  for (const NetworkDefinition::Activation& activation : plan_.activations) {
     const auto at = [&](int id) { return arena_.data() + plan_.arena.offset(id); };
     activations_.push_back({activation.desc, at(activation.value_id)});
     gradients_of_activations_.push_back({activation.desc, at(activation.gradient_id)});

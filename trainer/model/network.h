@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "trainer/backend/backend.h"
-#include "trainer/model/network_plan.h"
+#include "trainer/model/network_definition.h"
 #include "trainer/model/parameters.h"
 
 namespace trainer {
@@ -29,9 +29,9 @@ class Network {
   using GradientsReady = std::function<void(std::size_t complete_from)>;
 
   // Weights, gradients, momentum and statistics are zero: see model/init.h and Import.
-  Network(Backend& backend, NetworkPlan plan);
+  Network(Backend& backend, NetworkDefinition plan);
   Network(Backend& backend, const NetworkSpec& spec)
-      : Network(backend, PlanNetwork(backend, spec)) {}
+      : Network(backend, DefineNetwork(backend, spec)) {}
   // Not copyable: blocks hold addresses into the buffers.
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
@@ -101,7 +101,7 @@ class Network {
   int block_count() const { return static_cast<int>(plan_.bodies.size()) + 2; }
 
   Backend& backend_;
-  const NetworkPlan plan_;
+  const NetworkDefinition plan_;
   Mode last_mode_ = Mode::kInference;
 
   Buffer weights_;

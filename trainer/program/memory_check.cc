@@ -30,10 +30,10 @@ std::int64_t MostImages(const TrainConfig& config, const RunMemory& run, const M
 // nullopt, and why in `problem`, where the device has no memory to try what the plan is made of; or
 // where a library cannot compute with a batch that nobody has asked for, as with images of more
 // than 2^31 values.
-std::optional<NetworkPlan> TryPlan(const TrainConfig& config, Backend& backend, std::int64_t batch,
-                                   std::string& problem) {
+std::optional<NetworkDefinition> TryPlan(const TrainConfig& config, Backend& backend,
+                                         std::int64_t batch, std::string& problem) {
   try {
-    return PlanNetwork(backend, SpecWith(config, batch));
+    return DefineNetwork(backend, SpecWith(config, batch));
   } catch (const OutOfMemory& error) {
     problem = error.what();
   } catch (const Error& error) {
@@ -113,7 +113,7 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
 
   const auto bytes_of = [&](std::int64_t batch) -> std::optional<MemoryBytes> {
     if (batch == config.batch_size && check.plan) return Sum(check.deps);
-    const std::optional<NetworkPlan> plan = TryPlan(config, backend, batch, problem);
+    const std::optional<NetworkDefinition> plan = TryPlan(config, backend, batch, problem);
     if (!plan) return std::nullopt;
     return Sum(MemoryItems(*plan, run));
   };

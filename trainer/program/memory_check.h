@@ -18,8 +18,9 @@
 namespace trainer {
 
 struct MemoryCheck {
-  std::optional<NetworkPlan> plan;  // of the batch that was asked for; none where that is absurd
-  std::vector<MemoryItem> deps;     // of the plan
+  std::optional<NetworkDefinition>
+      plan;                        // of the batch that was asked for; none where that is absurd
+  std::vector<MemoryItem> deps;    // of the plan
   std::int64_t largest_batch = 0;  // on all ranks; only where it is `wanted` or `refusal` is not ""
   std::string refusal;             // what is wrong, on the lowest rank that lacks memory
   bool fits = true;                // on all ranks

@@ -61,7 +61,7 @@ std::size_t InputBytes(const NetworkSpec& spec) {
   return static_cast<std::size_t>(spec.batch_size) * of_image;
 }
 
-std::vector<MemoryItem> MemoryItems(const NetworkPlan& plan, const RunMemory& run) {
+std::vector<MemoryItem> MemoryItems(const NetworkDefinition& plan, const RunMemory& run) {
   const NetworkBytes network = plan.bytes();
   const std::size_t input = InputBytes(plan.spec);
   const std::size_t values = plan.layout.elements * sizeof(float);

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/model/network_plan.h"
+#include "trainer/model/network_definition.h"
 
 namespace trainer {
 
@@ -43,7 +43,7 @@ struct RunMemory {
 };
 
 // In the order in which people want them.
-std::vector<MemoryItem> MemoryItems(const NetworkPlan& plan, const RunMemory& run);
+std::vector<MemoryItem> MemoryItems(const NetworkDefinition& plan, const RunMemory& run);
 MemoryBytes Sum(const std::vector<MemoryItem>& deps);
 
 // Of the images of one batch, with their labels and what mixup makes of each.

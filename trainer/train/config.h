@@ -15,7 +15,7 @@
 #include "trainer/core/step_window.h"
 #include "trainer/data/global_batch.h"
 #include "trainer/model/init.h"
-#include "trainer/model/network_plan.h"
+#include "trainer/model/network_definition.h"
 #include "trainer/train/schedule.h"
 
 namespace trainer {

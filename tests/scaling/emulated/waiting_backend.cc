@@ -77,8 +77,8 @@ class WaitingStem final : public Stem {
                      static_cast<double>(spec.out_channels));
   }
   const std::vector<ParameterSpec>& parameters() const override { return parts_.parameters(); }
-  void Reserve(const BlockTimes&, const std::string&, MemoryPlan&) override {}
-  void Bind(const MemoryPlan&, std::byte*, std::vector<ParameterBinding> bindings) override {
+  void Reserve(const BlockTimes&, const std::string&, MemoryPlanner&) override {}
+  void Bind(const MemoryPlanner&, std::byte*, std::vector<ParameterBinding> bindings) override {
     parts_.Bind(std::move(bindings));
   }
   const TensorDesc& dst() const override { return dst_; }
@@ -122,8 +122,8 @@ class WaitingBottleneck final : public Bottleneck {
                      PixelsOf(dst_.shape) * static_cast<double>(behind));
   }
   const std::vector<ParameterSpec>& parameters() const override { return parts_.parameters(); }
-  void Reserve(const BlockTimes&, const std::string&, MemoryPlan&) override {}
-  void Bind(const MemoryPlan&, std::byte*, std::vector<ParameterBinding> bindings) override {
+  void Reserve(const BlockTimes&, const std::string&, MemoryPlanner&) override {}
+  void Bind(const MemoryPlanner&, std::byte*, std::vector<ParameterBinding> bindings) override {
     parts_.Bind(std::move(bindings));
   }
   const TensorDesc& dst() const override { return dst_; }
@@ -145,8 +145,8 @@ class WaitingHead final : public Head {
     parts_.AddFilter("fc.bias", spec.classes);
   }
   const std::vector<ParameterSpec>& parameters() const override { return parts_.parameters(); }
-  void Reserve(const BlockTimes&, const std::string&, MemoryPlan&) override {}
-  void Bind(const MemoryPlan&, std::byte*, std::vector<ParameterBinding> bindings) override {
+  void Reserve(const BlockTimes&, const std::string&, MemoryPlanner&) override {}
+  void Bind(const MemoryPlanner&, std::byte*, std::vector<ParameterBinding> bindings) override {
     parts_.Bind(std::move(bindings));
   }
   const Tensor& logits() const override { return logits_; }

@@ -53,7 +53,7 @@ void BlockMemory::Import(const Values& inputs) {
 void BlockMemory::PoisonBetweenForwardAndBackward() {
   std::vector<std::uint8_t> bytes(plan_.total_bytes(), 0xFF);
   const auto now = device_.Download<std::uint8_t>(arena_, bytes.size());
-  for (const MemoryPlan::Request& request : plan_.requests()) {
+  for (const MemoryPlanner::Request& request : plan_.requests()) {
     if (request.first_use > kBetween || request.last_use < kBetween) continue;
     std::copy_n(now.begin() + static_cast<std::ptrdiff_t>(request.offset), request.bytes,
                 bytes.begin() + static_cast<std::ptrdiff_t>(request.offset));

@@ -29,7 +29,7 @@ class BlockMemory {
  private:
   Device& device_;
   const std::vector<ParameterSpec>& parameters_;
-  MemoryPlan plan_;
+  MemoryPlanner plan_;
   std::byte* arena_;
   std::vector<ParameterBinding> bindings_;
 };

@@ -75,7 +75,7 @@ TEST_P(MemoryOn, BuffersAreZeroedAndAligned) {
     const Buffer device = device_.backend().AllocateDevice(bytes);
     const Buffer host = device_.backend().AllocateHost(bytes);
     EXPECT_EQ(device.bytes(), bytes);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(device.data()) % MemoryPlan::kAlignment, 0U);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(device.data()) % MemoryPlanner::kAlignment, 0U);
     const std::vector<std::uint8_t> zeros(bytes, 0);
     EXPECT_EQ(device_.Download<std::uint8_t>(device.data(), bytes), zeros);
     EXPECT_TRUE(
@@ -183,13 +183,13 @@ constexpr const char* kTwoPlans = "ddltraind plans 1, crc32c b322ea28\na\t1\nb\t
 
 TEST(PlanCache, TextIsThereOnceAfterEachChange) {
   PlanCache cache;
-  EXPECT_EQ(cache.TakeNews(), std::nullopt);
+  EXPECT_EQ(cache.TakeNewEntries(), std::nullopt);
   cache.Add("b", "2 of 3");
   cache.Add("a", "1");
-  EXPECT_EQ(cache.TakeNews(), kTwoPlans);
-  EXPECT_EQ(cache.TakeNews(), std::nullopt);
+  EXPECT_EQ(cache.TakeNewEntries(), kTwoPlans);
+  EXPECT_EQ(cache.TakeNewEntries(), std::nullopt);
   cache.Add("a", "3");
-  EXPECT_EQ(cache.TakeNews(), "ddltraind plans 1, crc32c 982d735b\na\t3\nb\t2 of 3\n");
+  EXPECT_EQ(cache.TakeNewEntries(), "ddltraind plans 1, crc32c 982d735b\na\t3\nb\t2 of 3\n");
 }
 
 TEST(PlanCache, TextIsReadAgain) {
@@ -197,9 +197,9 @@ TEST(PlanCache, TextIsReadAgain) {
   EXPECT_TRUE(cache.Read(kTwoPlans));
   EXPECT_EQ(cache.Find("a"), "1");
   EXPECT_EQ(cache.Find("b"), "2 of 3");
-  EXPECT_EQ(cache.TakeNews(), std::nullopt);  // that is no news
+  EXPECT_EQ(cache.TakeNewEntries(), std::nullopt);  // that is no news
   cache.Add("a", "3");
-  EXPECT_TRUE(cache.TakeNews());
+  EXPECT_TRUE(cache.TakeNewEntries());
 }
 
 TEST(PlanCache, TextThatIsNotWholeIsNotRead) {
@@ -222,10 +222,10 @@ TEST(PlanCache, NamesHaveNoTabsOrEndsOfLines) {
   EXPECT_THROW(cache.Add("a", ""), Error);
 }
 
-TEST(DevicePlans, AreThoseOfOneDevice) {
+TEST(DevicePlanCache, AreThoseOfOneDevice) {
   const auto cache = std::make_shared<PlanCache>();
-  const DevicePlans fast(cache, "H200, cuDNN 9.19.0");
-  const DevicePlans slow(cache, "V100, cuDNN 9.10.0");
+  const DevicePlanCache fast(cache, "H200, cuDNN 9.19.0");
+  const DevicePlanCache slow(cache, "V100, cuDNN 9.10.0");
   fast.Add("forward", "1");
   EXPECT_EQ(fast.Find("forward"), "1");
   EXPECT_EQ(slow.Find("forward"), std::nullopt);
@@ -234,8 +234,8 @@ TEST(DevicePlans, AreThoseOfOneDevice) {
   EXPECT_EQ(cache->Find("V100, cuDNN 9.10.0: forward"), "2");
 }
 
-TEST(DevicePlans, AreForgottenWithoutACache) {
-  const DevicePlans plans(nullptr, "H200");
+TEST(DevicePlanCache, AreForgottenWithoutACache) {
+  const DevicePlanCache plans(nullptr, "H200");
   plans.Add("forward", "1");
   EXPECT_EQ(plans.Find("forward"), std::nullopt);
 }

@@ -11,7 +11,7 @@
 #include "trainer/core/dtype.h"
 #include "trainer/core/error.h"
 #include "trainer/core/host_memory.h"
-#include "trainer/core/memory_plan.h"
+#include "trainer/core/memory_planner.h"
 #include "trainer/core/philox.h"
 #include "trainer/core/tensor.h"
 
@@ -220,8 +220,8 @@ TEST_F(HostMemoryTest, OfThisMachineIsKnown) {
   EXPECT_LT(memory.bytes, std::size_t{1} << 50);
 }
 
-TEST(MemoryPlan, SharesBytesBetweenRequestsThatNeverMeet) {
-  MemoryPlan plan;
+TEST(MemoryPlanner, SharesBytesBetweenRequestsThatNeverMeet) {
+  MemoryPlanner plan;
   const int early = plan.Reserve("early", 1000, 0, 3);
   const int late = plan.Reserve("late", 1000, 4, 5);
   plan.Solve();
@@ -229,17 +229,17 @@ TEST(MemoryPlan, SharesBytesBetweenRequestsThatNeverMeet) {
   EXPECT_EQ(plan.total_bytes(), 1024U);
 }
 
-TEST(MemoryPlan, KeepsApartRequestsThatMeetInOneInstant) {
-  MemoryPlan plan;
+TEST(MemoryPlanner, KeepsApartRequestsThatMeetInOneInstant) {
+  MemoryPlanner plan;
   const int first = plan.Reserve("first", 1, 0, 3);
   const int second = plan.Reserve("second", 1, 3, 5);
   plan.Solve();
   EXPECT_NE(plan.offset(first), plan.offset(second));
-  EXPECT_EQ(plan.total_bytes(), 2 * MemoryPlan::kAlignment);
+  EXPECT_EQ(plan.total_bytes(), 2 * MemoryPlanner::kAlignment);
 }
 
-TEST(MemoryPlan, FillsAGapBelowALaterRequest) {
-  MemoryPlan plan;
+TEST(MemoryPlanner, FillsAGapBelowALaterRequest) {
+  MemoryPlanner plan;
   plan.Reserve("low, early", 4096, 0, 1);
   plan.Reserve("above it", 2048, 0, 9);
   const int late = plan.Reserve("late", 1024, 5, 6);
@@ -249,8 +249,8 @@ TEST(MemoryPlan, FillsAGapBelowALaterRequest) {
 }
 
 // Most is in use at tick 4: 2048 bytes that stay, 1024 and 512 that pass.
-TEST(MemoryPlan, KnowsWhatPassesWhenMostIsInUse) {
-  MemoryPlan plan;
+TEST(MemoryPlanner, KnowsWhatPassesWhenMostIsInUse) {
+  MemoryPlanner plan;
   plan.Reserve("stays", 2048, 0, 9);
   plan.Reserve("passes early", 1280, 2, 2);
   plan.Reserve("passes", 1024, 4, 4);
@@ -261,31 +261,31 @@ TEST(MemoryPlan, KnowsWhatPassesWhenMostIsInUse) {
   EXPECT_EQ(plan.total_bytes(), 2048U + 1024U + 512U);
 }
 
-TEST(MemoryPlan, OfNothingIsEmpty) {
-  MemoryPlan plan;
+TEST(MemoryPlanner, OfNothingIsEmpty) {
+  MemoryPlanner plan;
   plan.Solve();
   EXPECT_EQ(plan.total_bytes(), 0U);
   EXPECT_EQ(plan.passing_bytes(), 0U);
 }
 
-TEST(MemoryPlan, RefusesMisuse) {
-  MemoryPlan plan;
+TEST(MemoryPlanner, RefusesMisuse) {
+  MemoryPlanner plan;
   EXPECT_THROW(plan.Reserve("backwards", 1, 2, 1), Error);
   plan.Solve();
   EXPECT_THROW(plan.Reserve("too late", 1, 0, 1), Error);
   EXPECT_THROW(plan.Solve(), Error);
 }
 
-bool Overlap(const MemoryPlan::Request& a, const MemoryPlan::Request& b) {
+bool Overlap(const MemoryPlanner::Request& a, const MemoryPlanner::Request& b) {
   const bool in_time = a.first_use <= b.last_use && b.first_use <= a.last_use;
   const bool in_space = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
   return in_time && in_space;
 }
 
-TEST(MemoryPlan, NeverOverlapsLiveRequests) {
+TEST(MemoryPlanner, NeverOverlapsLiveRequests) {
   for (std::uint64_t round = 0; round < 200; ++round) {
     Random random(7, RandomPurpose::kShuffle, round);
-    MemoryPlan plan;
+    MemoryPlanner plan;
     const std::uint32_t count = 1 + random.Below(60);
     for (std::uint32_t i = 0; i < count; ++i) {
       const int first = static_cast<int>(random.Below(40));
@@ -295,7 +295,7 @@ TEST(MemoryPlan, NeverOverlapsLiveRequests) {
     plan.Solve();
     const auto& requests = plan.requests();
     for (std::size_t a = 0; a < requests.size(); ++a) {
-      EXPECT_EQ(requests[a].offset % MemoryPlan::kAlignment, 0U);
+      EXPECT_EQ(requests[a].offset % MemoryPlanner::kAlignment, 0U);
       EXPECT_LE(requests[a].offset + requests[a].bytes, plan.total_bytes());
       for (std::size_t b = 0; b < a; ++b) EXPECT_FALSE(Overlap(requests[a], requests[b]));
     }

@@ -251,9 +251,9 @@ TEST_F(NetworkTest, LossSumsAddUpAndCountValidSamples) {
   EXPECT_EQ(sums.samples, kBatch + 1);
 }
 
-TEST(NetworkPlan, DescribesItsMemory) {
+TEST(NetworkDefinition, DescribesItsMemory) {
   const auto backend = MakeBackend("reference", {});
-  const NetworkPlan plan = PlanNetwork(*backend, {"resnet_tiny", 2, 32, 32, 4, 0});
+  const NetworkDefinition plan = DefineNetwork(*backend, {"resnet_tiny", 2, 32, 32, 4, 0});
   const std::vector<std::string> rows = plan.Describe();
   EXPECT_THAT(rows, testing::Contains(HasSubstr("arena")));
   EXPECT_THAT(rows, testing::Contains(testing::AllOf(HasSubstr("layer4.0 diff_dst"),
@@ -261,9 +261,9 @@ TEST(NetworkPlan, DescribesItsMemory) {
 }
 
 // Its parts are all that the network then allocates.
-TEST(NetworkPlan, HasTheBytesOfItsMemories) {
+TEST(NetworkDefinition, HasTheBytesOfItsMemories) {
   const auto backend = MakeBackend("reference", {});
-  const NetworkPlan plan = PlanNetwork(*backend, {"resnet_tiny", 2, 32, 32, 4, 0});
+  const NetworkDefinition plan = DefineNetwork(*backend, {"resnet_tiny", 2, 32, 32, 4, 0});
   const NetworkBytes bytes = plan.bytes();
   const std::size_t values = plan.layout.elements * sizeof(float);
   EXPECT_EQ(bytes.momentum, values);

@@ -131,7 +131,7 @@ TEST(MemoryCheck, ARunTakesOverTheNetworkThatWasPlanned) {
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
   const TrainConfig config = SmallConfig(folder.path());
-  NetworkPlan plan = PlanNetwork(*backend, NetworkSpecOf(config));
+  NetworkDefinition plan = DefineNetwork(*backend, NetworkSpecOf(config));
   GeneratedSource source({});
   std::ostringstream log_text;
   RunTrainer(config, {.backend = *backend,
@@ -330,9 +330,9 @@ TEST(LargestBatch, IsNoneWhereNotOneImageFits) {
   EXPECT_EQ(Find([](std::int64_t) { return std::nullopt; }, {1, 0}, 100).batch, 0);
 }
 
-NetworkPlan PlanOf(std::int64_t batch) {
+NetworkDefinition PlanOf(std::int64_t batch) {
   const auto backend = MakeBackend("reference", {.threads = 1});
-  return PlanNetwork(*backend, {"resnet_tiny", batch, 32, 32, 10, 0});
+  return DefineNetwork(*backend, {"resnet_tiny", batch, 32, 32, 10, 0});
 }
 
 std::size_t HostBytesOf(const std::string& name, const std::vector<MemoryItem>& deps) {
@@ -342,7 +342,7 @@ std::size_t HostBytesOf(const std::string& name, const std::vector<MemoryItem>& 
 
 TEST(MemoryNeeds, OnTheHostEverythingIsHostMemory) {
   const auto backend = MakeBackend("reference", {.threads = 1});
-  const NetworkPlan plan = PlanOf(4);
+  const NetworkDefinition plan = PlanOf(4);
   const std::vector<MemoryItem> deps = MemoryItems(
       plan,
       {.is_host = true, .ranks = 2, .host_batches = 3, .host_records = 700, .host_threads = 5});
@@ -357,7 +357,7 @@ TEST(MemoryNeeds, OnTheHostEverythingIsHostMemory) {
 }
 
 TEST(MemoryNeeds, AGpuHasTheNetworkAndTwoBatches) {
-  const NetworkPlan plan = PlanOf(4);
+  const NetworkDefinition plan = PlanOf(4);
   const NetworkBytes network = plan.bytes();
   const auto deps = MemoryItems(plan, {.is_host = false, .ranks = 1, .host_batches = 3});
   const MemoryBytes sum = Sum(deps);
@@ -369,7 +369,7 @@ TEST(MemoryNeeds, AGpuHasTheNetworkAndTwoBatches) {
 
 // The reference computes in fp32: all gradients are written over, so all sums lie elsewhere.
 TEST(MemoryNeeds, SumsOfSeveralBatchesAreAmongTheGradients) {
-  const NetworkPlan plan = PlanOf(4);
+  const NetworkDefinition plan = PlanOf(4);
   const auto one = MemoryItems(plan, {});
   const auto several = MemoryItems(plan, {.accumulate = 2});
   EXPECT_EQ(HostBytesOf("gradients", several) - HostBytesOf("gradients", one),
@@ -378,7 +378,7 @@ TEST(MemoryNeeds, SumsOfSeveralBatchesAreAmongTheGradients) {
 }
 
 TEST(MemoryNeeds, ACheckpointThatIsGoneBackToIsReadBesideTheCopyOfOne) {
-  const NetworkPlan plan = PlanOf(4);
+  const NetworkDefinition plan = PlanOf(4);
   const std::size_t values = plan.layout.elements * sizeof(float);
   const auto host = [&](const RunMemory& run) { return Sum(MemoryItems(plan, run)).host; };
   EXPECT_EQ(host({.rolls_back = true}), host({}) + 2 * values);
@@ -387,9 +387,9 @@ TEST(MemoryNeeds, ACheckpointThatIsGoneBackToIsReadBesideTheCopyOfOne) {
 TEST(MemoryNeeds, AveragesAreCountedOnTheDeviceInCheckpointsAndInPlaceOfTheWeights) {
   const auto backend = MakeBackend("reference", {.threads = 1});
   NetworkSpec spec = PlanOf(4).spec;
-  const auto without = MemoryItems(PlanNetwork(*backend, spec), {.is_host = false});
+  const auto without = MemoryItems(DefineNetwork(*backend, spec), {.is_host = false});
   spec.has_ema = true;
-  const NetworkPlan plan = PlanNetwork(*backend, spec);
+  const NetworkDefinition plan = DefineNetwork(*backend, spec);
   const auto with = MemoryItems(plan, {.is_host = false});
   const std::size_t values = plan.layout.elements * 4;
   const std::size_t statistics = plan.layout.statistic_elements * 4;

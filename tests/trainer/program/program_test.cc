@@ -15,7 +15,7 @@
 #include "trainer/program/data_loaders.h"
 #include "trainer/program/early_stop.h"
 #include "trainer/program/local_device.h"
-#include "trainer/program/plan_file.h"
+#include "trainer/program/plan_cache_file.h"
 
 namespace trainer {
 namespace {
@@ -305,7 +305,7 @@ TEST(DeviceStatePoller, ThrowsAtOnceWhereTheGpuHasNoName) {
 
 class PlanFileTest : public testing::Test {
  protected:
-  PlanFile Open() { return {path_, MakeLogger(said_, 0, "info")}; }
+  PlanCacheFile Open() { return {path_, MakeLogger(said_, 0, "info")}; }
 
   TemporaryFolder folder_;
   std::filesystem::path path_ = folder_.path() / "plans.txt";
@@ -313,16 +313,16 @@ class PlanFileTest : public testing::Test {
 };
 
 TEST_F(PlanFileTest, IsReadByTheNextRun) {
-  PlanFile first = Open();
+  PlanCacheFile first = Open();
   first.Keep();
   EXPECT_FALSE(std::filesystem::exists(path_));  // there is nothing to keep
   first.plans()->Add("forward", "1");
   first.Keep();
-  PlanFile second = Open();
+  PlanCacheFile second = Open();
   EXPECT_EQ(second.plans()->Find("forward"), "1");
   second.plans()->Add("backward", "2");
   second.Keep();
-  PlanFile third = Open();
+  PlanCacheFile third = Open();
   EXPECT_EQ(third.plans()->Find("forward"), "1");
   EXPECT_EQ(third.plans()->Find("backward"), "2");
   EXPECT_EQ(said_.str(), "");
@@ -340,7 +340,7 @@ TEST_F(PlanFileTest, OneOfANewerFormatIsSaidAndLeftAsItIs) {
   const std::string text =
       std::string(kPlanBeginning) + std::to_string(kPlanFormat + 1) + "\nmore\n";
   std::ofstream(path_) << text;
-  PlanFile newer = Open();
+  PlanCacheFile newer = Open();
   EXPECT_THAT(said_.str(),
               HasSubstr("cannot read " + path_.string() + " (--plan_cache): plans of format " +
                         std::to_string(kPlanFormat + 1) + ", and this program reads format " +
@@ -357,7 +357,7 @@ TEST_F(PlanFileTest, OneOfANewerFormatIsSaidAndLeftAsItIs) {
 
 TEST_F(PlanFileTest, WithoutAPathThereIsNone) {
   path_.clear();
-  PlanFile none = Open();
+  PlanCacheFile none = Open();
   none.plans()->Add("forward", "1");
   none.Keep();
   EXPECT_EQ(none.plans()->Find("forward"), "1");
@@ -366,7 +366,7 @@ TEST_F(PlanFileTest, WithoutAPathThereIsNone) {
 
 TEST_F(PlanFileTest, OneThatCannotBeReadOrWrittenIsSaidOnce) {
   std::filesystem::create_directory(path_);
-  PlanFile folder = Open();
+  PlanCacheFile folder = Open();
   EXPECT_THAT(said_.str(), HasSubstr("cannot read " + path_.string() +
                                      " (--plan_cache): it is no "
                                      "regular file; algorithms are timed again"));

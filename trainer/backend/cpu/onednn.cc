@@ -7,7 +7,7 @@
 
 #include "trainer/backend/cpu/primitives.h"
 #include "trainer/core/error.h"
-#include "trainer/core/memory_plan.h"
+#include "trainer/core/memory_planner.h"
 
 namespace trainer {
 namespace {
@@ -82,7 +82,8 @@ dnnl::primitive_attr UserScratchpad() {
 }
 
 std::size_t AlignedBytes(std::size_t bytes) {
-  return (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment * MemoryPlan::kAlignment;
+  return (bytes + MemoryPlanner::kAlignment - 1) / MemoryPlanner::kAlignment *
+         MemoryPlanner::kAlignment;
 }
 
 Call::Call(const OneDnn& onednn, dnnl::primitive primitive, const dnnl::primitive_desc_base& desc,

@@ -29,7 +29,7 @@ std::string Versions() {
 
 class Libraries final : public CudaLibraries {
  public:
-  Libraries(const CudaPrecision& precision, bool deterministic, DevicePlans plans)
+  Libraries(const CudaPrecision& precision, bool deterministic, DevicePlanCache plans)
       : precision_(precision),
         deterministic_(deterministic),
         plans_(std::move(plans)),
@@ -65,7 +65,7 @@ class Libraries final : public CudaLibraries {
  private:
   CudaPrecision precision_;
   bool deterministic_;
-  DevicePlans plans_;
+  DevicePlanCache plans_;
   std::shared_ptr<CudnnDevice> cudnn_;
   NormAutotuner norm_autotuner_;
   StemAutotuner stem_autotuner_;
@@ -77,7 +77,7 @@ std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision,
                                                  std::shared_ptr<PlanCache> plans,
                                                  const std::string& device) {
   return std::make_unique<Libraries>(precision, deterministic,
-                                     DevicePlans(std::move(plans), device + ", " + Versions()));
+                                     DevicePlanCache(std::move(plans), device + ", " + Versions()));
 }
 
 }  // namespace trainer

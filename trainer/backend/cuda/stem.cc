@@ -53,7 +53,7 @@ class CudaStem final : public Stem {
   const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
   const TensorDesc& dst() const override { return dst_; }
 
-  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) override {
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) override {
     const auto& [forward, backward] = times;
     std::vector<PieceRow> rows = {
         {kInput, ".input", blocks_.bytes, forward, backward},
@@ -79,7 +79,7 @@ class CudaStem final : public Stem {
     }
   }
 
-  void Bind(const MemoryPlan& plan, std::byte* arena,
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
             std::vector<ParameterBinding> bindings) override {
     DDL_CHECK(bindings.size() == parameters_.size());
     bindings_ = std::move(bindings);

@@ -27,7 +27,7 @@ std::size_t CountOpenFiles() {
 
 }  // namespace
 
-OpenFilePlan PlanOpenFiles(const OpenFileLimits& limits, std::size_t wanted) {
+OpenFileBudget BudgetOpenFiles(const OpenFileLimits& limits, std::size_t wanted) {
   const std::size_t need = limits.open + wanted + kOtherFiles;
   const std::size_t soft = std::max(limits.soft, std::min(need, limits.hard));
   const std::size_t taken = limits.open + std::min(kOtherFiles, soft / 2);
@@ -39,12 +39,12 @@ std::size_t RaiseOpenFileLimit(std::size_t wanted) {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   OpenFileLimits limits = {std::min(limit.rlim_cur, kMostFiles),
                            std::min(limit.rlim_max, kMostFiles), CountOpenFiles()};
-  OpenFilePlan plan = PlanOpenFiles(limits, wanted);
+  OpenFileBudget plan = BudgetOpenFiles(limits, wanted);
   if (plan.soft > limits.soft) {
     limit.rlim_cur = plan.soft;
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
       limits.hard = limits.soft;
-      plan = PlanOpenFiles(limits, wanted);
+      plan = BudgetOpenFiles(limits, wanted);
     }
   }
   return plan.files;

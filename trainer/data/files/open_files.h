@@ -17,15 +17,15 @@ struct OpenFileLimits {
   std::size_t open = 0;
 };
 
-struct OpenFilePlan {
+struct OpenFileBudget {
   std::size_t soft = 0;   // the limit to set
   std::size_t files = 0;  // that may stay open
-  bool operator==(const OpenFilePlan&) const = default;
+  bool operator==(const OpenFileBudget&) const = default;
 };
 
 // For `wanted` files, with 1,024 left for everything else, or half of the limit where that is less.
 // The limit is raised as far as this takes it, and never lowered.  Pure.
-OpenFilePlan PlanOpenFiles(const OpenFileLimits& limits, std::size_t wanted);
+OpenFileBudget BudgetOpenFiles(const OpenFileLimits& limits, std::size_t wanted);
 
 // Sets the limit of this process by such a plan; how many of `wanted` files may stay open.
 std::size_t RaiseOpenFileLimit(std::size_t wanted);

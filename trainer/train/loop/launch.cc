@@ -13,9 +13,9 @@
 namespace trainer {
 namespace {
 
-NetworkPlan TakePlan(const TrainConfig& config, const TrainerDeps& deps) {
+NetworkDefinition TakePlan(const TrainConfig& config, const TrainerDeps& deps) {
   if (deps.network != nullptr) return std::move(*deps.network);
-  return PlanNetwork(deps.backend, NetworkSpecOf(config));
+  return DefineNetwork(deps.backend, NetworkSpecOf(config));
 }
 
 // What the rooflines are about.

@@ -20,7 +20,7 @@
 #include "trainer/core/consistency_item.h"
 #include "trainer/core/span_recorder.h"
 #include "trainer/data/data_loader.h"
-#include "trainer/model/network_plan.h"
+#include "trainer/model/network_definition.h"
 #include "trainer/telemetry/meters/device_state.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluation/evaluate.h"
@@ -53,7 +53,7 @@ struct TrainerDeps {
   // Told of an error in a training step while the memory is still there that sums over the ranks
   // may be under way in; need not return.
   std::function<void(const std::exception&)> failed = [](const std::exception&) {};
-  NetworkPlan* network = nullptr;  // of NetworkSpecOf(config), taken over; null: planned here
+  NetworkDefinition* network = nullptr;  // of NetworkSpecOf(config), taken over; null: planned here
   // Of the steps config.trace; also given to the communicator and the training source.  May be
   // null.
   SpanRecorder* spans = nullptr;

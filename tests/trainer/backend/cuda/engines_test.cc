@@ -183,7 +183,7 @@ using RulesOfEngines = DescribedGpus;
 
 std::vector<std::int64_t> EngineNumbers(const ConvolutionGraph& graph, const EngineRules& rules) {
   std::vector<std::int64_t> numbers;
-  for (const ConvolutionPlan& plan : FindPlans(Described(kH100), graph, rules, 100)) {
+  for (const CudnnExecutionPlan& plan : FindPlans(Described(kH100), graph, rules, 100)) {
     numbers.push_back(plan.id().engine);
   }
   return numbers;
@@ -212,7 +212,7 @@ TEST_F(RulesOfEngines, FirstPlansAreOfSeveralEngines) {
   graph.dtype = DType::kFloat16;
   graph.pass = ConvolutionPass::kBackwardData;
   std::map<std::int64_t, int> plans_of;
-  for (const ConvolutionPlan& plan : FindPlans(Described(kH100), graph, {}, 8)) {
+  for (const CudnnExecutionPlan& plan : FindPlans(Described(kH100), graph, {}, 8)) {
     ++plans_of[plan.id().engine];
   }
   EXPECT_GE(plans_of.size(), 3U);
@@ -229,8 +229,8 @@ TEST_F(RulesOfEngines, EachPlanIsFoundAgainByItsId) {
   for (const EngineRules& rules : {EngineRules{}, EngineRules{.workspace_limit = 0}}) {
     const auto plans = FindPlans(Described(kH100), graph, rules, 24);
     EXPECT_GT(plans.size(), 1U);
-    for (const ConvolutionPlan& plan : plans) {
-      const auto id = PlanIdOf(PlanOf(plan.id()));
+    for (const CudnnExecutionPlan& plan : plans) {
+      const auto id = EngineConfigIdOf(PlanOf(plan.id()));
       ASSERT_TRUE(id);
       const auto again = FindPlanAgain(Described(kH100), graph, rules, *id);
       ASSERT_TRUE(again);
@@ -241,18 +241,18 @@ TEST_F(RulesOfEngines, EachPlanIsFoundAgainByItsId) {
 }
 
 TEST_F(RulesOfEngines, AnotherPlanIsNotTakenForIt) {
-  const PlanId id = FindPlans(Described(kH100), kLayer, {}, 1).at(0).id();
-  PlanId of_another_engine = id;
+  const EngineConfigId id = FindPlans(Described(kH100), kLayer, {}, 1).at(0).id();
+  EngineConfigId of_another_engine = id;
   of_another_engine.engine += 100000;
   EXPECT_FALSE(FindPlanAgain(Described(kH100), kLayer, {}, of_another_engine));
-  PlanId behind_the_last = id;
+  EngineConfigId behind_the_last = id;
   behind_the_last.number += 100000;
   EXPECT_FALSE(FindPlanAgain(Described(kH100), kLayer, {}, behind_the_last));
 }
 
 TEST_F(RulesOfEngines, WorkspaceLimitKept) {
   const EngineRules rules{.tf32 = true, .workspace_limit = 0};
-  for (const ConvolutionPlan& plan : FindPlans(Described(kH100), kLayer, rules, 100)) {
+  for (const CudnnExecutionPlan& plan : FindPlans(Described(kH100), kLayer, rules, 100)) {
     EXPECT_EQ(plan.workspace_bytes(), 0U);
   }
 }

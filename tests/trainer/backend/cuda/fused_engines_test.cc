@@ -99,7 +99,7 @@ class FusedEngines : public testing::Test {
   }
 
   // All that there are for the graph: none on a V100, but some on an H100.
-  std::vector<ConvolutionPlan> Plans(const ConvolutionGraph& graph) {
+  std::vector<CudnnExecutionPlan> Plans(const ConvolutionGraph& graph) {
     try {
       return FindPlans({handle_, nullptr}, graph, {}, 100);
     } catch (const Error& error) {
@@ -112,7 +112,7 @@ class FusedEngines : public testing::Test {
   struct Forward {
     Values dst, sums;
   };
-  Forward RunForward(const ConvolutionGraph& graph, const ConvolutionPlan& plan,
+  Forward RunForward(const ConvolutionGraph& graph, const CudnnExecutionPlan& plan,
                      const Operands& operands) {
     const DeviceMemory src(operands.src), filter(operands.filter);
     const DeviceMemory dst(static_cast<std::size_t>(operands.dst_count) * sizeof(__half));
@@ -123,7 +123,7 @@ class FusedEngines : public testing::Test {
   struct BackwardData {
     Values diff_src, sums;
   };
-  BackwardData RunBackwardData(const ConvolutionGraph& graph, const ConvolutionPlan& plan,
+  BackwardData RunBackwardData(const ConvolutionGraph& graph, const CudnnExecutionPlan& plan,
                                const Operands& operands) {
     const DeviceMemory relu_mask(operands.src), filter(operands.filter),
         diff_dst(operands.diff_dst);
@@ -144,7 +144,7 @@ class FusedEngines : public testing::Test {
 
  private:
   // A plan takes of the operands what its graph has.
-  void Run(const ConvolutionPlan& plan, const ConvolutionOperands& operands) {
+  void Run(const CudnnExecutionPlan& plan, const ConvolutionOperands& operands) {
     const DeviceMemory workspace(plan.workspace_bytes());
     ASSERT_NO_THROW(plan.Execute(handle_, operands, workspace.data()));
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
@@ -194,7 +194,7 @@ TEST_F(FusedEngines, GiveWhatPlainOnesGive) {
     const Values expected = RunForward(plain, Plans(plain).at(0), operands).dst;
     ConvolutionGraph fused = plain;
     fused.sums = true;
-    for (const ConvolutionPlan& plan : Plans(fused)) {
+    for (const CudnnExecutionPlan& plan : Plans(fused)) {
       const Forward forward = RunForward(fused, plan, operands);
       EXPECT_LE(LargestError(forward.dst, expected), kTolerance)
           << ToString(fused) << ": " << PlanOf(plan.id());
@@ -222,7 +222,7 @@ TEST_F(FusedEngines, ThatGoBackThroughAReluGiveItsGradientAndSums) {
     }
     ConvolutionGraph masked = plain;
     masked.masked = true;
-    for (const ConvolutionPlan& plan : Plans(masked)) {
+    for (const CudnnExecutionPlan& plan : Plans(masked)) {
       const BackwardData result = RunBackwardData(masked, plan, operands);
       EXPECT_LE(LargestError(result.diff_src, expected), kTolerance)
           << ToString(masked) << ": " << PlanOf(plan.id());

@@ -10,20 +10,20 @@ namespace trainer {
 namespace {
 
 TEST(PlanOfCudnn, IsReadAgain) {
-  const PlanId id = {CUDNN_HEUR_MODE_FALLBACK, 12, 4038};
+  const EngineConfigId id = {CUDNN_HEUR_MODE_FALLBACK, 12, 4038};
   const std::string plan = PlanOf(id);
   EXPECT_EQ(plan, "cudnn " + std::to_string(CUDNN_HEUR_MODE_FALLBACK) + " 12 4038");
-  EXPECT_EQ(PlanIdOf(plan), id);
-  const PlanId first = {CUDNN_HEUR_MODE_A, 0, 0};
-  EXPECT_EQ(PlanIdOf(PlanOf(first)), first);
+  EXPECT_EQ(EngineConfigIdOf(plan), id);
+  const EngineConfigId first = {CUDNN_HEUR_MODE_A, 0, 0};
+  EXPECT_EQ(EngineConfigIdOf(PlanOf(first)), first);
 }
 
 TEST(PlanOfCudnn, IsNoneOfAnotherText) {
-  const std::string plan = PlanOf(PlanId{CUDNN_HEUR_MODE_A, 12, 4038});
+  const std::string plan = PlanOf(EngineConfigId{CUDNN_HEUR_MODE_A, 12, 4038});
   for (const std::string& text : {std::string(), std::string("cudnn"), std::string("product"),
                                   std::string("cudnn 77 12 4038"), "cublaslt " + plan, plan + " 1",
                                   plan + "x", plan.substr(0, plan.rfind(' '))}) {
-    EXPECT_EQ(PlanIdOf(text), std::nullopt) << text;
+    EXPECT_EQ(EngineConfigIdOf(text), std::nullopt) << text;
   }
 }
 

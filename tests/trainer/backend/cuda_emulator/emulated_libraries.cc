@@ -327,7 +327,7 @@ class EmulatedLinear final : public Linear {
 
 class EmulatedLibraries final : public CudaLibraries {
  public:
-  EmulatedLibraries(DType storage, bool deterministic, DevicePlans plans)
+  EmulatedLibraries(DType storage, bool deterministic, DevicePlanCache plans)
       : storage_(storage), deterministic_(deterministic), plans_(std::move(plans)) {}
 
   std::string versions() const override { return "plain loops instead of cuDNN and cuBLASLt"; }
@@ -349,7 +349,7 @@ class EmulatedLibraries final : public CudaLibraries {
  private:
   DType storage_;
   bool deterministic_;
-  DevicePlans plans_;
+  DevicePlanCache plans_;
 };
 
 }  // namespace
@@ -358,7 +358,7 @@ std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision,
                                                  std::shared_ptr<PlanCache> plans,
                                                  const std::string& device) {
   return std::make_unique<EmulatedLibraries>(precision.storage, deterministic,
-                                             DevicePlans(std::move(plans), device));
+                                             DevicePlanCache(std::move(plans), device));
 }
 
 }  // namespace trainer

@@ -70,7 +70,7 @@ class KernelOrPasses : public testing::Test {
   bool Takes(std::int64_t pixels, const ExpansionPasses& passes) {
     return TakesExpansionKernel(ShapeOf(pixels), passes, plans_);
   }
-  const DevicePlans plans_{std::make_shared<PlanCache>(), "a GPU"};
+  const DevicePlanCache plans_{std::make_shared<PlanCache>(), "a GPU"};
 };
 
 // A plan of another version is none.

@@ -8,21 +8,21 @@
 #include "scaling/memory.h"
 #include "tests/support/test.h"
 #include "tests/trainer/backend/device.h"
-#include "trainer/model/network_plan.h"
+#include "trainer/model/network_definition.h"
 #include "trainer/program/memory_estimate.h"
 
 namespace trainer {
 namespace {
 
-NetworkPlan PlanOf(Backend& backend, std::int64_t batch) {
-  return PlanNetwork(backend, {.arch = "resnet50", .batch_size = batch});
+NetworkDefinition PlanOf(Backend& backend, std::int64_t batch) {
+  return DefineNetwork(backend, {.arch = "resnet50", .batch_size = batch});
 }
 
 TEST(CudaMemory, ResNet50WithBatch256InFp16FitsAV100) {
   const auto backend = MakeTestedBackend("cuda_fp16", /*threads=*/1);
-  const NetworkPlan one = PlanOf(*backend, 1);
-  const NetworkPlan three = PlanOf(*backend, 3);
-  const auto of_batch = [](const NetworkPlan& plan) {
+  const NetworkDefinition one = PlanOf(*backend, 1);
+  const NetworkDefinition three = PlanOf(*backend, 3);
+  const auto of_batch = [](const NetworkDefinition& plan) {
     return static_cast<double>(plan.arena.total_bytes());
   };
   const double other = static_cast<double>(one.bytes().total()) - of_batch(one);

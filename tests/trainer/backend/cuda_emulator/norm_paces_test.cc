@@ -133,12 +133,12 @@ TEST(NormAutotuner, OfWhatIsSmallIsTheFirstUntimed) {
   NormAutotuner paces({cache, "a GPU"}, 4097);
   EXPECT_EQ(PlanOf(paces.Forward(size)), Plans().front());
   EXPECT_EQ(PlanOf(paces.Backward(size)), Plans().front());
-  EXPECT_EQ(cache->TakeNews(), std::nullopt);
+  EXPECT_EQ(cache->TakeNewEntries(), std::nullopt);
 }
 
 TEST(NormAutotuner, RaceForEachDirectionAndAreKept) {
   const auto cache = std::make_shared<PlanCache>();
-  const DevicePlans plans(cache, "a GPU");
+  const DevicePlanCache plans(cache, "a GPU");
   const NormSize size = SomeSize(64);
   NormAutotuner paces(plans, 4096);
   const std::string forward = PlanOf(paces.Forward(size));
@@ -152,7 +152,7 @@ TEST(NormAutotuner, RaceForEachDirectionAndAreKept) {
 }
 
 TEST(NormAutotuner, AreThoseThatAreKnown) {
-  const DevicePlans plans(std::make_shared<PlanCache>(), "a GPU");
+  const DevicePlanCache plans(std::make_shared<PlanCache>(), "a GPU");
   plans.Add("forward of a batch norm of 64x16, F16", "depth 2, waves 4");
   plans.Add("backward of a batch norm of 64x16, F16", "depth 1, waves 4");
   NormSize size = SomeSize(64);
@@ -164,7 +164,7 @@ TEST(NormAutotuner, AreThoseThatAreKnown) {
 }
 
 TEST(NormAutotuner, RaceAgainForATextOfAnotherVersion) {
-  const DevicePlans plans(std::make_shared<PlanCache>(), "a GPU");
+  const DevicePlanCache plans(std::make_shared<PlanCache>(), "a GPU");
   constexpr const char* kName = "forward of a batch norm of 64x16, F32, added, with a mask";
   plans.Add(kName, "depth 9, waves 9");
   NormAutotuner paces(plans, 0);

@@ -27,14 +27,14 @@ void MakeAConvolution(const std::shared_ptr<PlanCache>& plans) {
 TEST(CudaPlans, AreKeptByTheNameOfTheGpu) {
   const auto plans = std::make_shared<PlanCache>();
   MakeAConvolution(plans);
-  EXPECT_EQ(plans->TakeNews(), kPlans);
+  EXPECT_EQ(plans->TakeNewEntries(), kPlans);
 }
 
 TEST(CudaPlans, AreNoNewsWhereTheyAreKnown) {
   const auto plans = std::make_shared<PlanCache>();
   ASSERT_TRUE(plans->Read(kPlans));
   MakeAConvolution(plans);
-  EXPECT_EQ(plans->TakeNews(), std::nullopt);
+  EXPECT_EQ(plans->TakeNewEntries(), std::nullopt);
 }
 
 // An earlier version raced for more.
@@ -44,9 +44,9 @@ TEST(CudaPlans, ThatNobodyAsksForAreKept) {
       "A GPU: forward of a convolution 256x64x56x56 to 64 channels, of a batch norm, with sums",
       "cudnn 3 1 2");
   const auto plans = std::make_shared<PlanCache>();
-  ASSERT_TRUE(plans->Read(*earlier.TakeNews()));
+  ASSERT_TRUE(plans->Read(*earlier.TakeNewEntries()));
   MakeAConvolution(plans);
-  EXPECT_THAT(plans->TakeNews(),
+  EXPECT_THAT(plans->TakeNewEntries(),
               testing::Optional(
                   testing::AllOf(testing::HasSubstr(", of a batch norm, with sums\tcudnn 3 1 2\n"),
                                  testing::HasSubstr(": convolution\tloops\n"))));

@@ -101,7 +101,7 @@ class StemWaysTest : public testing::Test {
   }
 
   StemSize size_;
-  DevicePlans plans_{std::make_shared<PlanCache>(), "a GPU"};
+  DevicePlanCache plans_{std::make_shared<PlanCache>(), "a GPU"};
 };
 
 TEST_F(StemWaysTest, AgreeWithinRounding) {

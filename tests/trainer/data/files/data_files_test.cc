@@ -193,21 +193,21 @@ TEST_F(DataFilesTest, LeavesOtherSplitsAlone) {
   EXPECT_THAT(ListDataFiles(dir_.path(), Split::kValidation, false).problems, IsEmpty());
 }
 
-TEST(PlanOpenFiles, RaisesTheLimitByWhatIsNeeded) {
-  EXPECT_EQ(PlanOpenFiles({1024, 524288, 20}, 1024), (OpenFilePlan{20 + 1024 + 1024, 1024}));
+TEST(BudgetOpenFiles, RaisesTheLimitByWhatIsNeeded) {
+  EXPECT_EQ(BudgetOpenFiles({1024, 524288, 20}, 1024), (OpenFileBudget{20 + 1024 + 1024, 1024}));
   // Of a second data set, with the first one's files open.
-  EXPECT_EQ(PlanOpenFiles({2068, 524288, 1044}, 128), (OpenFilePlan{1044 + 128 + 1024, 128}));
+  EXPECT_EQ(BudgetOpenFiles({2068, 524288, 1044}, 128), (OpenFileBudget{1044 + 128 + 1024, 128}));
 }
 
-TEST(PlanOpenFiles, LeavesAHighLimitAlone) {
-  EXPECT_EQ(PlanOpenFiles({524288, 1048576, 20}, 1024), (OpenFilePlan{524288, 1024}));
-  EXPECT_EQ(PlanOpenFiles({2068, 4096, 20}, 1024), (OpenFilePlan{2068, 1024}));
+TEST(BudgetOpenFiles, LeavesAHighLimitAlone) {
+  EXPECT_EQ(BudgetOpenFiles({524288, 1048576, 20}, 1024), (OpenFileBudget{524288, 1024}));
+  EXPECT_EQ(BudgetOpenFiles({2068, 4096, 20}, 1024), (OpenFileBudget{2068, 1024}));
 }
 
-TEST(PlanOpenFiles, NeverPassesTheHardLimit) {
-  EXPECT_EQ(PlanOpenFiles({1024, 1500, 20}, 1024), (OpenFilePlan{1500, 730}));
-  EXPECT_EQ(PlanOpenFiles({1024, 1024, 20}, 1024), (OpenFilePlan{1024, 492}));
-  EXPECT_EQ(PlanOpenFiles({1024, 1024, 600}, 100), (OpenFilePlan{1024, 0}));
+TEST(BudgetOpenFiles, NeverPassesTheHardLimit) {
+  EXPECT_EQ(BudgetOpenFiles({1024, 1500, 20}, 1024), (OpenFileBudget{1500, 730}));
+  EXPECT_EQ(BudgetOpenFiles({1024, 1024, 20}, 1024), (OpenFileBudget{1024, 492}));
+  EXPECT_EQ(BudgetOpenFiles({1024, 1024, 600}, 100), (OpenFileBudget{1024, 0}));
 }
 
 rlimit FileLimits() {

@@ -270,7 +270,7 @@ bool ExpansionWins(const ExpansionShape& shape, const ExpansionPasses& passes) {
 }  // namespace
 
 bool TakesExpansionKernel(const ExpansionShape& shape, const ExpansionPasses& passes,
-                          const DevicePlans& plans) {
+                          const DevicePlanCache& plans) {
   int device = 0;
   CheckCuda(cudaGetDevice(&device), "asking for the current GPU");
   const std::string name = ToString(shape);

@@ -36,6 +36,6 @@ struct ExpansionPasses {
 // results differ from those of the passes by more than rounding does not take part.  Found once for
 // each shape, device and process.
 bool TakesExpansionKernel(const ExpansionShape& shape, const ExpansionPasses& passes,
-                          const DevicePlans& plans);
+                          const DevicePlanCache& plans);
 
 }  // namespace trainer

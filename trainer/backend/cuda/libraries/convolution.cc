@@ -19,7 +19,7 @@
 
 namespace trainer {
 
-std::shared_ptr<CudnnDevice> OpenCudnnDevice(const DevicePlans& plans) {
+std::shared_ptr<CudnnDevice> OpenCudnnDevice(const DevicePlanCache& plans) {
   return std::make_shared<CudnnDevice>(plans);
 }
 

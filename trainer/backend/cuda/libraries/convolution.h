@@ -17,7 +17,7 @@ namespace trainer {
 class CudnnDevice;
 
 // cuDNN on the current device.  Throws Error (EX_UNAVAILABLE) if it cannot work there.
-std::shared_ptr<CudnnDevice> OpenCudnnDevice(const DevicePlans& plans);
+std::shared_ptr<CudnnDevice> OpenCudnnDevice(const DevicePlanCache& plans);
 
 // What is the fastest is found once for each shape, device and process, since timing is slow; other
 // threads wait for that, and further back ends build nothing else.  Where the device's plans have

@@ -16,8 +16,8 @@ namespace trainer {
 // One algorithm for one pass of a convolution on the current device.
 class ConvolutionAlgorithm {
  public:
-  explicit ConvolutionAlgorithm(ConvolutionPlan plan) : plan_(std::move(plan)) {}
-  ConvolutionAlgorithm(const MatmulSpec& product, const DevicePlans& plans)
+  explicit ConvolutionAlgorithm(CudnnExecutionPlan plan) : plan_(std::move(plan)) {}
+  ConvolutionAlgorithm(const MatmulSpec& product, const DevicePlanCache& plans)
       : product_(std::make_unique<Matmul>(product, plans)) {}
 
   std::size_t workspace_bytes() const {
@@ -25,7 +25,7 @@ class ConvolutionAlgorithm {
   }
 
   // Of cuDNN; none if it is the product of matrices.
-  std::optional<PlanId> plan_id() const {
+  std::optional<EngineConfigId> engine_config_id() const {
     return plan_ ? std::optional(plan_->id()) : std::nullopt;
   }
 
@@ -34,7 +34,7 @@ class ConvolutionAlgorithm {
            void* workspace, cudaStream_t stream) const;
 
  private:
-  std::optional<ConvolutionPlan> plan_;
+  std::optional<CudnnExecutionPlan> plan_;
   std::unique_ptr<Matmul> product_;  // if there is no plan
 };
 

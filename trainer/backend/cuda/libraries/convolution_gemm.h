@@ -15,7 +15,7 @@ namespace trainer {
 // channels-last memory is a matrix of pixels x channels.  None if it is not such a one.
 std::optional<MatmulSpec> GemmOf(const ConvolutionGraph& graph, const EngineRules& rules);
 
-// What the product reads and writes.  src, filter, dst: as ConvolutionPlan::Execute has them.
+// What the product reads and writes.  src, filter, dst: as CudnnExecutionPlan::Execute has them.
 struct GemmOperands {
   const void* a;
   const void* b;

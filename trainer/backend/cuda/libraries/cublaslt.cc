@@ -209,7 +209,7 @@ struct Matmul::Descriptors {
   }
 
   // What `plans` has, if it can still be had; else the fastest, which they have then.
-  cublasLtMatmulHeuristicResult_t Choose(const DevicePlans& plans) {
+  cublasLtMatmulHeuristicResult_t Choose(const DevicePlanCache& plans) {
     if (spec.deterministic) return Recommended()[0];
     const std::string name = ToString(spec);
     const std::optional<std::string> kept = plans.Find(name);
@@ -252,7 +252,7 @@ struct Matmul::Descriptors {
   }
 };
 
-Matmul::Matmul(const MatmulSpec& spec, const DevicePlans& plans) {
+Matmul::Matmul(const MatmulSpec& spec, const DevicePlanCache& plans) {
   DDL_CHECK(spec.rows > 0 && spec.columns > 0 && spec.inner > 0);
   DDL_CHECK(spec.output == DType::kFloat32 || (spec.output == spec.input && !spec.bias));
   descriptors_ = std::make_unique<Descriptors>(spec);

@@ -49,7 +49,7 @@ class Matmul {
  public:
   // Chooses the algorithm once for each spec, device and process: the one in `plans`, or by timing
   // a few.  Throws Error (EX_UNAVAILABLE), which names the spec, if there is none.
-  Matmul(const MatmulSpec& spec, const DevicePlans& plans);
+  Matmul(const MatmulSpec& spec, const DevicePlanCache& plans);
   ~Matmul();
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;

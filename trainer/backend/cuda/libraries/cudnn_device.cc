@@ -57,7 +57,7 @@ void CudnnDevice::Destroy::operator()(cudnnHandle_t handle) const {
   cudnnDestroy(handle);
 }
 
-CudnnDevice::CudnnDevice(DevicePlans plans) : plans_(std::move(plans)) {
+CudnnDevice::CudnnDevice(DevicePlanCache plans) : plans_(std::move(plans)) {
   CheckCuda(cudaGetDevice(&device_), "asking for the current GPU");
   cudnnHandle_t handle = nullptr;
   CheckCudnn(cudnnCreate(&handle), "starting cuDNN");
@@ -112,7 +112,7 @@ const ConvolutionAlgorithm* CudnnDevice::ChooseFused(const ConvolutionGraph& gra
   if (choice == nullptr) {
     const Winner winner = WinnerInProcess(device_, graph, rules, [&] {
       if (const auto kept = plans_.Find(NameOf(graph, rules))) {
-        const Winner of_earlier = PlanIdOf(*kept);
+        const Winner of_earlier = EngineConfigIdOf(*kept);
         if (*kept == kSeparatePlan || (of_earlier && Again(graph, rules, of_earlier))) {
           return of_earlier;
         }
@@ -132,7 +132,7 @@ CudnnDevice::Winner CudnnDevice::AutotuneFused(const ConvolutionGraph& graph,
                                                const FusedAutotune& autotune) const {
   std::vector<ConvolutionAlgorithm> candidates;
   try {
-    for (ConvolutionPlan& plan : FindPlans(target(), graph, rules, kTimedPlans)) {
+    for (CudnnExecutionPlan& plan : FindPlans(target(), graph, rules, kTimedPlans)) {
       candidates.emplace_back(std::move(plan));
     }
   } catch (const Error& error) {
@@ -141,7 +141,7 @@ CudnnDevice::Winner CudnnDevice::AutotuneFused(const ConvolutionGraph& graph,
   }
   try {
     const std::optional<std::size_t> winner = autotune(candidates);
-    return winner ? candidates[*winner].plan_id() : std::nullopt;
+    return winner ? candidates[*winner].engine_config_id() : std::nullopt;
   } catch (const Error& error) {
     if (error.exit_code() != EX_UNAVAILABLE) throw;
     return std::nullopt;  // none of them runs
@@ -154,12 +154,13 @@ ConvolutionAlgorithm CudnnDevice::Find(const ConvolutionGraph& graph,
   std::optional<ConvolutionAlgorithm> own;  // where nobody in this process had asked before
   const Winner winner = WinnerInProcess(device_, graph, rules, [&] {
     auto kept = Kept(graph, rules);
-    if (kept) return own.emplace(std::move(*kept)).plan_id();
+    if (kept) return own.emplace(std::move(*kept)).engine_config_id();
     own.emplace(Autotune(graph, rules));
     if (!rules.deterministic) {
-      plans_.Add(NameOf(graph, rules), own->plan_id() ? PlanOf(*own->plan_id()) : kGemmPlan);
+      plans_.Add(NameOf(graph, rules),
+                 own->engine_config_id() ? PlanOf(*own->engine_config_id()) : kGemmPlan);
     }
-    return own->plan_id();
+    return own->engine_config_id();
   });
   if (own) return std::move(*own);
   auto again = Again(graph, rules, winner);
@@ -190,7 +191,7 @@ std::optional<ConvolutionAlgorithm> CudnnDevice::Kept(const ConvolutionGraph& gr
   if (rules.deterministic) return std::nullopt;
   const std::optional<std::string> plan = plans_.Find(NameOf(graph, rules));
   if (!plan) return std::nullopt;
-  const Winner winner = PlanIdOf(*plan);
+  const Winner winner = EngineConfigIdOf(*plan);
   if (!winner && *plan != kGemmPlan) return std::nullopt;
   return Again(graph, rules, winner);
 }
@@ -206,7 +207,7 @@ std::vector<ConvolutionAlgorithm> CudnnDevice::CandidatesFor(const ConvolutionGr
                                                              const EngineRules& rules) const {
   std::vector<ConvolutionAlgorithm> candidates;
   const std::size_t most = rules.deterministic ? 1 : kTimedPlans;
-  for (ConvolutionPlan& plan : FindPlans(target(), graph, rules, most)) {
+  for (CudnnExecutionPlan& plan : FindPlans(target(), graph, rules, most)) {
     candidates.emplace_back(std::move(plan));
   }
   const std::optional<MatmulSpec> product = GemmOf(graph, rules);

@@ -28,12 +28,12 @@ class CudnnDevice {
   // What is the fastest for a graph: a plan of cuDNN; if none, the product of matrices, or for a
   // graph that does more than a convolution the best plain one and passes for the rest.  Never the
   // thing itself, which is of one back end and goes with it.
-  using Winner = std::optional<PlanId>;
+  using Winner = std::optional<EngineConfigId>;
 
-  explicit CudnnDevice(DevicePlans plans);
+  explicit CudnnDevice(DevicePlanCache plans);
 
   cudnnHandle_t handle() const { return handle_.get(); }
-  const DevicePlans& plans() const { return plans_; }
+  const DevicePlanCache& plans() const { return plans_; }
 
   // Found once for each graph and rules; stays where it is as long as this lives.
   const ConvolutionAlgorithm& Choose(const ConvolutionGraph& graph, const EngineRules& rules);
@@ -77,7 +77,7 @@ class CudnnDevice {
   std::vector<ConvolutionAlgorithm> CandidatesFor(const ConvolutionGraph& graph,
                                                   const EngineRules& rules) const;
 
-  const DevicePlans plans_;
+  const DevicePlanCache plans_;
   int device_ = 0;
   // Outlives the plans that were made with it.
   std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Destroy> handle_;

@@ -59,7 +59,7 @@ bool MayBeUsed(const Notes& notes, DType dtype, const EngineRules& rules) {
 
 struct Candidate {
   const CudnnDescriptor* config;
-  PlanId id;
+  EngineConfigId id;
   bool tensor_cores;
 };
 
@@ -92,8 +92,10 @@ std::vector<Candidate> UsableCandidates(const std::vector<CudnnDescriptor>& conf
 }
 
 // None if cuDNN cannot build it, or it needs more memory than it may.
-std::optional<ConvolutionPlan> BuildPlan(const CudnnTarget& target, const ConvolutionGraph& graph,
-                                         const Candidate& candidate, std::size_t workspace_limit) {
+std::optional<CudnnExecutionPlan> BuildPlan(const CudnnTarget& target,
+                                            const ConvolutionGraph& graph,
+                                            const Candidate& candidate,
+                                            std::size_t workspace_limit) {
   CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *candidate.config);
   if (target.device) {
@@ -103,23 +105,23 @@ std::optional<ConvolutionPlan> BuildPlan(const CudnnTarget& target, const Convol
   }
   // The heuristics may recommend what then turns out not to fit this device.
   if (plan.TryFinalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
-  ConvolutionPlan built(std::move(plan), candidate.id, candidate.tensor_cores, graph);
+  CudnnExecutionPlan built(std::move(plan), candidate.id, candidate.tensor_cores, graph);
   if (built.workspace_bytes() > workspace_limit) return std::nullopt;
   return built;
 }
 
 }  // namespace
 
-std::string PlanOf(const PlanId& id) {
+std::string PlanOf(const EngineConfigId& id) {
   return "cudnn " + std::to_string(id.mode) + " " + std::to_string(id.number) + " " +
          std::to_string(id.engine);
 }
 
-std::optional<PlanId> PlanIdOf(const std::string& plan) {
+std::optional<EngineConfigId> EngineConfigIdOf(const std::string& plan) {
   std::istringstream words(plan);
   std::string library;
   int mode = 0;
-  PlanId id;
+  EngineConfigId id;
   if (!(words >> library >> mode >> id.number >> id.engine) || library != "cudnn") {
     return std::nullopt;
   }
@@ -140,8 +142,8 @@ CudnnTarget DescribedDevice(const std::string& json) {
   return {nullptr, std::move(device)};
 }
 
-ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool tensor_cores,
-                                 const ConvolutionGraph& graph)
+CudnnExecutionPlan::CudnnExecutionPlan(CudnnDescriptor plan, const EngineConfigId& id,
+                                       bool tensor_cores, const ConvolutionGraph& graph)
     : plan_(std::move(plan)),
       id_(id),
       tensor_cores_(tensor_cores),
@@ -150,8 +152,8 @@ ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool te
           plan_.Get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1)
               .at(0))) {}
 
-void ConvolutionPlan::Execute(cudnnHandle_t handle, const ConvolutionOperands& operands,
-                              void* workspace) const {
+void CudnnExecutionPlan::Execute(cudnnHandle_t handle, const ConvolutionOperands& operands,
+                                 void* workspace) const {
   const TensorPointers tensors = PointersOf(graph_, operands);
   CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors.ids);
@@ -161,12 +163,12 @@ void ConvolutionPlan::Execute(cudnnHandle_t handle, const ConvolutionOperands& o
   CheckCudnn(cudnnBackendExecute(handle, plan_.get(), pack.get()), "cuDNN: running a convolution");
 }
 
-std::vector<ConvolutionPlan> FindPlans(const CudnnTarget& target, const ConvolutionGraph& graph,
-                                       const EngineRules& rules, std::size_t most) {
+std::vector<CudnnExecutionPlan> FindPlans(const CudnnTarget& target, const ConvolutionGraph& graph,
+                                          const EngineRules& rules, std::size_t most) {
   const CudnnDescriptor operations = MakeOperationGraph(graph, target.handle);
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     const std::vector<CudnnDescriptor> configs = RecommendedConfigs(target, operations, mode);
-    std::vector<ConvolutionPlan> plans;
+    std::vector<CudnnExecutionPlan> plans;
     for (const Candidate& candidate : UsableCandidates(configs, mode, graph.dtype, rules)) {
       if (plans.size() == most) break;
       auto plan = BuildPlan(target, graph, candidate, rules.workspace_limit);
@@ -178,9 +180,10 @@ std::vector<ConvolutionPlan> FindPlans(const CudnnTarget& target, const Convolut
                                   " has no engine on this GPU for the " + ToString(graph));
 }
 
-std::optional<ConvolutionPlan> FindPlanAgain(const CudnnTarget& target,
-                                             const ConvolutionGraph& graph,
-                                             const EngineRules& rules, const PlanId& id) {
+std::optional<CudnnExecutionPlan> FindPlanAgain(const CudnnTarget& target,
+                                                const ConvolutionGraph& graph,
+                                                const EngineRules& rules,
+                                                const EngineConfigId& id) {
   const CudnnDescriptor operations = MakeOperationGraph(graph, target.handle);
   const std::vector<CudnnDescriptor> configs = RecommendedConfigs(target, operations, id.mode);
   const std::vector<Candidate> candidates = UsableCandidates(configs, id.mode, graph.dtype, rules);

@@ -42,26 +42,26 @@ CudnnTarget DescribedDevice(const std::string& json);
 
 // A plan among those that cuDNN can build for a graph under some rules on a device: the same one
 // with each handle of a process.
-struct PlanId {
+struct EngineConfigId {
   cudnnBackendHeurMode_t mode{};  // how cuDNN was asked
   std::size_t number = 0;         // among what it then recommends and the rules allow
   std::int64_t engine = 0;        // cuDNN's number of it
 
-  bool operator==(const PlanId&) const = default;
+  bool operator==(const EngineConfigId&) const = default;
 };
 
 // As a plan of PlanCache: "cudnn", the three numbers.  None of a plan that is no such.
-std::string PlanOf(const PlanId& id);
-std::optional<PlanId> PlanIdOf(const std::string& plan);
+std::string PlanOf(const EngineConfigId& id);
+std::optional<EngineConfigId> EngineConfigIdOf(const std::string& plan);
 
 // Runs in one thread at a time, with a handle of that thread; lives without the graph.
-class ConvolutionPlan {
+class CudnnExecutionPlan {
  public:
-  ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool tensor_cores,
-                  const ConvolutionGraph& graph);
+  CudnnExecutionPlan(CudnnDescriptor plan, const EngineConfigId& id, bool tensor_cores,
+                     const ConvolutionGraph& graph);
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  const PlanId& id() const { return id_; }
+  const EngineConfigId& id() const { return id_; }
   // Whether that engine computes with tensor cores.
   bool tensor_cores() const { return tensor_cores_; }
 
@@ -70,7 +70,7 @@ class ConvolutionPlan {
 
  private:
   CudnnDescriptor plan_;
-  PlanId id_;
+  EngineConfigId id_;
   bool tensor_cores_;
   ConvolutionGraph graph_;
   std::size_t workspace_bytes_;
@@ -79,13 +79,13 @@ class ConvolutionPlan {
 // Up to `most` plans: the one that cuDNN expects to be the fastest, then others in that order, few
 // of each engine as long as there are more engines.  Its last resorts are there only if nothing
 // else is.  Throws Error (EX_UNAVAILABLE), which names the graph, if there is none.
-std::vector<ConvolutionPlan> FindPlans(const CudnnTarget& target, const ConvolutionGraph& graph,
-                                       const EngineRules& rules, std::size_t most);
+std::vector<CudnnExecutionPlan> FindPlans(const CudnnTarget& target, const ConvolutionGraph& graph,
+                                          const EngineRules& rules, std::size_t most);
 
 // The plan that FindPlans has called `id` for such a target, graph and rules.  None if cuDNN has
 // another one in its place by now, or cannot build it any more.
-std::optional<ConvolutionPlan> FindPlanAgain(const CudnnTarget& target,
-                                             const ConvolutionGraph& graph,
-                                             const EngineRules& rules, const PlanId& id);
+std::optional<CudnnExecutionPlan> FindPlanAgain(const CudnnTarget& target,
+                                                const ConvolutionGraph& graph,
+                                                const EngineRules& rules, const EngineConfigId& id);
 
 }  // namespace trainer

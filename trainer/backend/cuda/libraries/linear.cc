@@ -59,7 +59,7 @@ class PaddedMatrix {
 
 class CublasLinear final : public Linear {
  public:
-  CublasLinear(const LinearSpec& spec, bool tf32, bool deterministic, const DevicePlans& plans)
+  CublasLinear(const LinearSpec& spec, bool tf32, bool deterministic, const DevicePlanCache& plans)
       : dtype_(spec.src.dtype),
         rows_(spec.src.shape[0]),
         outputs_(spec.out_features),
@@ -178,7 +178,7 @@ class CublasLinear final : public Linear {
 }  // namespace
 
 std::unique_ptr<Linear> MakeCublasLinear(const LinearSpec& spec, bool tf32, bool deterministic,
-                                         const DevicePlans& plans) {
+                                         const DevicePlanCache& plans) {
   DDL_CHECK(spec.src.shape.rank() == 2 && spec.src.layout == Layout::kRowMajor);
   DDL_CHECK(spec.src.shape.elements() > 0 && spec.out_features > 0);
   return std::make_unique<CublasLinear>(spec, tf32, deterministic, plans);

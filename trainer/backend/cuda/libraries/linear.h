@@ -15,6 +15,6 @@ namespace trainer {
 // On the current device.  Throws Error (EX_UNAVAILABLE) if cuBLASLt cannot work on it.
 // `deterministic` also means that nothing is timed: which algorithm runs never depends on a clock.
 std::unique_ptr<Linear> MakeCublasLinear(const LinearSpec& spec, bool tf32, bool deterministic,
-                                         const DevicePlans& plans);
+                                         const DevicePlanCache& plans);
 
 }  // namespace trainer

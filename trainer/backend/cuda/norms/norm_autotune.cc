@@ -36,7 +36,7 @@ std::optional<NormLaunchConfig> ParseNormLaunchConfig(const std::string& plan) {
   return std::nullopt;
 }
 
-NormAutotuner::NormAutotuner(DevicePlans plans, std::size_t least_bytes)
+NormAutotuner::NormAutotuner(DevicePlanCache plans, std::size_t least_bytes)
     : plans_(std::move(plans)), least_bytes_(least_bytes) {}
 
 NormLaunchConfig NormAutotuner::Forward(const NormSize& size) {

@@ -24,7 +24,7 @@ class NormAutotuner {
   // Tensors below `least_bytes` get the first pace untimed.  Most of them are in the cache then, or
   // done before another pace could tell.
   static constexpr std::size_t kLeastBytes = std::size_t{16} << 20;
-  explicit NormAutotuner(DevicePlans plans, std::size_t least_bytes = kLeastBytes);
+  explicit NormAutotuner(DevicePlanCache plans, std::size_t least_bytes = kLeastBytes);
 
   // As PlanCache has it; else all race, once for each size.  For construction only, as FastestOf.
   NormLaunchConfig Forward(const NormSize& size);
@@ -34,7 +34,7 @@ class NormAutotuner {
   NormLaunchConfig Choose(const NormSize& size, const std::string& name,
                           const std::function<NormLaunchConfig()>& autotune);
 
-  const DevicePlans plans_;
+  const DevicePlanCache plans_;
   const std::size_t least_bytes_;
   std::map<std::string, NormLaunchConfig> known_;
 };

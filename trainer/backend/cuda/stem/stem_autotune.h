@@ -33,7 +33,7 @@ double AllowedStemDifference(DType dtype);
 
 class StemAutotuner {
  public:
-  explicit StemAutotuner(DevicePlans plans) : plans_(std::move(plans)) {}
+  explicit StemAutotuner(DevicePlanCache plans) : plans_(std::move(plans)) {}
 
   // As PlanCache has it; else both race once for each size, forward and backward, as in training.
   // What is computed again is only raced if StemVariantError allows it.  For construction only, as
@@ -41,7 +41,7 @@ class StemAutotuner {
   StemVariant Choose(Convolution& convolution, const StemSize& size);
 
  private:
-  const DevicePlans plans_;
+  const DevicePlanCache plans_;
   std::map<std::string, StemVariant> known_;
 };
 

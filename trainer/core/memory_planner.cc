@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/core/memory_plan.h"
+#include "trainer/core/memory_planner.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,18 +12,19 @@ namespace trainer {
 namespace {
 
 std::size_t RoundUp(std::size_t bytes) {
-  return (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment * MemoryPlan::kAlignment;
+  return (bytes + MemoryPlanner::kAlignment - 1) / MemoryPlanner::kAlignment *
+         MemoryPlanner::kAlignment;
 }
 
-bool Meet(const MemoryPlan::Request& a, const MemoryPlan::Request& b) {
+bool Meet(const MemoryPlanner::Request& a, const MemoryPlanner::Request& b) {
   return a.first_use <= b.last_use && b.first_use <= a.last_use;
 }
 
 // The lowest offset at which `request` keeps clear of `neighbours`, which are sorted by offset.
-std::size_t LowestGap(const MemoryPlan::Request& request,
-                      const std::vector<const MemoryPlan::Request*>& neighbours) {
+std::size_t LowestGap(const MemoryPlanner::Request& request,
+                      const std::vector<const MemoryPlanner::Request*>& neighbours) {
   std::size_t offset = 0;
-  for (const MemoryPlan::Request* neighbour : neighbours) {
+  for (const MemoryPlanner::Request* neighbour : neighbours) {
     if (offset + RoundUp(request.bytes) <= neighbour->offset) break;
     offset = std::max(offset, neighbour->offset + RoundUp(neighbour->bytes));
   }
@@ -32,14 +33,14 @@ std::size_t LowestGap(const MemoryPlan::Request& request,
 
 }  // namespace
 
-int MemoryPlan::Reserve(std::string name, std::size_t bytes, int first_use, int last_use) {
+int MemoryPlanner::Reserve(std::string name, std::size_t bytes, int first_use, int last_use) {
   DDL_CHECK(!solved_);
   DDL_CHECK(first_use <= last_use);
   requests_.push_back({std::move(name), bytes, first_use, last_use});
   return static_cast<int>(requests_.size()) - 1;
 }
 
-void MemoryPlan::Solve() {
+void MemoryPlanner::Solve() {
   DDL_CHECK(!solved_);
   std::vector<std::size_t> order(requests_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -64,7 +65,7 @@ void MemoryPlan::Solve() {
 }
 
 // Use grows only where a request begins.
-std::size_t MemoryPlan::passing_bytes() const {
+std::size_t MemoryPlanner::passing_bytes() const {
   DDL_CHECK(solved_);
   std::size_t most = 0;
   std::size_t passing_then = 0;

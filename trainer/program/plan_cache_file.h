@@ -18,12 +18,12 @@ namespace trainer {
 std::filesystem::path PlanPath(const Options& options);
 
 // For one thread.
-class PlanFile {
+class PlanCacheFile {
  public:
   // Reads the file, as every rank does.  One that is not there is empty, as is, with a warning, one
   // that cannot be read or is damaged: all that is lost is time.  One of a newer format is left as
   // it is.  `path` may be "".
-  PlanFile(std::filesystem::path path, Logger log);
+  PlanCacheFile(std::filesystem::path path, Logger log);
 
   const std::shared_ptr<PlanCache>& plans() const { return plans_; }
 

@@ -12,7 +12,7 @@
 
 namespace trainer {
 
-class MemoryPlan {
+class MemoryPlanner {
  public:
   static constexpr std::size_t kAlignment = 256;  // bytes; every offset is a multiple of it
 

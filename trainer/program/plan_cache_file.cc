@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/plan_file.h"
+#include "trainer/program/plan_cache_file.h"
 
 #include <cerrno>
 #include <cstring>
@@ -32,7 +32,7 @@ std::filesystem::path PlanPath(const Options& options) {
   return ModelFolder(options) / "plans.txt";
 }
 
-PlanFile::PlanFile(std::filesystem::path path, Logger log)
+PlanCacheFile::PlanCacheFile(std::filesystem::path path, Logger log)
     : path_(std::move(path)),
       log_(std::move(log)),
       plans_(std::make_shared<PlanCache>()),
@@ -52,9 +52,9 @@ PlanFile::PlanFile(std::filesystem::path path, Logger log)
              WhyNotRead(file));
 }
 
-void PlanFile::Keep() {
+void PlanCacheFile::Keep() {
   if (!can_write_) return;
-  const std::optional<std::string> text = plans_->TakeNews();
+  const std::optional<std::string> text = plans_->TakeNewEntries();
   if (!text) return;
   const int error = support::ReplaceFile(path_, *text);
   if (error == 0) return;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "trainer/backend/backend.h"
-#include "trainer/core/memory_plan.h"
+#include "trainer/core/memory_planner.h"
 #include "trainer/model/parameters.h"
 
 namespace trainer {
@@ -43,8 +43,8 @@ struct NetworkBytes {
   }
 };
 
-struct NetworkPlan {
-  NetworkPlan() = default;  // no aggregate: braces mean a NetworkSpec
+struct NetworkDefinition {
+  NetworkDefinition() = default;  // no aggregate: braces mean a NetworkSpec
 
   struct Body {
     std::unique_ptr<Bottleneck> block;
@@ -63,7 +63,7 @@ struct NetworkPlan {
   std::vector<Body> bodies;
   std::unique_ptr<Head> head;
   ParameterLayout layout;
-  MemoryPlan arena;                     // solved
+  MemoryPlanner arena;                  // solved
   std::vector<Activation> activations;  // [b] leaves block b
 
   NetworkBytes bytes() const;
@@ -73,6 +73,6 @@ struct NetworkPlan {
 
 // Allocates nothing that stays, but a back end may try its ops, for which it takes memory of the
 // device.
-NetworkPlan PlanNetwork(Backend& backend, const NetworkSpec& spec);
+NetworkDefinition DefineNetwork(Backend& backend, const NetworkSpec& spec);
 
 }  // namespace trainer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/model/network_plan.h"
+#include "trainer/model/network_definition.h"
 
 #include <cstdio>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-void MakeBlocks(Backend& backend, NetworkPlan& plan) {
+void MakeBlocks(Backend& backend, NetworkDefinition& plan) {
   const NetworkSpec& spec = plan.spec;
   const Architecture& architecture = FindArchitecture(spec.arch);
   plan.stem =
@@ -27,7 +27,7 @@ void MakeBlocks(Backend& backend, NetworkPlan& plan) {
 
   std::vector<BlockParameters> blocks;
   blocks.push_back({"", plan.stem->parameters()});
-  for (const NetworkPlan::Body& body : plan.bodies) {
+  for (const NetworkDefinition::Body& body : plan.bodies) {
     blocks.push_back({body.name + ".", body.block->parameters()});
   }
   blocks.push_back({"", plan.head->parameters()});
@@ -35,13 +35,13 @@ void MakeBlocks(Backend& backend, NetworkPlan& plan) {
 }
 
 // The clock of a step: block b runs forward at b and backward at 2B-1-b.
-void PlanArena(NetworkPlan& plan) {
+void PlanArena(NetworkDefinition& plan) {
   const int count = static_cast<int>(plan.bodies.size()) + 2;
   const auto times = [count](int block) { return BlockTimes{block, 2 * count - 1 - block}; };
 
   plan.stem->Reserve(times(0), "stem", plan.arena);
   for (int b = 1; b < count - 1; ++b) {
-    const NetworkPlan::Body& body = plan.bodies[static_cast<std::size_t>(b - 1)];
+    const NetworkDefinition::Body& body = plan.bodies[static_cast<std::size_t>(b - 1)];
     body.block->Reserve(times(b), body.name, plan.arena);
   }
   plan.head->Reserve(times(count - 1), "head", plan.arena);
@@ -54,7 +54,7 @@ void PlanArena(NetworkPlan& plan) {
   };
   reserve(0, "stem", plan.stem->dst());
   for (int b = 1; b < count - 1; ++b) {
-    const NetworkPlan::Body& body = plan.bodies[static_cast<std::size_t>(b - 1)];
+    const NetworkDefinition::Body& body = plan.bodies[static_cast<std::size_t>(b - 1)];
     reserve(b, body.name, body.block->dst());
   }
   plan.arena.Solve();
@@ -62,7 +62,7 @@ void PlanArena(NetworkPlan& plan) {
 
 }  // namespace
 
-NetworkBytes NetworkPlan::bytes() const {
+NetworkBytes NetworkDefinition::bytes() const {
   const std::size_t of_type = compute_type == DType::kFloat32 ? 0 : SizeOf(compute_type);
   const std::size_t statistics = layout.statistic_elements * sizeof(float);
   NetworkBytes bytes;
@@ -75,7 +75,7 @@ NetworkBytes NetworkPlan::bytes() const {
   return bytes;
 }
 
-std::vector<std::string> NetworkPlan::Describe() const {
+std::vector<std::string> NetworkDefinition::Describe() const {
   std::vector<std::string> rows;
   const auto add = [&rows](const std::string& name, std::size_t bytes, const std::string& more) {
     char row[160];
@@ -93,7 +93,7 @@ std::vector<std::string> NetworkPlan::Describe() const {
     add("gradients, compute type", elements * SizeOf(compute_type), "");
   }
   add("arena", arena.total_bytes(), "");
-  for (const MemoryPlan::Request& request : arena.requests()) {
+  for (const MemoryPlanner::Request& request : arena.requests()) {
     add("  " + request.name, request.bytes,
         "  at " + std::to_string(request.offset) + ", in use from " +
             std::to_string(request.first_use) + " to " + std::to_string(request.last_use));
@@ -101,9 +101,9 @@ std::vector<std::string> NetworkPlan::Describe() const {
   return rows;
 }
 
-NetworkPlan PlanNetwork(Backend& backend, const NetworkSpec& spec) {
+NetworkDefinition DefineNetwork(Backend& backend, const NetworkSpec& spec) {
   DDL_CHECK(spec.batch_size > 0 && spec.classes > 1);
-  NetworkPlan plan;
+  NetworkDefinition plan;
   plan.spec = spec;
   plan.compute_type = backend.compute_type();
   MakeBlocks(backend, plan);
