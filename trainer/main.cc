@@ -41,10 +41,10 @@
 #include "trainer/program/start_hang_watchdog.h"
 #include "trainer/program/start_stack_dump_service.h"
 #include "trainer/program/stop_signals.h"
+#include "trainer/train/logging/describe_run.h"
 #include "trainer/train/loop/trainer.h"
 #include "trainer/train/monitor/hang_watchdog.h"
 #include "trainer/train/monitor/monitored.h"
-#include "trainer/train/report/describe_run.h"
 
 namespace trainer {
 namespace {

@@ -21,7 +21,7 @@
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/line_output.h"
 #include "trainer/telemetry/text/progress_options.h"
-#include "trainer/train/report/report.h"
+#include "trainer/train/logging/report.h"
 
 namespace trainer {
 

@@ -18,8 +18,8 @@
 #include "trainer/telemetry/meters/gpu_meter.h"
 #include "trainer/telemetry/meters/kernel_trace.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/report/step_profile.h"
-#include "trainer/train/report/variability_log.h"
+#include "trainer/train/logging/step_profile.h"
+#include "trainer/train/logging/variability_log.h"
 
 namespace trainer {
 

@@ -12,9 +12,9 @@
 #include <optional>
 
 #include "trainer/model/network.h"
+#include "trainer/train/logging/report.h"
 #include "trainer/train/loop/loop_control.h"
 #include "trainer/train/loop/trainer_deps.h"
-#include "trainer/train/report/report.h"
 #include "trainer/train/state/snapshot.h"
 #include "trainer/train/step/device_batch.h"
 #include "trainer/train/step/loss_scale.h"
@@ -52,7 +52,7 @@ struct Launch {
   // In kTrainAndEvaluate: the next training batch may be in the other one already.
   std::optional<DeviceBatch> evaluation_batch;
   LossScale loss_scale;
-  Report report;
+  LogDispatcher report;
   LoopControl control;
 };
 

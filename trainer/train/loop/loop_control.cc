@@ -31,9 +31,9 @@ std::optional<RunEvent> EventOf(Activity activity) {
 
 }  // namespace
 
-LoopControl::LoopControl(const TrainerDeps& deps, Report& report)
+LoopControl::LoopControl(const TrainerDeps& deps, LogDispatcher& report)
     : deps_(deps),
-      report_(report),
+      log_(report),
       control_(deps.requests != nullptr ? deps.requests->control() : nullptr),
       stragglers_({deps.communicator, deps.outputs.log, deps.host, deps.describe_device}),
       links_(deps.communicator, deps.outputs.log) {}
@@ -64,7 +64,7 @@ void LoopControl::StartTraining(const Schedule& schedule) {
 void LoopControl::Enter(Activity activity, std::int64_t step) {
   deps_.entered(activity, step);
   if (const auto event = EventOf(activity)) Tell(*event);
-  if (control_ != nullptr) report_.DisplayEvery(control_->display_every());
+  if (control_ != nullptr) log_.DisplayEvery(control_->display_every());
 }
 
 void LoopControl::Stepped(const StepResult& record) {
@@ -96,7 +96,7 @@ void LoopControl::Stop() { Tell(RunEvent::kStop); }
 
 bool LoopControl::Rest(std::int64_t step, const std::function<void()>& save) {
   const auto begun = std::chrono::steady_clock::now();
-  report_.Pause(step);
+  log_.Pause(step);
   Requests requested;
   do {
     Enter(Activity::kPause, step);
@@ -107,7 +107,7 @@ bool LoopControl::Rest(std::int64_t step, const std::function<void()>& save) {
     if (requested.save && !requested.stop) save();
   } while (requested.pause && !requested.stop);
   const std::chrono::duration<double> paused = std::chrono::steady_clock::now() - begun;
-  if (!requested.stop) report_.Resume(step, paused.count());
+  if (!requested.stop) log_.Resume(step, paused.count());
   return requested.stop;
 }
 

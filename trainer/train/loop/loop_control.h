@@ -12,10 +12,10 @@
 
 #include "trainer/control/run_control.h"
 #include "trainer/train/config.h"
+#include "trainer/train/logging/report.h"
 #include "trainer/train/monitor/hang_report.h"
 #include "trainer/train/monitor/slow_link_reporter.h"
 #include "trainer/train/monitor/straggler_reporter.h"
-#include "trainer/train/report/report.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/step/metrics.h"
 
@@ -26,7 +26,7 @@ struct TrainerDeps;
 class LoopControl {
  public:
   // Both outlive it.
-  LoopControl(const TrainerDeps& deps, Report& report);
+  LoopControl(const TrainerDeps& deps, LogDispatcher& report);
 
   // What this rank is asked for now.
   Requests Requested();
@@ -53,7 +53,7 @@ class LoopControl {
   void Tell(RunEvent event);
 
   const TrainerDeps& deps_;
-  Report& report_;
+  LogDispatcher& log_;
   RunControl* const control_;  // of rank 0, where there is one
   Schedule schedule_;
   StragglerReporter stragglers_;

@@ -62,7 +62,7 @@ class Trainer {
   Network& network_ = launch_.network;
   Stream& stream_ = *launch_.stream;
   LossScale& loss_scale_ = launch_.loss_scale;
-  Report& report_ = launch_.report;
+  LogDispatcher& log_ = launch_.report;
   LoopControl& control_ = launch_.control;
 
   Schedule schedule_;
@@ -91,7 +91,7 @@ TrainResult Trainer::Train() {
   }
   result_.step = schedule_.start.step;
   if (has_reached_target_) {
-    report_.ReachedTarget(result_.step, evaluations_->first_top1());
+    log_.ReachedTarget(result_.step, evaluations_->first_top1());
   } else {
     TrainSteps();
   }
@@ -108,7 +108,7 @@ TrainResult Trainer::Train() {
     EvaluateNow(Checkpoints::Wait::kForFile);
     control_.Obeyed();  // all was saved before
   }
-  report_.EndRun(result_.evaluation.has_value());
+  log_.EndRun(result_.evaluation.has_value());
   return result_;
 }
 
@@ -156,7 +156,7 @@ void Trainer::TrainSteps() {
   training_step.Announce(*deps_.outputs.log);
   deps_.training->Seek(training_step.FirstBatch(schedule_.start));
   control_.StartTraining(schedule_);
-  report_.StartTraining(
+  log_.StartTraining(
       schedule_, {deps_.training->samples(), deps_.evaluation ? deps_.evaluation->samples() : 0});
   const bool has_no_rollback_target = keeps_files && saved_step_ < 0;
   if (config_.on_nan == OnNan::kRollback && has_no_rollback_target) {
@@ -187,7 +187,7 @@ void Trainer::TrainSteps() {
     outcome.record.launch_step = launch_step++;
     for (StepObserver* watcher : watchers) watcher->After(outcome.record);
     times_.Add(outcome.record.times);
-    report_.Step(outcome.record);
+    log_.Step(outcome.record);
     ++result_.step;
     if (outcome.requested.stop && result_.step < end) Stop();
     control_.Stepped(outcome.record);
@@ -196,7 +196,7 @@ void Trainer::TrainSteps() {
     if (!keeps_files) {
       if (result_.step == config_.warmup_steps) {
         times_.Reset();
-        report_.EndWarmup();
+        log_.EndWarmup();
       }
       continue;
     }
@@ -218,7 +218,7 @@ void Trainer::TrainSteps() {
     if (outcome.requested.pause && !is_last && continues()) Rest();
   }
   for (StepObserver* watcher : watchers) watcher->End();
-  report_.EndTraining(times_);
+  log_.EndTraining(times_);
   result_.profile = profile.lines();
 }
 
@@ -237,7 +237,7 @@ void Trainer::RollBack(const std::string& found) {
   DDL_CHECK(checkpoints_.has_value());
   const std::int64_t bad_step = result_.step;
   control_.Enter(Activity::kCheckpoint, bad_step);
-  report_.RollBack(found);
+  log_.RollBack(found);
   checkpoints_->FinishForRollback();
   loss_scale_ = launch_.FirstLossScale();  // where that of the checkpoint is of another precision
   const auto from = RestoreSnapshot(launch_.snapshot_deps(), loss_scale_,
@@ -255,7 +255,7 @@ void Trainer::RollBack(const std::string& found) {
   if (evaluations_) evaluations_->Resume(schedule_);
   control_.Found(from->step);
   control_.StartTraining(schedule_);
-  report_.RolledBack(*from, bad_step, schedule_, rollbacks_.in_a_row());
+  log_.RolledBack(*from, bad_step, schedule_, rollbacks_.in_a_row());
 }
 
 void Trainer::Stop() {
@@ -311,8 +311,8 @@ void Trainer::Evaluated(const EvaluationResult& found, Checkpoints::Wait wait) {
   } else if (is_best || has_reached_target_) {
     Save(has_reached_target_ ? Checkpoints::Wait::kForFile : wait, found.top1);
   }
-  if (is_best && (config_.eval_every > 0 || !is_end)) report_.FoundBest(result_.step, found.top1);
-  if (has_reached_target_ && !is_end) report_.ReachedTarget(result_.step, found.top1);
+  if (is_best && (config_.eval_every > 0 || !is_end)) log_.FoundBest(result_.step, found.top1);
+  if (has_reached_target_ && !is_end) log_.ReachedTarget(result_.step, found.top1);
   if (has_reached_target_ || is_end) result_.evaluation = found;
 }
 

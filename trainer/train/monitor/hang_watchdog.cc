@@ -240,7 +240,7 @@ void HangWatchdog::Judge(std::unique_lock<std::mutex>& lock, double bound) {
   const std::vector<std::string> briefs = AwaitBriefs(received, lock);
   if (HasProgressed()) return;
   lock.unlock();
-  const std::string report = Report(own, received, briefs, peers);
+  const std::string report = LogDispatcher(own, received, briefs, peers);
   lock.lock();
   // From here on nobody goes on: the loop waits for the lock at its next beat.
   if (HasProgressed()) return;
@@ -250,8 +250,10 @@ void HangWatchdog::Judge(std::unique_lock<std::mutex>& lock, double bound) {
   stopping_ = true;
 }
 
-std::string HangWatchdog::Report(const RankState& own, const std::vector<RankState>& received,
-                                 const std::vector<std::string>& briefs, const Peers& peers) const {
+std::string HangWatchdog::LogDispatcher(const RankState& own,
+                                        const std::vector<RankState>& received,
+                                        const std::vector<std::string>& briefs,
+                                        const Peers& peers) const {
   std::string report = HangReport(own, received, peers.hosts);
   if (received.empty()) return report;
   report += StatesOfSilent(SilentRanks(received, peers.hosts.size()), peers) +

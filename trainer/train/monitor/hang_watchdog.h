@@ -113,8 +113,8 @@ class HangWatchdog {
   void Judge(std::unique_lock<std::mutex>& lock, double bound);
   // Since the state was written; or it is to end.
   bool HasProgressed() const { return stopping_ || last_reported_beat_ != progress_count_; }
-  std::string Report(const RankState& own, const std::vector<RankState>& received,
-                     const std::vector<std::string>& briefs, const Peers& peers) const;
+  std::string LogDispatcher(const RankState& own, const std::vector<RankState>& received,
+                            const std::vector<std::string>& briefs, const Peers& peers) const;
   std::string StatesOfSilent(const std::vector<int>& silent, const Peers& peers) const;
   void WriteStacks(const RankState& state) const;
   std::vector<std::string> AwaitBriefs(const std::vector<RankState>& received,

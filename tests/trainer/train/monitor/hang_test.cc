@@ -47,7 +47,7 @@ class HangJudge : public testing::Test {
         .on_wait = [this](const std::string&) { ++waits_; },
         .on_hang =
             [this](const std::string& line) {
-              report_.set_value(line);
+              log_.set_value(line);
               is_logged_ = true;
             },
         .write_stacks = [own_stacks](const StackDumpOptions&) { return own_stacks(); },
@@ -69,7 +69,7 @@ class HangJudge : public testing::Test {
   std::chrono::milliseconds others_stacks_time_ = 10ms;
   std::atomic<int> waits_ = 0;
   std::atomic<bool> is_logged_ = false;
-  std::promise<std::string> report_;
+  std::promise<std::string> log_;
   std::optional<HangWatchdog> watch_;  // last: its thread uses the others
 };
 
@@ -95,7 +95,7 @@ TEST_F(HangJudge, ReportsWithoutItsOwnStacksWhereTheseHangAsWell) {
           return OneStack();
         },
         {.rank = 1, .activity = Activity::kTraining, .waiting = true});
-  EXPECT_THAT(report_.get_future().get(),
+  EXPECT_THAT(log_.get_future().get(),
               HasSubstr("all 2 ranks wait for each other: the network between their nodes fails"));
   end.set_value();
 }
@@ -103,7 +103,7 @@ TEST_F(HangJudge, ReportsWithoutItsOwnStacksWhereTheseHangAsWell) {
 TEST_F(HangJudge, ReportsWithoutItsOwnStacksWhereTheseFail) {
   Start(0.1, []() -> std::vector<ThreadStack> { throw std::bad_alloc(); },
         {.rank = 1, .activity = Activity::kTraining, .waiting = true});
-  EXPECT_THAT(report_.get_future().get(), HasSubstr("all 2 ranks wait for each other"));
+  EXPECT_THAT(log_.get_future().get(), HasSubstr("all 2 ranks wait for each other"));
 }
 
 // Who removes the states too early takes the stacks from the report.
@@ -111,7 +111,7 @@ TEST_F(HangJudge, LeavesTheLowestRankTimeForItsStacks) {
   rank_ = 1;
   Start(0.1, OneStack, {.rank = 0, .activity = Activity::kTraining, .waiting = true});
   while (!std::filesystem::exists(file("1.brief"))) std::this_thread::sleep_for(10ms);
-  EXPECT_EQ(report_.get_future().wait_for(500ms), std::future_status::timeout);
+  EXPECT_EQ(log_.get_future().wait_for(500ms), std::future_status::timeout);
 }
 
 // With several batches a step a rank makes progress that the others do not share: its time begins
@@ -129,7 +129,7 @@ TEST_F(HangJudge, HearsARankThatReadsOneBatchAfterTheOther) {
 
 TEST_F(HangJudge, BlamesAReaderThatSaysTheSameForABound) {
   Start(0.2, OneStack, {.rank = 1, .activity = Activity::kTraining, .reading = true});
-  EXPECT_THAT(report_.get_future().get(), HasSubstr("rank 1 does not answer"));
+  EXPECT_THAT(log_.get_future().get(), HasSubstr("rank 1 does not answer"));
 }
 
 const std::vector<std::string> kHosts = {"n1", "n1", "n2", "n2"};

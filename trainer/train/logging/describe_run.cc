@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/report/describe_run.h"
+#include "trainer/train/logging/describe_run.h"
 
 #include <fmt/format.h>
 

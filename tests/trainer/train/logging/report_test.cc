@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/report/report.h"
+#include "trainer/train/logging/report.h"
 
 #include <nlohmann/json.hpp>
 
@@ -16,8 +16,8 @@
 #include "trainer/telemetry/formats/nvlog.h"
 #include "trainer/telemetry/formats/progress.h"
 #include "trainer/telemetry/formats/prometheus_file.h"
-#include "trainer/train/report/describe_run.h"
-#include "trainer/train/report/step_profile.h"
+#include "trainer/train/logging/describe_run.h"
+#include "trainer/train/logging/step_profile.h"
 
 namespace trainer {
 namespace {
@@ -45,7 +45,7 @@ class ReportTest : public testing::Test {
   void RunReport(int rank) {
     ThreadCommunicator communicator(world_, rank);
     outputs_.log = MakeLogger(log_text_, rank, "info");
-    Report report(config_, communicator, outputs_, kWork);
+    LogDispatcher report(config_, communicator, outputs_, kWork);
     const Schedule schedule = MakeSchedule(config_.schedule, 320, {config_.batch_size, 2});
     report.StartTraining(schedule, {320, 40});
     StepTimer timer;
@@ -89,7 +89,7 @@ TEST_F(ReportTest, WarnsOfALossAndOfAGradientFarAboveThoseBefore) {
   config.schedule.num_iter = 4;  // epochs of 40 steps
   ThreadCommunicator communicator(world_, 0);
   outputs_.log = MakeLogger(log_text_, 0, "info");
-  Report report(config, communicator, outputs_, kWork);
+  LogDispatcher report(config, communicator, outputs_, kWork);
   report.StartTraining(MakeSchedule(config.schedule, 320, {config.batch_size, 2}), {320, 40});
   StepResult record;
   record.times.step = 0.5;
@@ -117,7 +117,7 @@ TEST_F(ReportTest, NvlogHasOtherIterationsOnceItIsToldSo) {
   outputs_.logs = {&nvlog_};
   ThreadCommunicator communicator(world_, 0);
   outputs_.log = MakeLogger(log_text_, 0, "info");
-  Report report(config_, communicator, outputs_, kWork);
+  LogDispatcher report(config_, communicator, outputs_, kWork);
   report.StartTraining(MakeSchedule(config_.schedule, 320, {config_.batch_size, 2}), {320, 40});
   StepResult record;
   record.times.step = 0.5;
@@ -137,7 +137,7 @@ TEST_F(ReportTest, APauseIsSaidAndIsNoPartOfWhatIsLeft) {
   outputs_.logs = {&progress};
   ThreadCommunicator communicator(world_, 0);
   outputs_.log = MakeLogger(log_text_, 0, "info");
-  Report report(config_, communicator, outputs_, kWork);
+  LogDispatcher report(config_, communicator, outputs_, kWork);
   report.StartTraining(MakeSchedule(config_.schedule, 320, {config_.batch_size, 2}), {320, 40});
   StepResult record;
   record.times.step = 0.5;
@@ -188,7 +188,7 @@ TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
   PrometheusFile prometheus(folder.path(), {}, [](int) {});
   ThreadCommunicator communicator(world_, 0);
   outputs_ = {.log = MakeLogger(log_text_, 0, "info"), .logs = {&mllog, &events, &prometheus}};
-  Report report(config_, communicator, outputs_, kWork);
+  LogDispatcher report(config_, communicator, outputs_, kWork);
   const Schedule schedule = MakeSchedule(config_.schedule, 320, {config_.batch_size, 2});
   report.StartTraining(schedule, {320, 40});
   report.RolledBack({30, 240}, 39, schedule.From({30, 320, 80}), 2);
@@ -222,7 +222,7 @@ TEST_F(ReportTest, ARollbackOpensNoEpochBehindTheEndOfTheLaunch) {
   TrainConfig config = config_;
   config.schedule.num_iter = 10;
   config.schedule.run_iter = 2;
-  Report report(config, communicator, outputs_, kWork);
+  LogDispatcher report(config, communicator, outputs_, kWork);
   Schedule schedule = MakeSchedule(config.schedule, 320, {config.batch_size, 2});
   ASSERT_EQ(schedule.EndOfLaunch(0), 80);
   report.StartTraining(schedule, {320, 40});

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/report/step_profile.h"
+#include "trainer/train/logging/step_profile.h"
 
 #include <system_error>
 #include <utility>
 
 #include "support/file.h"
 #include "trainer/telemetry/meters/op_profile.h"
-#include "trainer/train/report/layer_names.h"
+#include "trainer/train/logging/layer_names.h"
 
 namespace trainer {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/report/variability_log.h"
+#include "trainer/train/logging/variability_log.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 #include "trainer/telemetry/formats/iteration_durations.h"
 #include "trainer/telemetry/formats/nvprof_csv.h"
 #include "trainer/telemetry/text/append_whole.h"
-#include "trainer/train/report/layer_names.h"
+#include "trainer/train/logging/layer_names.h"
 
 namespace trainer {
 namespace {

@@ -37,7 +37,7 @@ struct SetSizes {
   std::int64_t evaluation = 0;  // 0: there is no such set
 };
 
-class Report {
+class LogDispatcher {
  public:
   // How far above the mean before it an outlier is at least, as a share of that (SpikeDetector).
   // Gradients of single batches differ a lot without harm.
@@ -45,8 +45,8 @@ class Report {
   static constexpr double kShareOfGradientNorm = 2;
 
   // All outlive it.  `work`: of an image in training, where that is known.
-  Report(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs,
-         std::optional<ImageWork> work);
+  LogDispatcher(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs,
+                std::optional<ImageWork> work);
 
   void StartTraining(const Schedule& schedule, const SetSizes& sizes);
   // The steps of a benchmark begin that count.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/report/layer_names.h"
+#include "trainer/train/logging/layer_names.h"
 
 #include <string>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/report/report.h"
+#include "trainer/train/logging/report.h"
 
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@
 
 namespace trainer {
 
-Report::Report(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs,
-               std::optional<ImageWork> work)
+LogDispatcher::LogDispatcher(const TrainConfig& config, const Communicator& communicator,
+                             const Outputs& outputs, std::optional<ImageWork> work)
     : config_(config),
       outputs_(outputs),
       is_root_(communicator.rank() == 0),
@@ -24,12 +24,12 @@ Report::Report(const TrainConfig& config, const Communicator& communicator, cons
       work_(work),
       display_every_(config.display_every) {}
 
-void Report::Say(const std::string& line) {
+void LogDispatcher::Say(const std::string& line) {
   if (!is_root_) return;
   outputs_.log->info("{}", line);
 }
 
-void Report::StartTraining(const Schedule& schedule, const SetSizes& sizes) {
+void LogDispatcher::StartTraining(const Schedule& schedule, const SetSizes& sizes) {
   schedule_ = schedule;
   first_step_ = schedule.start.step;
   EndWarmup();
@@ -59,11 +59,11 @@ void Report::StartTraining(const Schedule& schedule, const SetSizes& sizes) {
   for (TrainingLog* log : outputs_.logs) log->StartTraining(summary);
 }
 
-void Report::EndWarmup() {
+void LogDispatcher::EndWarmup() {
   if (outputs_.gpu != nullptr) outputs_.gpu->Restart();
 }
 
-StepMetrics Report::Metrics(const StepResult& record) const {
+StepMetrics LogDispatcher::Metrics(const StepResult& record) const {
   const std::int64_t epoch = schedule_.EpochOf(record.step);
   const bool counts_epochs = config_.schedule.iter_unit == IterationUnit::kEpoch;
   return {.step = record.step,
@@ -86,7 +86,7 @@ StepMetrics Report::Metrics(const StepResult& record) const {
           .times = record.times};
 }
 
-void Report::Step(const StepResult& record) {
+void LogDispatcher::Step(const StepResult& record) {
   if (record.skipped) {
     Say(fmt::format("step {}: a gradient overflowed, the update is skipped; loss scale was {}",
                     record.step, record.loss_scale));
@@ -96,12 +96,12 @@ void Report::Step(const StepResult& record) {
   for (TrainingLog* log : outputs_.logs) log->Step(metrics);
 }
 
-void Report::RollBack(const std::string& found) {
+void LogDispatcher::RollBack(const std::string& found) {
   Warn(fmt::format("{}: going back to the newest checkpoint (--on_nan=rollback)", found));
 }
 
-void Report::RolledBack(const Position& from, std::int64_t bad_step, const Schedule& schedule,
-                        int count) {
+void LogDispatcher::RolledBack(const Position& from, std::int64_t bad_step,
+                               const Schedule& schedule, int count) {
   const Position& start = schedule.start;
   Warn(fmt::format(
       "back at step {}: the {} images from there to the end of step {} are skipped, training "
@@ -120,17 +120,17 @@ void Report::RolledBack(const Position& from, std::int64_t bad_step, const Sched
   for (TrainingLog* log : outputs_.logs) log->RolledBack(summary);
 }
 
-void Report::Pause(std::int64_t step) {
+void LogDispatcher::Pause(std::int64_t step) {
   Say(fmt::format("paused after step {}: ddlctl resume lets it go on, ddlctl stop ends it", step));
 }
 
-void Report::Resume(std::int64_t step, double seconds) {
+void LogDispatcher::Resume(std::int64_t step, double seconds) {
   for (TrainingLog* log : outputs_.logs) log->Resume(seconds);
   Say(fmt::format("going on after step {}, paused for {}", step, FormatDuration(seconds)));
 }
 
 // Outliers; the first update that is left out.  How many those were is said at the end.
-void Report::WatchNumbers(const StepResult& record) {
+void LogDispatcher::WatchNumbers(const StepResult& record) {
   std::vector<std::string> warnings;
   const auto watch = [&](SpikeDetector& outliers, const char* what, double value) {
     const std::optional<Outlier> outlier = outliers.Add(value);
@@ -152,12 +152,12 @@ void Report::WatchNumbers(const StepResult& record) {
   for (const std::string& warning : warnings) Warn(warning);
 }
 
-void Report::Warn(const std::string& line) {
+void LogDispatcher::Warn(const std::string& line) {
   if (!is_root_) return;
   outputs_.log->warn("{}", line);
 }
 
-void Report::EndTraining(const StepTimer& times) {
+void LogDispatcher::EndTraining(const StepTimer& times) {
   if (left_out_ > 0) {
     Say(fmt::format("{} left out, for the loss or a gradient was no number (--on_nan=skip)",
                     left_out_ == 1 ? "1 update was" : fmt::format("{} updates were", left_out_)));
@@ -177,7 +177,7 @@ void Report::EndTraining(const StepTimer& times) {
   LogGpuStats(*images_per_second / ranks_);
 }
 
-void Report::LogGpuStats(double images_per_second) {
+void LogDispatcher::LogGpuStats(double images_per_second) {
   if (outputs_.gpu == nullptr) return;
   const std::optional<GpuFigures> figures = outputs_.gpu->Read();
   if (!figures) return;
@@ -196,11 +196,11 @@ void Report::LogGpuStats(double images_per_second) {
 }
 
 // No epoch is known where no step is trained.
-std::int64_t Report::EpochBefore(std::int64_t step) const {
+std::int64_t LogDispatcher::EpochBefore(std::int64_t step) const {
   return schedule_.global_batch == 0 || step == 0 ? 0 : schedule_.EpochOf(step - 1);
 }
 
-void Report::StartEvaluation(std::int64_t step, std::int64_t images) {
+void LogDispatcher::StartEvaluation(std::int64_t step, std::int64_t images) {
   const std::int64_t together = GlobalBatch{config_.batch_size, ranks_}.images();
   const EvaluationSummary summary = {.epoch = EpochBefore(step),
                                      .steps = (images + together - 1) / together,
@@ -208,7 +208,7 @@ void Report::StartEvaluation(std::int64_t step, std::int64_t images) {
   for (TrainingLog* log : outputs_.logs) log->StartEvaluation(summary);
 }
 
-void Report::EndEvaluation(std::int64_t step, const EvaluationResult& result) {
+void LogDispatcher::EndEvaluation(std::int64_t step, const EvaluationResult& result) {
   const EvaluationMetrics metrics = {.step = step,
                                      .epoch = EpochBefore(step),
                                      .top1 = result.top1,
@@ -222,25 +222,25 @@ void Report::EndEvaluation(std::int64_t step, const EvaluationResult& result) {
       result.images, result.top1 * 100, result.top5 * 100, result.loss, result.images_per_second));
 }
 
-void Report::FoundBest(std::int64_t step, double top1) {
+void LogDispatcher::FoundBest(std::int64_t step, double top1) {
   Say(fmt::format(
       "the best so far: the checkpoint of step {}, with top-1 {:.3f} %, is kept until a better one "
       "is written",
       step, top1 * 100));
 }
 
-void Report::ReachedTarget(std::int64_t step, double top1) {
+void LogDispatcher::ReachedTarget(std::int64_t step, double top1) {
   Say(
       fmt::format("training is complete: top-1 is {:.3f} % after step {}, as --stop_at_top1={:g} "
                   "asks for",
                   top1 * 100, step, config_.stop_at_top1));
 }
 
-void Report::EndRun(bool complete) {
+void LogDispatcher::EndRun(bool complete) {
   for (TrainingLog* log : outputs_.logs) log->EndRun(complete);
 }
 
-void Report::EndInferenceBenchmark(double median_seconds, std::int64_t steps) {
+void LogDispatcher::EndInferenceBenchmark(double median_seconds, std::int64_t steps) {
   const double images_per_second = static_cast<double>(global_batch_) / median_seconds;
   for (TrainingLog* log : outputs_.logs) log->EndInferenceBenchmark(images_per_second);
   Say(fmt::format("median of {} steps: {:.1f} images/s, {:.1f} ms", steps, images_per_second,

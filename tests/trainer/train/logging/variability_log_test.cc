@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/report/variability_log.h"
+#include "trainer/train/logging/variability_log.h"
 
 #include <dlfcn.h>
 
