@@ -33,7 +33,7 @@
 #include "trainer/telemetry/formats/progress.h"
 #include "trainer/telemetry/formats/prometheus_file.h"
 #include "trainer/telemetry/formats/training_json.h"
-#include "trainer/train/logging/report.h"
+#include "trainer/train/logging/log_dispatcher.h"
 #include "trainer/train/step/step_trace.h"
 
 namespace trainer {

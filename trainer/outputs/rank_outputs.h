@@ -9,7 +9,7 @@
 #include "launcher/protocol/rank_environment.h"
 #include "trainer/options/options.h"
 #include "trainer/telemetry/formats/prometheus_file.h"
-#include "trainer/train/logging/report.h"
+#include "trainer/train/logging/log_dispatcher.h"
 
 namespace trainer {
 

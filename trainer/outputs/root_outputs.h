@@ -21,7 +21,7 @@
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/line_output.h"
 #include "trainer/telemetry/text/progress_options.h"
-#include "trainer/train/logging/report.h"
+#include "trainer/train/logging/log_dispatcher.h"
 
 namespace trainer {
 

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "trainer/model/network.h"
-#include "trainer/train/logging/report.h"
+#include "trainer/train/logging/log_dispatcher.h"
 #include "trainer/train/loop/loop_control.h"
 #include "trainer/train/loop/trainer_deps.h"
 #include "trainer/train/state/snapshot.h"

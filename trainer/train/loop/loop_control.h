@@ -12,7 +12,7 @@
 
 #include "trainer/control/run_control.h"
 #include "trainer/train/config.h"
-#include "trainer/train/logging/report.h"
+#include "trainer/train/logging/log_dispatcher.h"
 #include "trainer/train/monitor/hang_report.h"
 #include "trainer/train/monitor/slow_link_reporter.h"
 #include "trainer/train/monitor/straggler_reporter.h"

@@ -25,7 +25,7 @@
 #include "trainer/train/config.h"
 #include "trainer/train/evaluation/evaluate.h"
 #include "trainer/train/evaluation/predict.h"
-#include "trainer/train/logging/report.h"
+#include "trainer/train/logging/log_dispatcher.h"
 #include "trainer/train/logging/step_profile.h"
 #include "trainer/train/logging/variability_log.h"
 #include "trainer/train/monitor/hang_report.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/logging/report.h"
+#include "trainer/train/logging/log_dispatcher.h"
 
 #include <nlohmann/json.hpp>
 
