@@ -43,7 +43,7 @@ namespace {
 using ddlctl::Command;
 using ddlctl::Options;
 using ddlctl::Session;
-using trainer::ControlOrder;
+using trainer::ControlCommand;
 using trainer::Error;
 using trainer::RunStatus;
 
@@ -109,57 +109,58 @@ int Watch(Session& session, const Options& options) {
 }
 
 // What has become of an order that was obeyed.
-std::string Outcome(ControlOrder order, const RunStatus& status) {
+std::string Outcome(ControlCommand command, const RunStatus& status) {
   const std::string saved = status.checkpoint_step < 0
                                 ? std::string("no checkpoint")
                                 : fmt::format("the checkpoint of step {}", status.checkpoint_step);
-  switch (order) {
-    case ControlOrder::kPause:
+  switch (command) {
+    case ControlCommand::kPause:
       return "paused after " + ddlctl::StepText(status);
-    case ControlOrder::kResume:
+    case ControlCommand::kResume:
       return "going on after " + ddlctl::StepText(status);
-    case ControlOrder::kCheckpoint:
+    case ControlCommand::kCheckpoint:
       return saved + " is written";
-    case ControlOrder::kEvaluate:
+    case ControlCommand::kEvaluate:
       return "evaluated after " + ddlctl::StepText(status) + "; its log says what was found";
-    case ControlOrder::kStop:
+    case ControlCommand::kStop:
       return "stopped after " + ddlctl::StepText(status) + ", with " + saved;
-    case ControlOrder::kSet:
-    case ControlOrder::kStacks:
+    case ControlCommand::kSet:
+    case ControlCommand::kStacks:
       break;
   }
   return fmt::format("display_every is {}", status.display_every);
 }
 
-bool IsRequested(ControlOrder order, const RunStatus& status) {
-  return std::find(status.requested.begin(), status.requested.end(), order) !=
+bool IsRequested(ControlCommand command, const RunStatus& status) {
+  return std::find(status.requested.begin(), status.requested.end(), command) !=
          status.requested.end();
 }
 
 int Order(Session& session, const Options& options) {
-  const ControlOrder order = *options.request.order;
+  const ControlCommand command = *options.request.command;
   const trainer::ControlAnswer answer = session.Ask(options.request);
   if (!answer.refusal.empty()) throw Error(EX_TEMPFAIL, ddlctl::RefusalText(answer));
   RunStatus status = answer.status;
   if (options.no_wait) return EX_OK;
-  const bool is_stop = order == ControlOrder::kStop;
+  const bool is_stop = command == ControlCommand::kStop;
   // A checkpoint is obeyed when it is begun; it is written beside training.
   const auto is_unwritten = [&] {
-    return order == ControlOrder::kCheckpoint && status.checkpoint_step < answer.status.step;
+    return command == ControlCommand::kCheckpoint && status.checkpoint_step < answer.status.step;
   };
-  while (!IsEnd(status.state) && (is_stop || IsRequested(order, status) || is_unwritten())) {
+  while (!IsEnd(status.state) && (is_stop || IsRequested(command, status) || is_unwritten())) {
     Sleep(kPollSeconds);
     status = session.Status();
   }
   RequireNoFailure(status);
   // At its very end a training is evaluated without being asked to.
-  const bool needs_more_steps = order == ControlOrder::kPause ||
-                                (order == ControlOrder::kEvaluate && status.step < status.steps);
+  const bool needs_more_steps =
+      command == ControlCommand::kPause ||
+      (command == ControlCommand::kEvaluate && status.step < status.steps);
   if (IsEnd(status.state) && needs_more_steps) {
     throw Error(EX_TEMPFAIL, fmt::format("the training has ended before it could {}: {}",
-                                         NameOf(order), ddlctl::StepText(status)));
+                                         NameOf(command), ddlctl::StepText(status)));
   }
-  Print(Outcome(order, status) + "\n");
+  Print(Outcome(command, status) + "\n");
   return EX_OK;
 }
 
@@ -195,7 +196,7 @@ int Order(Session& session, const Options& options) {
 // Whether it goes on until the training ends.
 bool WaitsForTheEnd(const Options& options) {
   const bool is_stop =
-      options.command == Command::kOrder && *options.request.order == ControlOrder::kStop;
+      options.command == Command::kOrder && *options.request.command == ControlCommand::kStop;
   return options.command == Command::kWatch || (is_stop && !options.no_wait);
 }
 
@@ -220,7 +221,7 @@ int WaitRemotely(const Session& session, const Options& options,
       const RunStatus status = ended.Status();
       RequireNoFailure(status);
       Print((options.command == Command::kWatch ? ddlctl::StatusLine(status)
-                                                : Outcome(ControlOrder::kStop, status)) +
+                                                : Outcome(ControlCommand::kStop, status)) +
             "\n");
       return EX_OK;
     }

@@ -20,7 +20,7 @@ using support::OneOf;
 using support::Option;
 using support::Required;
 using support::WithDefault;
-using trainer::ControlOrder;
+using trainer::ControlCommand;
 
 constexpr std::string_view kDisplayEvery = "display_every=";
 constexpr std::string_view kExportEnding = ".safetensors";
@@ -115,27 +115,28 @@ support::Command ExportCommand(Options& options) {
 }
 
 // For one of the orders, with what all of them have, and then `own`.
-support::Command OrderCommand(Options& options, ControlOrder order, const std::string& help,
-                              std::vector<Option> own) {
+support::Command SubmitCommand(Options& options, ControlCommand requested, const std::string& help,
+                               std::vector<Option> own) {
   support::Command command =
-      MakeCommand(options.command, Command::kOrder, std::string(trainer::NameOf(order)), help,
+      MakeCommand(options.command, Command::kOrder, std::string(trainer::NameOf(requested)), help,
                   WithWhere(options, std::move(own)));
-  command.finish = [&options, order] {
-    options.request.order = order;
+  command.finish = [&options, requested] {
+    options.request.command = requested;
     options.request.display_every = DisplayEvery(options.setting).value_or(0);
     return options.results_dir.empty() ? "RESULTS_DIR is required" : "";
   };
   return command;
 }
 
-support::Command WaitedFor(Options& options, ControlOrder order, const std::string& help) {
-  return OrderCommand(options, order, help,
-                      {{"--no-wait", &options.no_wait, "",
-                        "End as soon as the training has taken the order, not when it is obeyed"}});
+support::Command WaitedFor(Options& options, ControlCommand requested, const std::string& help) {
+  return SubmitCommand(
+      options, requested, help,
+      {{"--no-wait", &options.no_wait, "",
+        "End as soon as the training has taken the order, not when it is obeyed"}});
 }
 
 support::Command CheckpointCommand(Options& options) {
-  support::Command command = WaitedFor(options, ControlOrder::kCheckpoint,
+  support::Command command = WaitedFor(options, ControlCommand::kCheckpoint,
                                        "Have a checkpoint written after the step under way; or "
                                        "look at those that are there: list, verify, export");
   command.options.front().is_required = false;  // of the commands below
@@ -146,7 +147,7 @@ support::Command CheckpointCommand(Options& options) {
 support::Command SetCommand(Options& options) {
   const auto is_setting = [](const std::string& text) { return DisplayEvery(text).has_value(); };
   support::Command command =
-      OrderCommand(options, ControlOrder::kSet, "Change a setting from the next step on", {});
+      SubmitCommand(options, ControlCommand::kSet, "Change a setting from the next step on", {});
   command.options.insert(
       command.options.begin(),
       Required(Checked({"SETTING", &options.setting, "", "display_every=N: steps, from 1"},
@@ -194,13 +195,13 @@ support::Program DescribeOptions(Options& options) {
   program.root.commands = {
       StatusCommand(options),
       WatchCommand(options),
-      WaitedFor(options, ControlOrder::kPause,
+      WaitedFor(options, ControlCommand::kPause,
                 "Let all ranks rest after the step under way; they keep their memory"),
-      WaitedFor(options, ControlOrder::kResume, "Let a training that is paused go on"),
+      WaitedFor(options, ControlCommand::kResume, "Let a training that is paused go on"),
       CheckpointCommand(options),
-      WaitedFor(options, ControlOrder::kEvaluate,
+      WaitedFor(options, ControlCommand::kEvaluate,
                 "Have the weights evaluated after the step under way; training then goes on"),
-      WaitedFor(options, ControlOrder::kStop,
+      WaitedFor(options, ControlCommand::kStop,
                 "Have a checkpoint written and the training end, with 75"),
       SetCommand(options),
       StacksCommand(options)};

@@ -80,7 +80,7 @@ ControlAnswer Session::Ask(const ControlRequest& request) {
 trainer::RunStatus Session::Status() { return Ask({}).status; }
 
 ControlAnswer Session::FinalStatus(const ControlRequest& request) const {
-  if (request.order) {
+  if (request.command) {
     throw Error(EX_UNAVAILABLE,
                 fmt::format("the training in {} has ended: {}, {}", results_dir_.string(),
                             NameOf(address_.last->state), StepText(*address_.last)));

@@ -35,22 +35,22 @@ constexpr std::chrono::milliseconds kBetweenLooks{200};
 // By writing the order where the ranks look for it.  Throws Error(EX_UNAVAILABLE).
 std::uint64_t OrderWithoutRankZero(const fs::path& file, const std::string& problem) {
   const std::optional<StackDumpRequest> request = trainer::ReadStackDumpRequest(file);
-  const std::uint64_t order = trainer::NextStackDumpCommand(request ? request->order : 0);
-  if (!request || trainer::WriteStackDumpCommand(file, order) != 0) {
+  const std::uint64_t command = trainer::NextStackDumpCommand(request ? request->command : 0);
+  if (!request || trainer::WriteStackDumpCommand(file, command) != 0) {
     throw Error(EX_UNAVAILABLE, problem);
   }
-  return order;
+  return command;
 }
 
 // Returns the number of the order.
 std::uint64_t Order(Session& session, const StacksOptions& options, const fs::path& file) {
   trainer::ControlAnswer answer;
   try {
-    answer = session.Ask({trainer::ControlOrder::kStacks});
+    answer = session.Ask({trainer::ControlCommand::kStacks});
   } catch (const trainer::NoAnswer& silence) {
-    const std::uint64_t order = OrderWithoutRankZero(file, silence.what());
+    const std::uint64_t command = OrderWithoutRankZero(file, silence.what());
     options.note(std::string(silence.what()) + " The others are asked without it.\n");
-    return order;
+    return command;
   }
   if (!answer.refusal.empty()) throw Error(EX_TEMPFAIL, RefusalText(answer));
   return answer.stack_dump_command;
@@ -65,14 +65,14 @@ void Touch(const fs::path& folder) {
 }
 
 // Reads what is there of those that have not answered yet; returns whether all have.
-bool ReadAnswers(const fs::path& folder, std::uint64_t order, std::vector<RankAnswer>& ranks) {
+bool ReadAnswers(const fs::path& folder, std::uint64_t command, std::vector<RankAnswer>& ranks) {
   bool has_all = true;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].stacks) continue;
     const support::WholeFile file = support::ReadWholeFile(
         folder / trainer::StackDumpFileName(static_cast<int>(i)), kMaxStacksBytes);
     std::optional<trainer::RankStackTraces> stacks = trainer::ParseRankStackTraces(file.content);
-    if (stacks && stacks->order >= order) ranks[i].stacks = std::move(stacks);
+    if (stacks && stacks->command >= command) ranks[i].stacks = std::move(stacks);
     has_all = has_all && ranks[i].stacks;
   }
   return has_all;
@@ -82,7 +82,7 @@ bool ReadAnswers(const fs::path& folder, std::uint64_t order, std::vector<RankAn
 
 int ShowStacks(Session& session, const StacksOptions& options) {
   const fs::path file = options.results_dir / trainer::kStackDumpRequestName;
-  const std::uint64_t order = Order(session, options, file);
+  const std::uint64_t command = Order(session, options, file);
   const std::optional<StackDumpRequest> request = trainer::ReadStackDumpRequest(file);
   if (!request) {
     throw Error(EX_UNAVAILABLE, file.string() + ": not written by a ddltraind of this version");
@@ -93,11 +93,11 @@ int ShowStacks(Session& session, const StacksOptions& options) {
   }
   const double seconds = kStacksSeconds + trainer::StackDumpPollSeconds(ranks.size());
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  bool has_all = ReadAnswers(request->folder, order, ranks);
+  bool has_all = ReadAnswers(request->folder, command, ranks);
   while (!has_all && Clock::now() < end) {
     std::this_thread::sleep_for(kBetweenLooks);
     Touch(request->folder);
-    has_all = ReadAnswers(request->folder, order, ranks);
+    has_all = ReadAnswers(request->folder, command, ranks);
   }
   for (RankAnswer& rank : ranks) {
     // This is the machine of rank 0.

@@ -54,8 +54,8 @@ std::string EpochText(const RunStatus& status) {
 
 std::string RequestedText(const RunStatus& status) {
   std::string text;
-  for (const trainer::ControlOrder order : status.requested) {
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", NameOf(order));
+  for (const trainer::ControlCommand command : status.requested) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", NameOf(command));
   }
   return text;
 }

@@ -94,7 +94,7 @@ std::string MpirunEndText(const JobResult& result) {
   if (result.exit_code == 0) return text;
   const std::string code = std::to_string(result.exit_code);
   if (result.stop_signal != 0) {
-    return text + "bede-mpirun: stopped by " + NameOfOrderToStop(result.stop_signal) +
+    return text + "bede-mpirun: stopped by " + NameOfStopRequest(result.stop_signal) +
            " (exit code " + code + ")\n";
   }
   if (result.output_is_closed) {

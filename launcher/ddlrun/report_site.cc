@@ -47,7 +47,7 @@ struct Findings {
   int exit_code = EX_OK;
 };
 
-void RefuseOtherWishes(const Options& options) {
+void RejectOtherModes(const Options& options) {
   if (!options.program.empty()) {
     throw LaunchError(EX_USAGE, "--site-report starts no program: leave '" +
                                     options.program.front() +
@@ -188,7 +188,7 @@ std::vector<SiteReportField> BuildLines() {
 }  // namespace
 
 int ReportSite(const Options& options, const Environment& environment) {
-  RefuseOtherWishes(options);
+  RejectOtherModes(options);
   Findings found;
   SiteConfig site;
   try {

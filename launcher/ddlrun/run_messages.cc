@@ -94,7 +94,7 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
     return StoppedText(result, "cancelled by Slurm" + InLowerCase(*result.cancelled));
   }
   if (result.stop_signal != 0) {
-    return StoppedText(result, std::string("stopped by ") + NameOfOrderToStop(result.stop_signal));
+    return StoppedText(result, std::string("stopped by ") + NameOfStopRequest(result.stop_signal));
   }
   if (result.output_is_closed) {
     return "ddlrun: nobody reads the output any more, so the job was ended (exit code " +

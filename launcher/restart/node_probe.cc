@@ -47,7 +47,7 @@ std::vector<std::string> NodesThatDoNotAnswer(const std::vector<std::string>& ho
     return have_ended;
   };
   for (auto left = limit; left.count() > 0 && !all_have_ended(); left -= kLook) {
-    if (IsOrderToStopPending()) return {};
+    if (IsStopRequestPending()) return {};
     std::this_thread::sleep_for(kLook);
   }
   const auto has_run = [](CommandOutput& probe) { return probe.HasEnded() && probe.Wait(kLook); };

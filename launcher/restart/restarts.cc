@@ -130,7 +130,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
   const bool is_wanted = options_.max_restarts > 0 || options_.requeue;
   const bool start_hung = !result.not_started.empty();
   // After an order to stop Slurm is not asked, since slurmctld may take long to answer, or be down.
-  const bool is_stop_requested = result.stop_requested || IsOrderToStopPending();
+  const bool is_stop_requested = result.stop_requested || IsStopRequestPending();
   const bool is_over = is_stop_requested || result.output_is_closed || result.exit_code == EX_OK;
   if (is_over || (!is_wanted && !start_hung)) return {};
 

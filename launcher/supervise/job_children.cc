@@ -196,7 +196,7 @@ void JobChildren::Signal(int number) const {
 }
 
 void JobChildren::RelaySignal(int number) const {
-  const int instead = IsOrderToStop(number) ? launcher().stop_signal : 0;
+  const int instead = IsStopRequest(number) ? launcher().stop_signal : 0;
   const bool has_shims = !options_.event_key.empty();  // which know what it stands for
   Signal(has_shims && instead != 0 ? instead : number);
 }

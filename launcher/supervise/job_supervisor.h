@@ -45,7 +45,7 @@ class JobSupervisor {
 
   void WaitForEvent();
   void HandleSignals();
-  void HandleOrderToStop(int number);
+  void HandleStopRequest(int number);
   void RelayToRanks(int number);
   void RelayOutput();
   void RelayLastOutput();

@@ -17,7 +17,7 @@ bool SignalsToRanks::SendBySlurm(int number) {
 // At SIGTERM, SIGINT and SIGHUP srun would kill the step at once, and it does not pass SIGCONT on.
 // It gets SIGCONT all the same: Stop may have stopped it before it had named its step.
 void SignalsToRanks::Relay(int number) {
-  const bool is_kept_by_srun = IsOrderToStop(number) || number == SIGCONT;
+  const bool is_kept_by_srun = IsStopRequest(number) || number == SIGCONT;
   const bool is_sent = is_kept_by_srun && !children_.AllEnded() && SendBySlurm(number);
   if (!is_sent || number == SIGCONT) children_.RelaySignal(number);
 }
@@ -52,7 +52,7 @@ bool SignalsToRanks::KillStep() {
 bool SignalsToRanks::TakeLostOrder() {
   bool is_lost = false;
   while (const std::optional<int> number = step_signals_.TakeLost()) {
-    is_lost = is_lost || IsOrderToStop(*number);
+    is_lost = is_lost || IsStopRequest(*number);
     has_lost_stop_ = has_lost_stop_ || *number == SIGSTOP;
   }
   return is_lost;

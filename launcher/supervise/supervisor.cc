@@ -67,8 +67,8 @@ void JobSupervisor::WaitForEvent() {
 
 void JobSupervisor::HandleSignals() {
   while (const std::optional<int> number = signals_.Next()) {
-    if (IsOrderToStop(*number)) {
-      HandleOrderToStop(*number);
+    if (IsStopRequest(*number)) {
+      HandleStopRequest(*number);
     } else if (*number == SIGTSTP) {
       // Ctrl-Z stops ddlrun alone: ranks have sessions of their own.  A job that is ending ends.
       if (HasRunningRanks() && !result_.stop_requested && !children_.AllEnded()) to_ranks_.Stop();
@@ -84,7 +84,7 @@ void JobSupervisor::RelayToRanks(int number) {
               " passes no SIGUSR2 on to the ranks; SIGUSR1 reaches them");
 }
 
-void JobSupervisor::HandleOrderToStop(int number) {
+void JobSupervisor::HandleStopRequest(int number) {
   const bool is_first = !result_.stop_requested && HasRunningRanks() && !children_.AllEnded();
   if (is_first) result_.stop_signal = number;
   result_.stop_requested = true;

@@ -109,7 +109,7 @@ void WriteMessage(int to, std::string_view text, bool is_stop_requested,
   std::optional<OutputQueue::Clock::time_point> end;
   while (queue.Write() && !queue.IsEmpty()) {
     const auto now = OutputQueue::Clock::now();
-    if (!end && (is_stop_requested || IsOrderToStopPending())) end = now + patience;
+    if (!end && (is_stop_requested || IsStopRequestPending())) end = now + patience;
     if (end && now >= *end) return;
     pollfd ready = {queue.fd(), POLLOUT, 0};
     poll(&ready, 1, static_cast<int>(kLook.count()));

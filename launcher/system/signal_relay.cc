@@ -30,7 +30,7 @@ bool HasTerminal() {
 
 }  // namespace
 
-bool IsOrderToStopPending() { return IsPending(SIGTERM) || IsPending(SIGINT) || IsPending(SIGHUP); }
+bool IsStopRequestPending() { return IsPending(SIGTERM) || IsPending(SIGINT) || IsPending(SIGHUP); }
 
 void StopAsTerminalWants() {
   sigset_t number;

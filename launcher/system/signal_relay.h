@@ -13,15 +13,15 @@
 namespace launcher {
 
 // Whether the signal means that the job is to end, and is not to be started again.
-inline bool IsOrderToStop(int number) {
+inline bool IsStopRequest(int number) {
   return number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
 // Whether such a signal is pending.  It stays so: only SignalRelay::Next takes it.
-bool IsOrderToStopPending();
+bool IsStopRequestPending();
 
 // The name of one of these three signals.
-inline const char* NameOfOrderToStop(int number) {
+inline const char* NameOfStopRequest(int number) {
   return number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP";
 }
 

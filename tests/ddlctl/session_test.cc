@@ -26,7 +26,7 @@ using launcher::JobStatus;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using trainer::ControlOrder;
+using trainer::ControlCommand;
 using trainer::Error;
 
 using State = JobStatus::RankState;
@@ -274,7 +274,7 @@ TEST_F(SessionTest, AsksTheTrainingThatTheFileNames) {
   Session session(folder_.path());
   EXPECT_TRUE(session.is_within_reach());
   EXPECT_EQ(session.Status().state, trainer::RunState::kStarting);
-  EXPECT_EQ(session.Ask({ControlOrder::kStop}).refusal, "");
+  EXPECT_EQ(session.Ask({ControlCommand::kStop}).refusal, "");
   EXPECT_TRUE(control_.Look().stop);
 }
 
@@ -282,7 +282,7 @@ TEST_F(SessionTest, OfATrainingThatHasEndedKnowsItsLastWordsAlone) {
   WriteFinalStatus();
   Session session(folder_.path());
   EXPECT_EQ(session.Status().step, 1200);
-  EXPECT_EQ(RefusalOf([&] { session.Ask({ControlOrder::kPause}); }),
+  EXPECT_EQ(RefusalOf([&] { session.Ask({ControlCommand::kPause}); }),
             "the training in " + folder_.path().string() + " has ended: done, step 1200/25000");
 }
 
@@ -324,7 +324,7 @@ TEST_F(SessionTest, ATrainingThatRunsIsNotSaidToBeOverWhereItsSocketIsGone) {
   Session session(folder_.path());
   const auto refusals = [&] {
     return std::vector<std::string>{RefusalOf([&] { session.Status(); }),
-                                    RefusalOf([&] { session.Ask({ControlOrder::kStop}); })};
+                                    RefusalOf([&] { session.Ask({ControlCommand::kStop}); })};
   };
   auto lock = trainer::LockRun(folder_.path(), {});
   EXPECT_THAT(refusals(), testing::Each(runs));
@@ -371,7 +371,7 @@ std::string RefusalOf(const std::vector<std::string>& words) {
 TEST(CtlOptions, StatusAndWatchAskForNothing) {
   const Options status = Parsed({"status", "--json", "RUN"});
   EXPECT_EQ(status.command, Command::kStatus);
-  EXPECT_EQ(status.request.order, std::nullopt);
+  EXPECT_EQ(status.request.command, std::nullopt);
   EXPECT_EQ(status.results_dir, "RUN");
   EXPECT_TRUE(status.as_json);
   const Options watch = Parsed({"watch", "RUN", "--interval=0.5", "--job=17"});
@@ -381,17 +381,17 @@ TEST(CtlOptions, StatusAndWatchAskForNothing) {
 }
 
 TEST(CtlOptions, EachOrderHasACommand) {
-  for (const ControlOrder order :
-       {ControlOrder::kPause, ControlOrder::kResume, ControlOrder::kCheckpoint,
-        ControlOrder::kEvaluate, ControlOrder::kStop}) {
-    const Options options = Parsed({std::string(NameOf(order)), "RUN", "--no-wait"});
+  for (const ControlCommand command :
+       {ControlCommand::kPause, ControlCommand::kResume, ControlCommand::kCheckpoint,
+        ControlCommand::kEvaluate, ControlCommand::kStop}) {
+    const Options options = Parsed({std::string(NameOf(command)), "RUN", "--no-wait"});
     EXPECT_EQ(options.command, Command::kOrder);
-    EXPECT_EQ(options.request.order, order);
+    EXPECT_EQ(options.request.command, command);
     EXPECT_TRUE(options.no_wait);
-    EXPECT_FALSE(Parsed({std::string(NameOf(order)), "RUN"}).no_wait);
+    EXPECT_FALSE(Parsed({std::string(NameOf(command)), "RUN"}).no_wait);
   }
   const Options set = Parsed({"set", "display_every=5", "RUN"});
-  EXPECT_EQ(set.request.order, ControlOrder::kSet);
+  EXPECT_EQ(set.request.command, ControlCommand::kSet);
   EXPECT_EQ(set.request.display_every, 5);
   EXPECT_EQ(set.results_dir, "RUN");
 }
@@ -410,7 +410,7 @@ TEST(CtlOptions, CheckpointHasCommandsBelowIt) {
   const Options list = Parsed({"checkpoint", "list", "RUN"});
   EXPECT_EQ(list.command, Command::kListCheckpoints);
   EXPECT_EQ(list.model_dir, "RUN");
-  EXPECT_EQ(list.request.order, std::nullopt);
+  EXPECT_EQ(list.request.command, std::nullopt);
   const Options verify = Parsed({"checkpoint", "verify", "RUN", "1200"});
   EXPECT_EQ(verify.command, Command::kVerifyCheckpoints);
   EXPECT_EQ(verify.step, 1200);
@@ -425,10 +425,10 @@ TEST(CtlOptions, CheckpointHasCommandsBelowIt) {
 }
 
 TEST(CtlOptions, AFolderOfTheNameOfACommandIsWrittenWithItsPlace) {
-  const Options order = Parsed({"checkpoint", "./list"});
-  EXPECT_EQ(order.command, Command::kOrder);
-  EXPECT_EQ(order.request.order, ControlOrder::kCheckpoint);
-  EXPECT_EQ(order.results_dir, "./list");
+  const Options command = Parsed({"checkpoint", "./list"});
+  EXPECT_EQ(command.command, Command::kOrder);
+  EXPECT_EQ(command.request.command, ControlCommand::kCheckpoint);
+  EXPECT_EQ(command.results_dir, "./list");
   EXPECT_EQ(Parsed({"checkpoint", "list", "./list"}).model_dir, "./list");
 }
 

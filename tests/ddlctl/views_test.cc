@@ -273,7 +273,7 @@ RankAnswer Answer(const std::string& host, const std::string& doing, const std::
           .pid = 7,
           .stacks = trainer::RankStackTraces{
               .headline = "rank 9 on x, process 7: " + doing,
-              .order = 1,
+              .command = 1,
               .stacks = "thread 7 (ddltraind)\n" + frames +
                         "\nthread 8 (other)\n  #0 poll in /lib/c(+0x8)\n"}};
 }

@@ -146,7 +146,7 @@ TEST(KeptFiles, RequestsOfDdlctl) {
     ASSERT_TRUE(parsed.request) << line << ": " << parsed.problem;
     const auto& order = parsed.request->order;
     words.emplace_back(order ? std::string(NameOf(*order)) : "status");
-    if (order == ControlOrder::kSet) {
+    if (order == ControlCommand::kSet) {
       EXPECT_EQ(parsed.request->display_every, 5);
     }
   }

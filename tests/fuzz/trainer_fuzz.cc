@@ -212,7 +212,7 @@ FUZZ(manifest) {
 FUZZ(control_message) {
   const std::string message(text);
   trainer::RunControl control({}, 10);
-  control.Happened(trainer::RunEvent::kStep);
+  control.OnEvent(trainer::RunEvent::kStep);
   std::uint64_t asked_for_stacks = 0;
   control.OnStacks([&] { return ++asked_for_stacks; });
   const trainer::ParsedRequest parsed = trainer::ParseRequest(message);
@@ -223,11 +223,11 @@ FUZZ(control_message) {
             again.request->display_every == parsed.request->display_every);
     control.Take(*parsed.request);
   }
-  const trainer::ControlWishes wishes = control.Look();
+  const trainer::PendingRequests wishes = control.Look();
   Require(parsed.request.has_value() || !(wishes.stop || wishes.save || wishes.pause));
   Require(control.display_every() >= 1);
   Require((asked_for_stacks == 1) ==
-          (parsed.request && parsed.request->order == trainer::ControlOrder::kStacks));
+          (parsed.request && parsed.request->order == trainer::ControlCommand::kStacks));
   fuzz::MayRefuse<Error>([&] {
     const std::string answer = trainer::FormatAnswer(trainer::ParseAnswer(message));
     Require(answer.find('\n') == std::string::npos);

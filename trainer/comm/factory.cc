@@ -5,7 +5,7 @@
 #include "launcher/protocol/launchers.h"
 #include "trainer/comm/mpi_communicator.h"
 #include "trainer/comm/shared_memory.h"
-#include "trainer/comm/single.h"
+#include "trainer/comm/single_rank_communicator.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "support/counted.h"
-#include "trainer/comm/ordered_worker.h"
+#include "trainer/comm/serial_executor.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

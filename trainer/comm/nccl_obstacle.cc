@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/comm/gpu_ranks.h"
+#include "trainer/comm/shared_gpu_ranks.h"
 
 namespace trainer {
 namespace {

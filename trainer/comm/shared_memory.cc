@@ -8,7 +8,7 @@
 #include <cstring>
 #include <optional>
 
-#include "trainer/comm/ordered_worker.h"
+#include "trainer/comm/serial_executor.h"
 #include "trainer/comm/shared_region.h"
 #include "trainer/core/error.h"
 

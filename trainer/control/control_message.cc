@@ -31,8 +31,8 @@ std::string ProblemOfProtocol(const Json& message) {
 
 std::string FormatRequest(const ControlRequest& request) {
   Json json = {{"protocol", kControlProtocol},
-               {"do", std::string(request.order ? NameOf(*request.order) : kStatusWord)}};
-  if (request.order == ControlOrder::kSet) json["display_every"] = request.display_every;
+               {"do", std::string(request.command ? NameOf(*request.command) : kStatusWord)}};
+  if (request.command == ControlCommand::kSet) json["display_every"] = request.display_every;
   return json.dump();
 }
 
@@ -54,13 +54,13 @@ ParsedRequest ParseRequest(std::string_view line) {
   const auto& word = what->get_ref<const std::string&>();
   std::size_t members = 2;
   if (word != kStatusWord) {
-    request.order = ParseControlOrder(word);
-    if (!request.order) {
+    request.command = ParseControlCommand(word);
+    if (!request.command) {
       return refuse(what->dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) +
                     ", which is not known here");
     }
   }
-  if (request.order == ControlOrder::kSet) {
+  if (request.command == ControlCommand::kSet) {
     const auto value = message.find("display_every");
     if (value == message.end() || !value->is_number_unsigned() || value->get<std::uint64_t>() < 1 ||
         value->get<std::uint64_t>() > std::uint64_t{kMaxDisplayEvery}) {
@@ -93,11 +93,11 @@ ControlAnswer ParseAnswer(std::string_view line) {
     if (!refused->is_string()) throw Error(EX_DATAERR, "the answer refuses without a reason");
     answer.refusal = refused->get<std::string>();
   }
-  if (const auto order = message.find("stacks_order"); order != message.end()) {
-    if (!order->is_number_unsigned()) {
+  if (const auto command = message.find("stacks_order"); command != message.end()) {
+    if (!command->is_number_unsigned()) {
       throw Error(EX_DATAERR, "the answer has an order that is no number");
     }
-    answer.stack_dump_command = order->get<std::uint64_t>();
+    answer.stack_dump_command = command->get<std::uint64_t>();
   }
   const auto status = message.find("status");
   if (status == message.end()) throw Error(EX_DATAERR, "the answer has no status");

@@ -30,8 +30,8 @@ inline constexpr std::size_t kMaxAnswerBytes = 65536;
 inline constexpr std::int64_t kMaxDisplayEvery = 2147483647;
 
 struct ControlRequest {
-  std::optional<ControlOrder> order;  // nullopt: the status alone
-  std::int64_t display_every = 0;     // steps, from 1, of kSet
+  std::optional<ControlCommand> command;  // nullopt: the status alone
+  std::int64_t display_every = 0;         // steps, from 1, of kSet
 };
 
 struct ControlAnswer {

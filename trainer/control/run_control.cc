@@ -24,7 +24,7 @@ void RunControl::StartTraining(const TrainingExtent& plan) {
   last_.epoch = plan.epoch;
 }
 
-void RunControl::Happened(RunEvent event) {
+void RunControl::OnEvent(RunEvent event) {
   const std::lock_guard lock(mutex_);
   const std::optional<RunState> next = StateAfter(state_, event);
   if (!next) return;
@@ -33,7 +33,7 @@ void RunControl::Happened(RunEvent event) {
   if (event == RunEvent::kPause) counted_until_.reset();
 }
 
-void RunControl::Stepped(const Step& step) {
+void RunControl::OnStepEnd(const Step& step) {
   const std::lock_guard lock(mutex_);
   last_ = step;
   has_step_ = true;
@@ -55,29 +55,29 @@ void RunControl::OnRankMetrics(std::span<const double> busy_seconds,
   loads_.Add(busy_seconds, said);
 }
 
-void RunControl::Saved(std::int64_t step) {
+void RunControl::OnCheckpointSaved(std::int64_t step) {
   const std::lock_guard lock(mutex_);
   checkpoint_step_ = step;
 }
 
-ControlWishes RunControl::Look() {
+PendingRequests RunControl::Look() {
   const std::lock_guard lock(mutex_);
-  if (save_ == Wish::kNew) save_ = Wish::kSeen;
-  if (evaluate_ == Wish::kNew) evaluate_ = Wish::kSeen;
+  if (save_ == PendingRequest::kNew) save_ = PendingRequest::kSeen;
+  if (evaluate_ == PendingRequest::kNew) evaluate_ = PendingRequest::kSeen;
   return {.stop = stop_,
-          .save = save_ == Wish::kSeen,
-          .evaluate = evaluate_ == Wish::kSeen,
+          .save = save_ == PendingRequest::kSeen,
+          .evaluate = evaluate_ == PendingRequest::kSeen,
           .pause = pause_};
 }
 
-void RunControl::Obeyed() {
+void RunControl::AckCheckpoint() {
   const std::lock_guard lock(mutex_);
-  if (save_ == Wish::kSeen) save_ = Wish::kNone;
+  if (save_ == PendingRequest::kSeen) save_ = PendingRequest::kNone;
 }
 
 void RunControl::Evaluated() {
   const std::lock_guard lock(mutex_);
-  if (evaluate_ == Wish::kSeen) evaluate_ = Wish::kNone;
+  if (evaluate_ == PendingRequest::kSeen) evaluate_ = PendingRequest::kNone;
 }
 
 std::int64_t RunControl::display_every() const {
@@ -93,42 +93,42 @@ void RunControl::OnStacks(std::function<std::uint64_t()> ask) {
 ControlAnswer RunControl::Take(const ControlRequest& request) {
   const std::lock_guard lock(mutex_);
   ControlAnswer answer;
-  if (request.order) Obey(request, answer);
+  if (request.command) Obey(request, answer);
   answer.status = StatusNow();
   return answer;
 }
 
 void RunControl::Obey(const ControlRequest& request, ControlAnswer& answer) {
-  const ControlOrder order = *request.order;
+  const ControlCommand command = *request.command;
   const auto refuse = [&](std::string why) { answer.refusal = std::move(why); };
-  if (!Takes(state_, order)) {
+  if (!Takes(state_, command)) {
     return refuse(fmt::format("{} is not possible while the training is in the state {}",
-                              NameOf(order), NameOf(state_)));
+                              NameOf(command), NameOf(state_)));
   }
-  switch (order) {
-    case ControlOrder::kPause:
+  switch (command) {
+    case ControlCommand::kPause:
       pause_ = true;
       break;
-    case ControlOrder::kResume:
+    case ControlCommand::kResume:
       if (!pause_) return refuse(fmt::format("it is not paused: its state is {}", NameOf(state_)));
       pause_ = false;
       break;
-    case ControlOrder::kCheckpoint:
-      save_ = Wish::kNew;
+    case ControlCommand::kCheckpoint:
+      save_ = PendingRequest::kNew;
       break;
-    case ControlOrder::kEvaluate:
+    case ControlCommand::kEvaluate:
       if (!plan_.can_evaluate) {
         return refuse("it has no images to evaluate with: --mode=train_and_evaluate has");
       }
-      evaluate_ = Wish::kNew;
+      evaluate_ = PendingRequest::kNew;
       break;
-    case ControlOrder::kStop:
+    case ControlCommand::kStop:
       stop_ = true;
       break;
-    case ControlOrder::kSet:
+    case ControlCommand::kSet:
       display_every_ = request.display_every;
       break;
-    case ControlOrder::kStacks:
+    case ControlCommand::kStacks:
       if (!ask_for_stacks_) {
         return refuse("its ranks cannot be asked for their stacks: its log says why");
       }
@@ -161,11 +161,11 @@ RunStatus RunControl::StatusNow() const {
   status.checkpoint_step = checkpoint_step_;
   status.display_every = display_every_;
   if (!IsEnd(state_)) {
-    if (pause_ && state_ != RunState::kPaused) status.requested.push_back(ControlOrder::kPause);
-    if (!pause_ && state_ == RunState::kPaused) status.requested.push_back(ControlOrder::kResume);
-    if (save_ != Wish::kNone) status.requested.push_back(ControlOrder::kCheckpoint);
-    if (evaluate_ != Wish::kNone) status.requested.push_back(ControlOrder::kEvaluate);
-    if (stop_) status.requested.push_back(ControlOrder::kStop);
+    if (pause_ && state_ != RunState::kPaused) status.requested.push_back(ControlCommand::kPause);
+    if (!pause_ && state_ == RunState::kPaused) status.requested.push_back(ControlCommand::kResume);
+    if (save_ != PendingRequest::kNone) status.requested.push_back(ControlCommand::kCheckpoint);
+    if (evaluate_ != PendingRequest::kNone) status.requested.push_back(ControlCommand::kEvaluate);
+    if (stop_) status.requested.push_back(ControlCommand::kStop);
   }
   status.identity = identity_;
   return status;

@@ -22,7 +22,7 @@
 namespace trainer {
 
 // What was asked for.
-struct ControlWishes {
+struct PendingRequests {
   bool stop = false;
   bool save = false;  // a checkpoint
   bool evaluate = false;
@@ -50,24 +50,24 @@ class RunControl {
   };
   void StartTraining(const TrainingExtent& plan);
   // An event that cannot happen in this state changes nothing.
-  void Happened(RunEvent event);
+  void OnEvent(RunEvent event);
   struct Step {
     std::int64_t steps = 0;  // done, those before a resume included
     std::int64_t epoch = 0;  // under way, from 0
     double loss = 0;
     StepTimes times;
   };
-  void Stepped(const Step& step);
+  void OnStepEnd(const Step& step);
   // By rank; OnRankMetrics after each step.
   void SetHosts(std::vector<std::string> hosts);
   void OnRankMetrics(std::span<const double> busy_seconds, std::span<const RankMetrics> said);
   // There is a checkpoint of this step.
-  void Saved(std::int64_t step);
-  // What to do.  A checkpoint that was asked for is wanted until Obeyed, an evaluation until
+  void OnCheckpointSaved(std::int64_t step);
+  // What to do.  A checkpoint that was asked for is wanted until AckCheckpoint, an evaluation until
   // Evaluated.
-  ControlWishes Look();
+  PendingRequests Look();
   // The checkpoint that Look has told of is begun; not one that was asked for since.
-  void Obeyed();
+  void AckCheckpoint();
   // The same of an evaluation.
   void Evaluated();
   std::int64_t display_every() const;
@@ -81,7 +81,7 @@ class RunControl {
   RunStatus status() const;
 
  private:
-  enum class Wish : std::uint8_t { kNone, kNew, kSeen };
+  enum class PendingRequest : std::uint8_t { kNone, kNew, kSeen };
 
   static double SteadySeconds();
   // Sets what the answer has beside the status.
@@ -107,8 +107,8 @@ class RunControl {
   std::function<std::uint64_t()> ask_for_stacks_;
   bool stop_ = false;
   bool pause_ = false;
-  Wish save_ = Wish::kNone;
-  Wish evaluate_ = Wish::kNone;
+  PendingRequest save_ = PendingRequest::kNone;
+  PendingRequest evaluate_ = PendingRequest::kNone;
 };
 
 }  // namespace trainer

@@ -23,11 +23,11 @@ TimePoint PointOf(double seconds) {
 RunRequests::RunRequests(RunRequestsOptions options) : options_(std::move(options)) {
   orders_[kStop].file = options_.folder / "stop";
   orders_[kSave].file = options_.folder / "checkpoint";
-  for (Order& order : orders_) {
-    if (!IsGiven(order)) continue;
+  for (Request& command : orders_) {
+    if (!IsGiven(command)) continue;
     options_.log->warn("{} is from before the start: it is removed and not obeyed",
-                       order.file.string());
-    Remove(order);
+                       command.file.string());
+    Remove(command);
   }
   if (options_.limit) LogStopMargin();
 }
@@ -36,9 +36,9 @@ Requests RunRequests::Look() {
   const double now = InSeconds(options_.clock().time_since_epoch());
   // A clock that was set back is no reason not to look.
   if (std::abs(now - looked_) >= kSecondsBetweenLooks) LookAtFiles(now);
-  const ControlWishes wishes =
-      options_.control != nullptr ? options_.control->Look() : ControlWishes();
-  if (why_.empty() && wishes.stop) why_ = "by ddlctl";
+  const PendingRequests pending =
+      options_.control != nullptr ? options_.control->Look() : PendingRequests();
+  if (why_.empty() && pending.stop) why_ = "by ddlctl";
   if (why_.empty() && options_.limit && options_.limit->IsDue(now)) {
     why_ = "for the end of the job's time";
     options_.log->warn(
@@ -48,15 +48,15 @@ Requests RunRequests::Look() {
   }
   const bool is_save_given = orders_[kSave].is_given && !orders_[kSave].is_begun;
   return {.stop = !why_.empty(),
-          .save = is_save_given || wishes.save,
-          .pause = wishes.pause,
-          .evaluate = wishes.evaluate};
+          .save = is_save_given || pending.save,
+          .pause = pending.pause,
+          .evaluate = pending.evaluate};
 }
 
 void RunRequests::LookAtFiles(double now) {
   looked_ = now;
   if (options_.lock != nullptr) options_.lock->Renew();
-  for (Order& order : orders_) order.is_given = order.is_given || IsGiven(order);
+  for (Request& command : orders_) command.is_given = command.is_given || IsGiven(command);
   if (why_.empty() && orders_[kStop].is_given) {
     why_ = "by the file " + orders_[kStop].file.string();
   }
@@ -68,49 +68,49 @@ void RunRequests::StepTook(double seconds) {
 
 void RunRequests::BeginSave() {
   if (options_.lock != nullptr) options_.lock->Renew();
-  for (Order& order : orders_) order.is_begun = order.is_given;
-  if (options_.control != nullptr) options_.control->Obeyed();
+  for (Request& command : orders_) command.is_begun = command.is_given;
+  if (options_.control != nullptr) options_.control->AckCheckpoint();
   if (options_.limit) options_.limit->CheckpointBegan();
 }
 
-void RunRequests::Saved(std::int64_t step, double seconds) {
-  for (Order& order : orders_) {
-    if (order.is_begun) Remove(order);
+void RunRequests::OnCheckpointSaved(std::int64_t step, double seconds) {
+  for (Request& command : orders_) {
+    if (command.is_begun) Remove(command);
   }
-  if (options_.control != nullptr) options_.control->Saved(step);
+  if (options_.control != nullptr) options_.control->OnCheckpointSaved(step);
   if (!options_.limit) return;
   options_.limit->CheckpointTook(seconds);
   if (std::abs(options_.limit->margin() - logged_margin_) >= kWorthSaying) LogStopMargin();
 }
 
-void RunRequests::Obeyed() {
-  for (Order& order : orders_) {
-    if (order.is_given) Remove(order);
+void RunRequests::AckCheckpoint() {
+  for (Request& command : orders_) {
+    if (command.is_given) Remove(command);
   }
-  if (options_.control != nullptr) options_.control->Obeyed();
+  if (options_.control != nullptr) options_.control->AckCheckpoint();
 }
 
-bool RunRequests::IsGiven(Order& order) {
-  if (!order.is_looked_for) return false;
+bool RunRequests::IsGiven(Request& command) {
+  if (!command.is_looked_for) return false;
   std::error_code error;
-  const fs::file_status status = fs::symlink_status(order.file, error);
+  const fs::file_status status = fs::symlink_status(command.file, error);
   if (!fs::exists(status)) return false;
-  if (fs::is_regular_file(status) && fs::file_size(order.file, error) == 0 && !error) return true;
+  if (fs::is_regular_file(status) && fs::file_size(command.file, error) == 0 && !error) return true;
   options_.log->warn("{} is not an empty file, so it is left as it is and taken for no order",
-                     order.file.string());
-  order.is_looked_for = false;
+                     command.file.string());
+  command.is_looked_for = false;
   return false;
 }
 
 // One that cannot be removed would be obeyed again and again.
-void RunRequests::Remove(Order& order) {
-  order.is_given = order.is_begun = false;
+void RunRequests::Remove(Request& command) {
+  command.is_given = command.is_begun = false;
   std::error_code error;
-  fs::remove(order.file, error);
+  fs::remove(command.file, error);
   if (!error) return;
-  options_.log->warn("cannot remove {}: {}; it is not looked for any more", order.file.string(),
+  options_.log->warn("cannot remove {}: {}; it is not looked for any more", command.file.string(),
                      error.message());
-  order.is_looked_for = false;
+  command.is_looked_for = false;
 }
 
 void RunRequests::LogStopMargin() {

@@ -53,9 +53,9 @@ class RunRequests {
   // Throws as RunLock::Renew; then it must not be written.
   void BeginSave();
   // It is written, that of `step`, so many seconds later.
-  void Saved(std::int64_t step, double seconds);
+  void OnCheckpointSaved(std::int64_t step, double seconds);
   // What was asked for is done: removes the files.
-  void Obeyed();
+  void AckCheckpoint();
   // Whom else to tell what the training does; may be null.
   RunControl* control() const { return options_.control; }
 
@@ -63,7 +63,7 @@ class RunRequests {
   const std::string& why() const { return why_; }
 
  private:
-  struct Order {
+  struct Request {
     std::filesystem::path file;
     bool is_given = false;
     bool is_begun = false;  // to be obeyed
@@ -71,13 +71,13 @@ class RunRequests {
   };
   enum : std::size_t { kStop, kSave };
 
-  bool IsGiven(Order& order);
-  void Remove(Order& order);
+  bool IsGiven(Request& command);
+  void Remove(Request& command);
   void LookAtFiles(double now);
   void LogStopMargin();
 
   RunRequestsOptions options_;
-  std::array<Order, 2> orders_;
+  std::array<Request, 2> orders_;
   double looked_ = 0;  // at the files, in seconds since 1970
   double logged_margin_ = 0;
   std::string why_;

@@ -31,7 +31,7 @@ constexpr Next kAfter[kRunStates][kRunEvents] = {
   /* failed        */ {kNever,    kNever,         kNever,      kNever,  kNever,    kNever, kNever}};
 
 // By state and order.
-constexpr bool kTakes[kRunStates][kControlOrders] = {
+constexpr bool kTakes[kRunStates][kControlCommands] = {
   //                   pause  resume checkpoint evaluate stop   set    stacks
   /* starting      */ {true,  true,  true,      false,   true,  true,  true},
   /* training      */ {true,  true,  true,      true,    true,  true,  true},
@@ -44,7 +44,7 @@ constexpr bool kTakes[kRunStates][kControlOrders] = {
 
 // clang-format on
 
-constexpr std::array<std::string_view, kControlOrders> kOrderNames = {
+constexpr std::array<std::string_view, kControlCommands> kCommandNames = {
     "pause", "resume", "checkpoint", "evaluate", "stop", "set", "stacks"};
 
 template <std::size_t kCount>
@@ -70,18 +70,18 @@ std::optional<RunState> ParseRunState(std::string_view name) {
   return i ? std::optional(static_cast<RunState>(*i)) : std::nullopt;
 }
 
-std::string_view NameOf(ControlOrder order) { return kOrderNames[Index(order)]; }
+std::string_view NameOf(ControlCommand command) { return kCommandNames[Index(command)]; }
 
-std::optional<ControlOrder> ParseControlOrder(std::string_view name) {
-  const auto i = IndexOf(kOrderNames, name);
-  return i ? std::optional(static_cast<ControlOrder>(*i)) : std::nullopt;
+std::optional<ControlCommand> ParseControlCommand(std::string_view name) {
+  const auto i = IndexOf(kCommandNames, name);
+  return i ? std::optional(static_cast<ControlCommand>(*i)) : std::nullopt;
 }
 
 std::optional<RunState> StateAfter(RunState state, RunEvent event) {
   return kAfter[Index(state)][Index(event)];
 }
 
-bool Takes(RunState state, ControlOrder order) { return kTakes[Index(state)][Index(order)]; }
+bool Takes(RunState state, ControlCommand command) { return kTakes[Index(state)][Index(command)]; }
 
 bool IsEnd(RunState state) { return state == kDone || state == kFailed; }
 

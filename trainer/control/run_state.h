@@ -37,7 +37,7 @@ enum class RunEvent : std::uint8_t {
 inline constexpr std::size_t kRunEvents = 7;
 
 // What people ask a training for.
-enum class ControlOrder : std::uint8_t {
+enum class ControlCommand : std::uint8_t {
   kPause,
   kResume,
   kCheckpoint,
@@ -46,7 +46,7 @@ enum class ControlOrder : std::uint8_t {
   kSet,
   kStacks,  // where each rank is right now; obeyed at once, and not by the loop
 };
-inline constexpr std::size_t kControlOrders = 7;
+inline constexpr std::size_t kControlCommands = 7;
 
 // "training", ...
 std::string_view NameOf(RunState state);
@@ -54,15 +54,15 @@ std::string_view NameOf(RunState state);
 std::optional<RunState> ParseRunState(std::string_view name);
 
 // "pause", ...
-std::string_view NameOf(ControlOrder order);
+std::string_view NameOf(ControlCommand command);
 // nullopt for any other text.
-std::optional<ControlOrder> ParseControlOrder(std::string_view name);
+std::optional<ControlCommand> ParseControlCommand(std::string_view name);
 
 // The state that `event` leads to; nullopt where it cannot happen in `state`.
 std::optional<RunState> StateAfter(RunState state, RunEvent event);
 
-// Whether `order` can be obeyed in `state`, or soon after it.
-bool Takes(RunState state, ControlOrder order);
+// Whether `command` can be obeyed in `state`, or soon after it.
+bool Takes(RunState state, ControlCommand command);
 
 // Whether the training is over.
 bool IsEnd(RunState state);

@@ -89,7 +89,8 @@ std::string FormatStatus(const RunStatus& status) {
     phases[std::string(NameOf(static_cast<StepPhase>(i)))] = NumberOrNull(status.times.phases[i]);
   }
   Json requested = Json::array();
-  for (const ControlOrder order : status.requested) requested.push_back(std::string(NameOf(order)));
+  for (const ControlCommand command : status.requested)
+    requested.push_back(std::string(NameOf(command)));
   const Json json = {{"state", std::string(NameOf(status.state))},
                      {"step", status.step},
                      {"steps", status.steps},
@@ -141,8 +142,8 @@ RunStatus ParseStatus(std::string_view text) {
     status.loads = LoadsIn(json);
     status.display_every = CountOf(json.at("display_every"));
     for (const Json& name : json.at("asked")) {
-      if (const auto order = ParseControlOrder(name.get<std::string>())) {
-        status.requested.push_back(*order);
+      if (const auto command = ParseControlCommand(name.get<std::string>())) {
+        status.requested.push_back(*command);
       }
     }
     status.identity.ranks = IntOf(json.at("ranks"), 1);

@@ -41,7 +41,7 @@ struct RunStatus {
   double median_busy_seconds = kUnknown;  // of all ranks: how long one is busy itself in a step
   std::vector<RankLoad> loads;            // by rank; of many the slowest (rank_loads.h)
   std::int64_t display_every = 0;         // steps
-  std::vector<ControlOrder> requested;    // what was asked for and is not done yet
+  std::vector<ControlCommand> requested;  // what was asked for and is not done yet
   RunIdentity identity;
 };
 

@@ -29,7 +29,9 @@ constexpr std::uint64_t kMaxRequestFileBytes = std::uint64_t{1} << 24;  // of 65
 constexpr double kLooksEachSecond = 64;
 constexpr std::string_view kOrderLine = "asked for by ddlctl, order ";
 
-std::string OrderText(std::uint64_t order) { return fmt::format("{:0{}}", order, kOrderDigits); }
+std::string OrderText(std::uint64_t command) {
+  return fmt::format("{:0{}}", command, kOrderDigits);
+}
 
 // All of `text` as a number; nullopt if it is anything else.
 template <typename Number>
@@ -75,7 +77,7 @@ support::Descriptor OpenOwnFile(const fs::path& file, int access) {
 }  // namespace
 
 void MakeStackDumpRequest(const fs::path& file, const StackDumpRequest& request) {
-  std::string text = OrderText(request.order) + "\n" + request.folder.string() + "\n";
+  std::string text = OrderText(request.command) + "\n" + request.folder.string() + "\n";
   for (const StackDumpRequest::Rank& rank : request.ranks) {
     text += fmt::format("{} {}\n", rank.host, rank.pid);
   }
@@ -91,9 +93,9 @@ std::optional<StackDumpRequest> ReadStackDumpRequest(const fs::path& file) {
   const auto first = TakeLine(text);
   const auto folder = first ? TakeLine(text) : std::nullopt;
   if (!folder || !folder->starts_with('/')) return std::nullopt;
-  const auto order = OrderIn(*first);
-  if (!order) return std::nullopt;
-  StackDumpRequest request = {.order = *order, .folder = fs::path(*folder), .ranks = {}};
+  const auto command = OrderIn(*first);
+  if (!command) return std::nullopt;
+  StackDumpRequest request = {.command = *command, .folder = fs::path(*folder), .ranks = {}};
   while (!text.empty()) {
     const auto line = TakeLine(text);
     const auto rank = line ? RankIn(*line) : std::nullopt;
@@ -113,10 +115,10 @@ std::uint64_t ReadStackDumpCommand(const fs::path& file) {
   return OrderIn({digits.data(), digits.size()}).value_or(0);
 }
 
-int WriteStackDumpCommand(const fs::path& file, std::uint64_t order) {
+int WriteStackDumpCommand(const fs::path& file, std::uint64_t command) {
   const support::Descriptor opened = OpenOwnFile(file, O_WRONLY);
   if (!opened.is_open()) return errno;
-  return support::WriteAll(opened.fd(), OrderText(order)).error;
+  return support::WriteAll(opened.fd(), OrderText(command)).error;
 }
 
 std::uint64_t NextStackDumpCommand(std::uint64_t before) {
@@ -130,9 +132,9 @@ double StackDumpPollSeconds(std::size_t ranks) {
 }
 
 std::string FormatRankStackTraces(const RankStackTraces& stacks) {
-  const std::string order =
-      stacks.order > 0 ? fmt::format("{}{}\n", kOrderLine, stacks.order) : std::string();
-  return stacks.headline + "\n" + order + "\n" + stacks.stacks;
+  const std::string command =
+      stacks.command > 0 ? fmt::format("{}{}\n", kOrderLine, stacks.command) : std::string();
+  return stacks.headline + "\n" + command + "\n" + stacks.stacks;
 }
 
 std::optional<RankStackTraces> ParseRankStackTraces(std::string_view text) {
@@ -142,9 +144,9 @@ std::optional<RankStackTraces> ParseRankStackTraces(std::string_view text) {
   stacks.headline = *headline;
   auto line = TakeLine(text);
   if (line && line->starts_with(kOrderLine)) {
-    const auto order = WholeNumber<std::uint64_t>(line->substr(kOrderLine.size()));
-    if (!order || *order == 0) return std::nullopt;
-    stacks.order = *order;
+    const auto command = WholeNumber<std::uint64_t>(line->substr(kOrderLine.size()));
+    if (!command || *command == 0) return std::nullopt;
+    stacks.command = *command;
     line = TakeLine(text);
   }
   if (!line || !line->empty()) return std::nullopt;

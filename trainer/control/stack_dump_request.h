@@ -43,7 +43,7 @@ struct StackDumpRequest {
     std::int64_t pid = 0;
   };
 
-  std::uint64_t order = 0;
+  std::uint64_t command = 0;
   std::filesystem::path folder;  // absolute
   std::vector<Rank> ranks;
 };
@@ -56,7 +56,7 @@ std::optional<StackDumpRequest> ReadStackDumpRequest(const std::filesystem::path
 // Of the file alone the order, which is all that ranks look for; 0 where there is none.
 std::uint64_t ReadStackDumpCommand(const std::filesystem::path& file);
 // Of a file that is there.  Returns 0 or errno; EPERM: it is no file of this user's.
-int WriteStackDumpCommand(const std::filesystem::path& file, std::uint64_t order);
+int WriteStackDumpCommand(const std::filesystem::path& file, std::uint64_t command);
 // Above `before`, and unlike those of launches before this one: by the clock.
 std::uint64_t NextStackDumpCommand(std::uint64_t before);
 
@@ -65,9 +65,9 @@ std::uint64_t NextStackDumpCommand(std::uint64_t before);
 double StackDumpPollSeconds(std::size_t ranks);
 
 struct RankStackTraces {
-  std::string headline;     // "rank 1 on n2, process 4711: ..."
-  std::uint64_t order = 0;  // 0: not asked for
-  std::string stacks;       // telemetry/stacks/thread_stacks.h has its form
+  std::string headline;       // "rank 1 on n2, process 4711: ..."
+  std::uint64_t command = 0;  // 0: not asked for
+  std::string stacks;         // telemetry/stacks/thread_stacks.h has its form
 };
 
 std::string FormatRankStackTraces(const RankStackTraces& stacks);

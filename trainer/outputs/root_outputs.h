@@ -59,7 +59,7 @@ class RootOutputs {
   std::optional<LogFile> mllog_file_;
   LineOutput text_buffer_;
   std::ostream text_{&text_buffer_};
-  std::optional<OrderInBackground> comment_order_;
+  std::optional<BackgroundCommand> comment_order_;
   std::vector<std::unique_ptr<TrainingLog>> logs_;
   const EventFile* events_ = nullptr;  // of logs_; null: there is none
   std::optional<GpuMeter> gpu_;

@@ -64,7 +64,7 @@ ControlPoint::~ControlPoint() { End(RunEvent::kFailure); }
 
 void ControlPoint::End(RunEvent event) {
   if (std::exchange(has_ended_, true)) return;
-  control_.Happened(event);
+  control_.OnEvent(event);
   if (server_ == nullptr) return;
   address_.last = control_.status();
   try {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "trainer/comm/gpu_ranks.h"
+#include "trainer/comm/shared_gpu_ranks.h"
 
 namespace trainer {
 namespace {

@@ -13,7 +13,7 @@
 #include "trainer/backend/registry.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
-#include "trainer/comm/single.h"
+#include "trainer/comm/single_rank_communicator.h"
 #include "trainer/train/step/nccl_deps.h"
 
 namespace trainer {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "trainer/comm/ordered_worker.h"
+#include "trainer/comm/serial_executor.h"
 #include "trainer/core/stream.h"
 
 namespace trainer {

@@ -105,23 +105,23 @@ TEST(ReadAddress, NamesAFileThatCannotBeRead) {
 
 TEST(ControlRequestText, IsWhatTheReferenceSays) {
   EXPECT_EQ(FormatRequest({}), R"({"protocol":1,"do":"status"})");
-  EXPECT_EQ(FormatRequest({ControlOrder::kPause}), R"({"protocol":1,"do":"pause"})");
-  EXPECT_EQ(FormatRequest({ControlOrder::kStacks}), R"({"protocol":1,"do":"stacks"})");
-  EXPECT_EQ(FormatRequest({ControlOrder::kSet, 5}),
+  EXPECT_EQ(FormatRequest({ControlCommand::kPause}), R"({"protocol":1,"do":"pause"})");
+  EXPECT_EQ(FormatRequest({ControlCommand::kStacks}), R"({"protocol":1,"do":"stacks"})");
+  EXPECT_EQ(FormatRequest({ControlCommand::kSet, 5}),
             R"({"protocol":1,"do":"set","display_every":5})");
 }
 
 TEST(ControlRequestText, IsReadBack) {
-  for (std::size_t i = 0; i < kControlOrders; ++i) {
-    const ControlRequest request = {static_cast<ControlOrder>(i), 7};
+  for (std::size_t i = 0; i < kControlCommands; ++i) {
+    const ControlRequest request = {static_cast<ControlCommand>(i), 7};
     const ParsedRequest parsed = ParseRequest(FormatRequest(request));
     ASSERT_TRUE(parsed.request) << parsed.problem;
-    EXPECT_EQ(parsed.request->order, request.order);
-    EXPECT_EQ(parsed.request->display_every, request.order == ControlOrder::kSet ? 7 : 0);
+    EXPECT_EQ(parsed.request->command, request.command);
+    EXPECT_EQ(parsed.request->display_every, request.command == ControlCommand::kSet ? 7 : 0);
   }
   const ParsedRequest status = ParseRequest(FormatRequest({}));
   ASSERT_TRUE(status.request);
-  EXPECT_EQ(status.request->order, std::nullopt);
+  EXPECT_EQ(status.request->command, std::nullopt);
 }
 
 TEST(ControlRequestText, OfAnyOtherKindIsNoneAndSaysWhy) {
@@ -162,7 +162,7 @@ TEST(ControlRequestText, SetsNothingButNumbersFromOneOn) {
 }
 
 TEST(ControlRequestText, HasALimitOfLength) {
-  const std::string request = FormatRequest({ControlOrder::kStop});
+  const std::string request = FormatRequest({ControlCommand::kStop});
   const std::string longest = request + std::string(kMaxRequestBytes - request.size(), ' ');
   EXPECT_TRUE(ParseRequest(longest).request);
   EXPECT_EQ(ParseRequest(longest + " ").problem, "a message of more than 4096 bytes");
@@ -326,7 +326,7 @@ std::string Exchanged(const std::string& path, const std::string& bytes, bool sh
 
 class ControlServerTest : public testing::Test {
  protected:
-  ControlServerTest() { control_.Happened(RunEvent::kStep); }
+  ControlServerTest() { control_.OnEvent(RunEvent::kStep); }
   std::string path() const { return (folder_.path() / "socket").string(); }
   ControlServer& Start(uid_t uid = ::geteuid()) { return server_.emplace(path(), control_, uid); }
   void ExpectNothingAsked() {
@@ -349,18 +349,18 @@ TEST_F(ControlServerTest, AnswersWithTheStatus) {
 
 TEST_F(ControlServerTest, LeavesOrdersToTheLoop) {
   Start();
-  EXPECT_EQ(Ask(path(), {ControlOrder::kPause}).refusal, "");
+  EXPECT_EQ(Ask(path(), {ControlCommand::kPause}).refusal, "");
   EXPECT_TRUE(control_.Look().pause);
-  EXPECT_EQ(Ask(path(), {ControlOrder::kSet, 3}).status.display_every, 3);
-  EXPECT_EQ(Ask(path(), {ControlOrder::kResume}).refusal, "");
-  EXPECT_THAT(Ask(path(), {ControlOrder::kResume}).refusal, HasSubstr("it is not paused"));
+  EXPECT_EQ(Ask(path(), {ControlCommand::kSet, 3}).status.display_every, 3);
+  EXPECT_EQ(Ask(path(), {ControlCommand::kResume}).refusal, "");
+  EXPECT_THAT(Ask(path(), {ControlCommand::kResume}).refusal, HasSubstr("it is not paused"));
 }
 
 TEST_F(ControlServerTest, TakesAMessageInPieces) {
   Start();
   int error = 0;
   const support::Descriptor socket = ConnectTo(path(), error);
-  for (const char letter : FormatRequest({ControlOrder::kStop}) + "\n") {
+  for (const char letter : FormatRequest({ControlCommand::kStop}) + "\n") {
     ASSERT_EQ(::send(socket.fd(), &letter, 1, 0), 1);
   }
   std::array<char, 1> first{};
@@ -374,8 +374,8 @@ TEST_F(ControlServerTest, RefusesWhatIsNoMessageAndChangesNothing) {
        {std::string("pause\n"), std::string("\n"),
         std::string("{\"protocol\":9,\"do\":\"stop\"}\n"), std::string("\0\xff\n", 3),
         std::string("GET / HTTP/1.1\r\n\r\n"), std::string(kMaxRequestBytes + 1, ' '),
-        FormatRequest({ControlOrder::kStop}).substr(1) + "\n",
-        std::string(kMaxRequestBytes, ' ') + FormatRequest({ControlOrder::kStop}) + "\n"}) {
+        FormatRequest({ControlCommand::kStop}).substr(1) + "\n",
+        std::string(kMaxRequestBytes, ' ') + FormatRequest({ControlCommand::kStop}) + "\n"}) {
     EXPECT_THAT(Exchanged(path(), text),
                 StartsWith(R"({"protocol":1,"refused":"the message is not understood: )"));
   }
@@ -386,7 +386,7 @@ TEST_F(ControlServerTest, RefusesWhatIsNoMessageAndChangesNothing) {
 // Without its end it is no message.
 TEST_F(ControlServerTest, TakesNoMessageThatIsCutOff) {
   Start();
-  EXPECT_EQ(Exchanged(path(), FormatRequest({ControlOrder::kStop}), /*shuts_down=*/true), "");
+  EXPECT_EQ(Exchanged(path(), FormatRequest({ControlCommand::kStop}), /*shuts_down=*/true), "");
   EXPECT_EQ(Exchanged(path(), "", /*shuts_down=*/true), "");
   ExpectNothingAsked();
 }
@@ -408,14 +408,14 @@ TEST_F(ControlServerTest, NeverWaitsForAClientThatSaysNothing) {
 
 TEST_F(ControlServerTest, SaysNothingToAnotherUser) {
   Start(::geteuid() + 1);
-  EXPECT_EQ(Exchanged(path(), FormatRequest({ControlOrder::kStop}) + "\n"), "");
+  EXPECT_EQ(Exchanged(path(), FormatRequest({ControlCommand::kStop}) + "\n"), "");
   ExpectNothingAsked();
 }
 
 // The same with somebody who really is another, in a folder that they can reach.
 TEST_F(ControlServerTest, SaysNothingToAProcessOfAnotherUser) {
   if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can become another user";
-  const std::string message = FormatRequest({ControlOrder::kStop}) + "\n";
+  const std::string message = FormatRequest({ControlCommand::kStop}) + "\n";
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
   const pid_t child = ::fork();  // before there are threads

@@ -21,15 +21,15 @@ class RunControlTest : public testing::Test {
   }
   // One step that takes so many seconds.
   void Step(double seconds) {
-    control_.Happened(RunEvent::kStep);
+    control_.OnEvent(RunEvent::kStep);
     now_ += seconds;
     RunControl::Step step = {.steps = ++steps_, .epoch = 2, .loss = 1.5, .times = {}};
     step.times.step = seconds;
     step.times[StepPhase::kForward] = seconds / 2;
-    control_.Stepped(step);
+    control_.OnStepEnd(step);
   }
-  std::string Ask(ControlOrder order) { return control_.Take({order, 3}).refusal; }
-  std::vector<ControlOrder> requested() const { return control_.status().requested; }
+  std::string Ask(ControlCommand command) { return control_.Take({command, 3}).refusal; }
+  std::vector<ControlCommand> requested() const { return control_.status().requested; }
 
   double now_ = 1000;
   std::int64_t steps_ = 100;
@@ -67,11 +67,11 @@ TEST_F(RunControlTest, SpeedIsThatOfTheLastStepsAndTheRestIsReckonedFromAll) {
 
 TEST_F(RunControlTest, WhatLiesBetweenStepsCountsForTheRestButAPauseDoesNot) {
   Step(1);
-  control_.Happened(RunEvent::kCheckpoint);
+  control_.OnEvent(RunEvent::kCheckpoint);
   now_ += 1;
   Step(1);
   EXPECT_DOUBLE_EQ(control_.status().eta_seconds, 98 * 1.5);
-  control_.Happened(RunEvent::kPause);
+  control_.OnEvent(RunEvent::kPause);
   now_ += 1000;
   EXPECT_EQ(control_.status().state, RunState::kPaused);
   EXPECT_DOUBLE_EQ(control_.status().eta_seconds, 98 * 1.5);
@@ -81,38 +81,38 @@ TEST_F(RunControlTest, WhatLiesBetweenStepsCountsForTheRestButAPauseDoesNot) {
 
 TEST_F(RunControlTest, APauseIsAskedForUntilItIsOneAndLastsUntilResume) {
   Step(1);
-  EXPECT_EQ(Ask(ControlOrder::kPause), "");
-  EXPECT_THAT(requested(), ElementsAre(ControlOrder::kPause));
+  EXPECT_EQ(Ask(ControlCommand::kPause), "");
+  EXPECT_THAT(requested(), ElementsAre(ControlCommand::kPause));
   EXPECT_TRUE(control_.Look().pause);
-  control_.Happened(RunEvent::kPause);
+  control_.OnEvent(RunEvent::kPause);
   EXPECT_THAT(requested(), IsEmpty());
   EXPECT_TRUE(control_.Look().pause);
-  EXPECT_EQ(Ask(ControlOrder::kPause), "");
-  EXPECT_EQ(Ask(ControlOrder::kResume), "");
-  EXPECT_THAT(requested(), ElementsAre(ControlOrder::kResume));
+  EXPECT_EQ(Ask(ControlCommand::kPause), "");
+  EXPECT_EQ(Ask(ControlCommand::kResume), "");
+  EXPECT_THAT(requested(), ElementsAre(ControlCommand::kResume));
   EXPECT_FALSE(control_.Look().pause);
   Step(1);
   EXPECT_THAT(requested(), IsEmpty());
-  EXPECT_EQ(Ask(ControlOrder::kResume), "it is not paused: its state is training");
+  EXPECT_EQ(Ask(ControlCommand::kResume), "it is not paused: its state is training");
 }
 
 TEST_F(RunControlTest, APauseThatHasNotBegunIsCalledOff) {
-  Ask(ControlOrder::kPause);
-  EXPECT_EQ(Ask(ControlOrder::kResume), "");
+  Ask(ControlCommand::kPause);
+  EXPECT_EQ(Ask(ControlCommand::kResume), "");
   EXPECT_FALSE(control_.Look().pause);
 }
 
 TEST_F(RunControlTest, ACheckpointIsAskedForUntilOneIsWrittenThatKnewOfIt) {
-  EXPECT_EQ(Ask(ControlOrder::kCheckpoint), "");
-  control_.Obeyed();  // one that was under way
-  EXPECT_THAT(requested(), ElementsAre(ControlOrder::kCheckpoint));
+  EXPECT_EQ(Ask(ControlCommand::kCheckpoint), "");
+  control_.AckCheckpoint();  // one that was under way
+  EXPECT_THAT(requested(), ElementsAre(ControlCommand::kCheckpoint));
   EXPECT_TRUE(control_.Look().save);
   EXPECT_TRUE(control_.Look().save);
-  control_.Saved(101);
-  EXPECT_EQ(Ask(ControlOrder::kCheckpoint), "");
-  control_.Obeyed();
+  control_.OnCheckpointSaved(101);
+  EXPECT_EQ(Ask(ControlCommand::kCheckpoint), "");
+  control_.AckCheckpoint();
   EXPECT_TRUE(control_.Look().save);
-  control_.Obeyed();
+  control_.AckCheckpoint();
   EXPECT_FALSE(control_.Look().save);
   EXPECT_THAT(requested(), IsEmpty());
   EXPECT_EQ(control_.status().checkpoint_step, 101);
@@ -120,15 +120,15 @@ TEST_F(RunControlTest, ACheckpointIsAskedForUntilOneIsWrittenThatKnewOfIt) {
 
 TEST_F(RunControlTest, AnEvaluationIsAskedForUntilOneIsDoneThatKnewOfIt) {
   Step(1);
-  EXPECT_EQ(Ask(ControlOrder::kEvaluate),
+  EXPECT_EQ(Ask(ControlCommand::kEvaluate),
             "it has no images to evaluate with: --mode=train_and_evaluate has");
   EXPECT_FALSE(control_.Look().evaluate);
   control_.StartTraining({.steps = 200, .global_batch = 64, .can_evaluate = true});
-  EXPECT_EQ(Ask(ControlOrder::kEvaluate), "");
+  EXPECT_EQ(Ask(ControlCommand::kEvaluate), "");
   control_.Evaluated();  // one that was under way
-  EXPECT_THAT(requested(), ElementsAre(ControlOrder::kEvaluate));
+  EXPECT_THAT(requested(), ElementsAre(ControlCommand::kEvaluate));
   EXPECT_TRUE(control_.Look().evaluate);
-  control_.Obeyed();  // a checkpoint
+  control_.AckCheckpoint();  // a checkpoint
   EXPECT_TRUE(control_.Look().evaluate);
   control_.Evaluated();
   EXPECT_FALSE(control_.Look().evaluate);
@@ -137,23 +137,23 @@ TEST_F(RunControlTest, AnEvaluationIsAskedForUntilOneIsDoneThatKnewOfIt) {
 
 TEST_F(RunControlTest, StopStaysAskedForToTheEnd) {
   Step(1);
-  EXPECT_EQ(Ask(ControlOrder::kStop), "");
+  EXPECT_EQ(Ask(ControlCommand::kStop), "");
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(control_.Look().stop);
-  control_.Happened(RunEvent::kStop);
-  EXPECT_THAT(requested(), ElementsAre(ControlOrder::kStop));
-  EXPECT_EQ(Ask(ControlOrder::kPause),
+  control_.OnEvent(RunEvent::kStop);
+  EXPECT_THAT(requested(), ElementsAre(ControlCommand::kStop));
+  EXPECT_EQ(Ask(ControlCommand::kPause),
             "pause is not possible while the training is in the state stopping");
-  control_.Happened(RunEvent::kCheckpoint);
+  control_.OnEvent(RunEvent::kCheckpoint);
   EXPECT_EQ(control_.status().state, RunState::kStopping);
-  control_.Happened(RunEvent::kEnd);
+  control_.OnEvent(RunEvent::kEnd);
   EXPECT_EQ(control_.status().state, RunState::kDone);
   EXPECT_THAT(requested(), IsEmpty());
-  EXPECT_NE(Ask(ControlOrder::kStop), "");
+  EXPECT_NE(Ask(ControlCommand::kStop), "");
 }
 
 TEST_F(RunControlTest, ASettingCountsAtOnce) {
   EXPECT_EQ(control_.display_every(), 10);
-  const ControlAnswer answer = control_.Take({ControlOrder::kSet, 3});
+  const ControlAnswer answer = control_.Take({ControlCommand::kSet, 3});
   EXPECT_EQ(answer.refusal, "");
   EXPECT_EQ(answer.status.display_every, 3);
   EXPECT_EQ(control_.display_every(), 3);
@@ -161,21 +161,21 @@ TEST_F(RunControlTest, ASettingCountsAtOnce) {
 
 TEST_F(RunControlTest, StacksAreAskedForAtOnceAndTheLoopHearsNothing) {
   Step(1);
-  const ControlAnswer without = control_.Take({ControlOrder::kStacks});
+  const ControlAnswer without = control_.Take({ControlCommand::kStacks});
   EXPECT_EQ(without.refusal, "its ranks cannot be asked for their stacks: its log says why");
   EXPECT_EQ(without.stack_dump_command, 0U);
-  std::uint64_t order = 40;
-  control_.OnStacks([&] { return ++order; });
-  const ControlAnswer answer = control_.Take({ControlOrder::kStacks});
+  std::uint64_t command = 40;
+  control_.OnStacks([&] { return ++command; });
+  const ControlAnswer answer = control_.Take({ControlCommand::kStacks});
   EXPECT_EQ(answer.refusal, "");
   EXPECT_EQ(answer.stack_dump_command, 41U);
   EXPECT_THAT(requested(), IsEmpty());
-  const ControlWishes wishes = control_.Look();
-  EXPECT_FALSE(wishes.stop || wishes.save || wishes.pause || wishes.evaluate);
-  control_.Happened(RunEvent::kFailure);
-  EXPECT_EQ(control_.Take({ControlOrder::kStacks}).refusal,
+  const PendingRequests pending = control_.Look();
+  EXPECT_FALSE(pending.stop || pending.save || pending.pause || pending.evaluate);
+  control_.OnEvent(RunEvent::kFailure);
+  EXPECT_EQ(control_.Take({ControlCommand::kStacks}).refusal,
             "stacks is not possible while the training is in the state failed");
-  EXPECT_EQ(order, 41U);
+  EXPECT_EQ(command, 41U);
 }
 
 TEST_F(RunControlTest, TellsTheLoadsOfTheRanks) {
@@ -192,15 +192,15 @@ TEST_F(RunControlTest, TellsTheLoadsOfTheRanks) {
 TEST_F(RunControlTest, ToAskForTheStatusChangesNothing) {
   Step(1);
   control_.Take({});
-  const ControlWishes wishes = control_.Look();
-  EXPECT_FALSE(wishes.stop || wishes.save || wishes.pause);
+  const PendingRequests pending = control_.Look();
+  EXPECT_FALSE(pending.stop || pending.save || pending.pause);
 }
 
 TEST_F(RunControlTest, WhatCannotHappenChangesNothing) {
-  control_.Happened(RunEvent::kPause);
+  control_.OnEvent(RunEvent::kPause);
   EXPECT_EQ(control_.status().state, RunState::kStarting);
-  control_.Happened(RunEvent::kFailure);
-  control_.Happened(RunEvent::kStep);
+  control_.OnEvent(RunEvent::kFailure);
+  control_.OnEvent(RunEvent::kStep);
   EXPECT_EQ(control_.status().state, RunState::kFailed);
 }
 
@@ -210,13 +210,13 @@ TEST_F(RunControlTest, IsAskedWhileTheLoopRuns) {
   std::jthread asking([&] {
     while (!is_over) {
       control_.Take({});
-      control_.Take({ControlOrder::kCheckpoint});
-      control_.Take({ControlOrder::kSet, 4});
+      control_.Take({ControlCommand::kCheckpoint});
+      control_.Take({ControlCommand::kSet, 4});
     }
   });
   for (int i = 0; i < 1000; ++i) {
     Step(1);
-    if (control_.Look().save) control_.Obeyed();
+    if (control_.Look().save) control_.AckCheckpoint();
     control_.display_every();
   }
   is_over = true;

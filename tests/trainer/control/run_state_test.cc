@@ -135,8 +135,8 @@ TEST(RunState, TakesOrdersWhileTheyCanBeObeyed) {
   for (std::size_t i = 0; i < kRunStates; ++i) {
     const auto state = static_cast<RunState>(i);
     std::vector<std::string> orders;
-    for (std::size_t order = 0; order < kControlOrders; ++order) {
-      const auto which = static_cast<ControlOrder>(order);
+    for (std::size_t command = 0; command < kControlCommands; ++command) {
+      const auto which = static_cast<ControlCommand>(command);
       if (Takes(state, which)) orders.emplace_back(NameOf(which));
     }
     EXPECT_EQ(orders, taken.at(std::string(NameOf(state)))) << NameOf(state);
@@ -156,12 +156,12 @@ TEST(RunState, NamesAreReadBack) {
     const auto state = static_cast<RunState>(i);
     EXPECT_EQ(ParseRunState(NameOf(state)), state);
   }
-  for (std::size_t i = 0; i < kControlOrders; ++i) {
-    const auto order = static_cast<ControlOrder>(i);
-    EXPECT_EQ(ParseControlOrder(NameOf(order)), order);
+  for (std::size_t i = 0; i < kControlCommands; ++i) {
+    const auto command = static_cast<ControlCommand>(i);
+    EXPECT_EQ(ParseControlCommand(NameOf(command)), command);
   }
   EXPECT_EQ(ParseRunState("Training"), std::nullopt);
-  EXPECT_EQ(ParseControlOrder("status"), std::nullopt);
+  EXPECT_EQ(ParseControlCommand("status"), std::nullopt);
 }
 
 class SocketFolderTest : public testing::Test {
@@ -245,7 +245,7 @@ class StacksRequestTest : public testing::Test {
 
   const TemporaryFolder folder_;
   const StackDumpRequest request_ = {
-      .order = 0, .folder = "/scratch/my run/stacks", .ranks = {{"n1", 4711}, {"n2", 12}}};
+      .command = 0, .folder = "/scratch/my run/stacks", .ranks = {{"n1", 4711}, {"n2", 12}}};
 };
 
 TEST_F(StacksRequestTest, IsWhatTheHeaderSaysAndIsReadBack) {
@@ -255,7 +255,7 @@ TEST_F(StacksRequestTest, IsWhatTheHeaderSaysAndIsReadBack) {
             "00000000000000000000\n/scratch/my run/stacks\nn1 4711\nn2 12\n");
   const auto read = ReadStackDumpRequest(file());
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->order, 0U);
+  EXPECT_EQ(read->command, 0U);
   EXPECT_EQ(read->folder, "/scratch/my run/stacks");
   ASSERT_EQ(read->ranks.size(), 2U);
   EXPECT_EQ(read->ranks[0].host, "n1");
@@ -270,7 +270,7 @@ TEST_F(StacksRequestTest, AnOrderIsWrittenOverTheOneBefore) {
   EXPECT_EQ(ReadStackDumpCommand(file()), 17U);
   const auto read = ReadStackDumpRequest(file());
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->order, 17U);
+  EXPECT_EQ(read->command, 17U);
   EXPECT_EQ(read->ranks.size(), 2U);
 }
 
@@ -282,23 +282,23 @@ TEST_F(StacksRequestTest, WithoutTheFileThereIsNoOrder) {
 }
 
 TEST_F(StacksRequestTest, TakesNoOtherFile) {
-  const std::string order = "00000000000000000001\n";
-  Write(order + "/a\nn1 1\n");
+  const std::string command = "00000000000000000001\n";
+  Write(command + "/a\nn1 1\n");
   EXPECT_TRUE(ReadStackDumpRequest(file()));
   const std::vector<std::string> others = {"",
                                            "x",
-                                           order,
-                                           order + "/a",
-                                           order + "/a\n",
-                                           order + "a\nn1 1\n",
+                                           command,
+                                           command + "/a",
+                                           command + "/a\n",
+                                           command + "a\nn1 1\n",
                                            "1\n/a\nn1 1\n",
                                            "0000000000000000000x\n/a\nn1 1\n",
-                                           order + "/a\nn1 1",
-                                           order + "/a\nn1\n",
-                                           order + "/a\nn1 0\n",
-                                           order + "/a\nn1 1x\n",
-                                           order + "/a\n 1\n",
-                                           order + "/a\nn1 1\n\n"};
+                                           command + "/a\nn1 1",
+                                           command + "/a\nn1\n",
+                                           command + "/a\nn1 0\n",
+                                           command + "/a\nn1 1x\n",
+                                           command + "/a\n 1\n",
+                                           command + "/a\nn1 1\n\n"};
   for (const std::string& text : others) {
     Write(text);
     EXPECT_FALSE(ReadStackDumpRequest(file())) << text;
@@ -365,11 +365,11 @@ TEST(RankStacksText, IsReadBack) {
   const auto read = ParseRankStackTraces(text);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->headline, "rank 1 on n2, process 7: in training");
-  EXPECT_EQ(read->order, 17U);
+  EXPECT_EQ(read->command, 17U);
   EXPECT_EQ(read->stacks, "thread 7 (x)\n  #0 f in p\n");
   const auto unasked = ParseRankStackTraces(FormatRankStackTraces({"rank 1 on n2", 0, "thread\n"}));
   ASSERT_TRUE(unasked);
-  EXPECT_EQ(unasked->order, 0U);
+  EXPECT_EQ(unasked->command, 0U);
   EXPECT_EQ(unasked->stacks, "thread\n");
 }
 

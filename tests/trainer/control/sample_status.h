@@ -32,7 +32,7 @@ inline RunStatus SampleStatus() {
        .celsius = 61},
       {.rank = 1, .host = "gpu026", .busy_seconds = 0.688, .input_wait_seconds = 0.275}};
   status.display_every = 10;
-  status.requested = {ControlOrder::kPause, ControlOrder::kCheckpoint};
+  status.requested = {ControlCommand::kPause, ControlCommand::kCheckpoint};
   status.identity = {.ranks = 2, .host = "gpu025", .pid = 4711, .version = "0.1.0", .job = "123"};
   return status;
 }

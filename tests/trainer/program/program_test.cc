@@ -7,7 +7,7 @@
 #include "tests/trainer/train/deferred_backend.h"
 #include "trainer/backend/registry.h"
 #include "trainer/checkpoint/names.h"
-#include "trainer/comm/single.h"
+#include "trainer/comm/single_rank_communicator.h"
 #include "trainer/control/control_client.h"
 #include "trainer/core/error.h"
 #include "trainer/data/class_list.h"
@@ -56,14 +56,14 @@ class ControlPointTest : public testing::Test {
 TEST_F(ControlPointTest, TakesOrdersForStacksWhereThereIsWhoObeysThem) {
   {
     const auto point = Make();
-    EXPECT_NE(Ask(Address().socket, {ControlOrder::kStacks}).refusal, "");
+    EXPECT_NE(Ask(Address().socket, {ControlCommand::kStacks}).refusal, "");
   }
   StackDumpServiceOptions options;
   options.request = folder_.path() / "none";
   options.model_dir = folder_.path();
   StackDumpService stacks(options);
   const auto point = Make(&stacks);
-  const ControlAnswer answer = Ask(Address().socket, {ControlOrder::kStacks});
+  const ControlAnswer answer = Ask(Address().socket, {ControlCommand::kStacks});
   EXPECT_EQ(answer.refusal, "");
   EXPECT_GT(answer.stack_dump_command, 0U);
 }
@@ -82,15 +82,15 @@ TEST_F(ControlPointTest, IsFoundByTheFileAndAnswers) {
   EXPECT_EQ(status.identity.ranks, 2);
   EXPECT_EQ(status.identity.host, "n1");
   EXPECT_EQ(status.identity.version, "1.2");
-  Ask(address.socket, {ControlOrder::kStop});
+  Ask(address.socket, {ControlCommand::kStop});
   EXPECT_TRUE(point->control().Look().stop);
   EXPECT_EQ(log_.str(), "");
 }
 
 TEST_F(ControlPointTest, HasFinalStatus) {
   const auto point = Make();
-  point->control().Happened(RunEvent::kStep);
-  point->control().Saved(3);
+  point->control().OnEvent(RunEvent::kStep);
+  point->control().OnCheckpointSaved(3);
   point->End(RunEvent::kEnd);
   ASSERT_TRUE(Address().last);
   EXPECT_EQ(Address().last->state, RunState::kDone);
@@ -122,7 +122,7 @@ TEST_F(ControlPointTest, ATrainingGoesOnWithoutIt) {
   const auto point = Make();
   EXPECT_THAT(log_.str(), HasSubstr("warning: ddlctl cannot reach this training: cannot write "));
   EXPECT_TRUE(LeavesNothing());
-  point->control().Happened(RunEvent::kStep);
+  point->control().OnEvent(RunEvent::kStep);
   point->End(RunEvent::kEnd);
 }
 

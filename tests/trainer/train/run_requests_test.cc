@@ -54,7 +54,7 @@ TEST_F(RunRequestsTest, AFileAsksForACheckpointUntilItIsWritten) {
   requests.BeginSave();
   EXPECT_FALSE(requests.Look().save);
   EXPECT_TRUE(exists(File("checkpoint")));
-  requests.Saved(1, 1);
+  requests.OnCheckpointSaved(1, 1);
   EXPECT_FALSE(exists(File("checkpoint")));
   Pass(1);
   EXPECT_FALSE(requests.Look().save);
@@ -69,11 +69,11 @@ TEST_F(RunRequestsTest, ACheckpointThatBeganBeforeIsNotTheOneThatIsAskedFor) {
   Write("checkpoint");
   Write("stop");
   EXPECT_TRUE(requests.Look().save);
-  requests.Saved(1, 1);
+  requests.OnCheckpointSaved(1, 1);
   EXPECT_TRUE(exists(File("checkpoint")) && exists(File("stop")));
   EXPECT_TRUE(requests.Look().save);
   requests.BeginSave();
-  requests.Saved(1, 1);
+  requests.OnCheckpointSaved(1, 1);
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
@@ -83,7 +83,7 @@ TEST_F(RunRequestsTest, AFileAsksToStop) {
   EXPECT_TRUE(requests.Look().stop);
   EXPECT_EQ(requests.why(), "by the file " + File("stop").string());
   requests.BeginSave();
-  requests.Saved(1, 1);
+  requests.OnCheckpointSaved(1, 1);
   EXPECT_FALSE(exists(File("stop")));
   EXPECT_TRUE(requests.Look().stop);
 }
@@ -128,7 +128,7 @@ TEST_F(RunRequestsTest, LeavesWhatIsNoEmptyFileAsItIs) {
     Pass(1);
   }
   requests.BeginSave();
-  requests.Saved(1, 1);
+  requests.OnCheckpointSaved(1, 1);
   EXPECT_TRUE(exists(File("checkpoint")) && exists(File("stop")));
   const std::string warning = File("checkpoint").string() + " is not an empty file";
   EXPECT_THAT(log_.str(), AllOf(HasSubstr(warning), HasSubstr(File("stop").string() + " is not")));
@@ -151,10 +151,10 @@ TEST_F(RunRequestsTest, StopsBeforeTheEndOfTheTimeAndSaysWhen) {
 TEST_F(RunRequestsTest, SaysItAgainWhereCheckpointsTakeLonger) {
   RunRequests requests = Make(TimeLimit(kStart, kStart + 3600, {}));
   log_.str("");
-  requests.Saved(1, 100);
+  requests.OnCheckpointSaved(1, 100);
   EXPECT_THAT(log_.str(), HasSubstr(", 210 s before (--stop_margin)"));
   log_.str("");
-  requests.Saved(2, 101);
+  requests.OnCheckpointSaved(2, 101);
   EXPECT_EQ(log_.str(), "");
 }
 

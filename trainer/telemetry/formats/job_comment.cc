@@ -54,7 +54,7 @@ class SpawnSettings {
 
 }  // namespace
 
-OrderInBackground::~OrderInBackground() {
+BackgroundCommand::~BackgroundCommand() {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!HasEnded()) {
     if (std::chrono::steady_clock::now() > end) {
@@ -65,7 +65,7 @@ OrderInBackground::~OrderInBackground() {
   }
 }
 
-bool OrderInBackground::HasEnded() {
+bool BackgroundCommand::HasEnded() {
   if (child_ == 0) return true;
   int status = 0;
   if (::waitpid(child_, &status, WNOHANG) == 0) return false;
@@ -78,12 +78,12 @@ bool OrderInBackground::HasEnded() {
   return true;
 }
 
-void OrderInBackground::Kill() {
+void BackgroundCommand::Kill() {
   ::kill(child_, SIGKILL);
   ::waitpid(std::exchange(child_, 0), nullptr, 0);
 }
 
-void OrderInBackground::Give(const std::vector<std::string>& argv) {
+void BackgroundCommand::Give(const std::vector<std::string>& argv) {
   if (!HasEnded()) {
     Kill();
     on_failure_(program_ + " has not ended");

@@ -22,17 +22,17 @@
 namespace trainer {
 
 // Runs one order at a time and does not wait for it.
-class OrderInBackground {
+class BackgroundCommand {
  public:
   static constexpr std::chrono::seconds kPatience{5};
 
   // `on_failure` is told, in one line, why an order was not carried out.
-  explicit OrderInBackground(std::function<void(const std::string& why)> on_failure)
+  explicit BackgroundCommand(std::function<void(const std::string& why)> on_failure)
       : on_failure_(std::move(on_failure)) {}
   // Gives an order that has not ended kPatience for it, then kills it.
-  ~OrderInBackground();
-  OrderInBackground(const OrderInBackground&) = delete;
-  OrderInBackground& operator=(const OrderInBackground&) = delete;
+  ~BackgroundCommand();
+  BackgroundCommand(const BackgroundCommand&) = delete;
+  BackgroundCommand& operator=(const BackgroundCommand&) = delete;
 
   // Starts `argv` (argv[0] is a path, or a name in PATH), which has nothing to read and prints
   // nowhere, and returns at once.  One before it that has not ended is killed.

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "trainer/train/loop/launch.h"
+#include "trainer/train/loop/training_session.h"
 #include "trainer/train/schedule.h"
 
 namespace trainer {

@@ -67,25 +67,25 @@ void LoopControl::Enter(Activity activity, std::int64_t step) {
   if (control_ != nullptr) log_.DisplayEvery(control_->display_every());
 }
 
-void LoopControl::Stepped(const StepResult& record) {
+void LoopControl::OnStepEnd(const StepResult& record) {
   stragglers_.After(record.rank_seconds, record.times);
   links_.After(record.rank_seconds, record.times);
   if (deps_.requests != nullptr) deps_.requests->StepTook(record.times.step);
   if (control_ == nullptr) return;
-  control_->OnRankMetrics(record.rank_seconds, record.rank_words);
+  control_->OnRankMetrics(record.rank_seconds, record.rank_metrics_exchange);
   const std::int64_t steps = record.step + 1;
-  control_->Stepped({.steps = steps,
-                     .epoch = schedule_.EpochOf(steps),
-                     .loss = record.total_loss(),
-                     .times = record.times});
+  control_->OnStepEnd({.steps = steps,
+                       .epoch = schedule_.EpochOf(steps),
+                       .loss = record.total_loss(),
+                       .times = record.times});
 }
 
 void LoopControl::Found(std::int64_t step) {
-  if (control_ != nullptr) control_->Saved(step);
+  if (control_ != nullptr) control_->OnCheckpointSaved(step);
 }
 
-void LoopControl::Obeyed() {
-  if (deps_.requests != nullptr) deps_.requests->Obeyed();
+void LoopControl::AckCheckpoint() {
+  if (deps_.requests != nullptr) deps_.requests->AckCheckpoint();
 }
 
 void LoopControl::Evaluated() {
@@ -112,7 +112,7 @@ bool LoopControl::Rest(std::int64_t step, const std::function<void()>& save) {
 }
 
 void LoopControl::Tell(RunEvent event) {
-  if (control_ != nullptr) control_->Happened(event);
+  if (control_ != nullptr) control_->OnEvent(event);
 }
 
 }  // namespace trainer

@@ -34,13 +34,13 @@ class LoopControl {
   // What the loop does.  `step` updates are done.
   void StartTraining(const Schedule& schedule);  // collective
   void Enter(Activity activity, std::int64_t step);
-  void Stepped(const StepResult& record);  // collective
+  void OnStepEnd(const StepResult& record);  // collective
   // There is a checkpoint, from before.
   void Found(std::int64_t step);
   // The evaluation that was asked for is done, or needless.
   void Evaluated();
   // What was asked for is done, without another checkpoint.
-  void Obeyed();
+  void AckCheckpoint();
   // It ends early, since all ranks were asked to.
   void Stop();
 

@@ -39,7 +39,7 @@ TrainResult EvaluateSaved(Launch& launch) {
   } else if (!launch.config.export_dir.empty()) {
     ExportModel(launch.snapshot_deps(), ExportFile(launch.config));
   }
-  launch.control.Obeyed();
+  launch.control.AckCheckpoint();
   return result;
 }
 

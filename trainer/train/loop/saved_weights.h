@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "trainer/train/loop/launch.h"
+#include "trainer/train/loop/training_session.h"
 
 namespace trainer {
 

@@ -11,8 +11,8 @@
 #include "trainer/train/evaluation/evaluate.h"
 #include "trainer/train/evaluation/evaluations.h"
 #include "trainer/train/loop/benchmark.h"
-#include "trainer/train/loop/launch.h"
 #include "trainer/train/loop/saved_weights.h"
+#include "trainer/train/loop/training_session.h"
 #include "trainer/train/monitor/rank_comparison.h"
 #include "trainer/train/state/checkpoints.h"
 #include "trainer/train/state/initial_weights.h"
@@ -97,7 +97,7 @@ TrainResult Trainer::Train() {
   }
   if (saved_step_ != result_.step) Save(Checkpoints::Wait::kForFile);
   FinishSaving();
-  control_.Obeyed();  // all that was asked for and is not done is needless now
+  control_.AckCheckpoint();  // all that was asked for and is not done is needless now
 
   // What was asked for is done, be it the whole training or as much of it as --run_iter says.
   const bool is_done = result_.ending == Ending::kCompleted;
@@ -106,7 +106,7 @@ TrainResult Trainer::Train() {
   }
   if (is_done && evaluations_ && !has_reached_target_ && evaluated_step_ != result_.step) {
     EvaluateNow(Checkpoints::Wait::kForFile);
-    control_.Obeyed();  // all was saved before
+    control_.AckCheckpoint();  // all was saved before
   }
   log_.EndRun(result_.evaluation.has_value());
   return result_;
@@ -190,7 +190,7 @@ void Trainer::TrainSteps() {
     log_.Step(outcome.record);
     ++result_.step;
     if (outcome.requested.stop && result_.step < end) Stop();
-    control_.Stepped(outcome.record);
+    control_.OnStepEnd(outcome.record);
     if (config_.paranoid > 0 && result_.step % config_.paranoid == 0) CompareRanks();
 
     if (!keeps_files) {
@@ -267,7 +267,7 @@ void Trainer::Rest() {
   FinishSaving();
   const bool stops = control_.Rest(result_.step, [this] {
     if (saved_step_ != result_.step) Save(Checkpoints::Wait::kForFile);
-    control_.Obeyed();
+    control_.AckCheckpoint();
   });
   if (stops) Stop();
 }

@@ -288,7 +288,7 @@ void HangWatchdog::WriteStacks(const RankState& state) const {
       .host = options_.host,
       .doing = fmt::format("no progress for {:.0f} s, {}", state.seconds,
                            state.waiting ? "waiting for other ranks" : "at work of its own"),
-      .order = 0};
+      .command = 0};
   const std::vector<ThreadStack> stacks = StacksWithin(
       options_.own_stacks_time, [write = options_.write_stacks, file] { return write(file); });
   if (stacks.empty()) return;  // the report then counts one less

@@ -23,7 +23,7 @@ std::vector<ThreadStack> WriteStackDumpFile(const StackDumpOptions& options) {
   const std::string text = FormatRankStackTraces(
       {.headline = fmt::format("rank {} on {}, process {}{}", options.rank,
                                options.host.empty() ? "its node" : options.host, ::getpid(), doing),
-       .order = options.order,
+       .command = options.command,
        .stacks = StacksAsText(stacks)});
   std::error_code ignored;  // then it cannot be written either
   fs::create_directories(folder, ignored);

@@ -18,9 +18,9 @@ namespace trainer {
 struct StackDumpOptions {
   std::filesystem::path model_dir;
   int rank = 0;
-  std::string host;         // "": not known
-  std::string doing;        // what the rank does: "no progress for 61 s, waiting for other ranks"
-  std::uint64_t order = 0;  // 0: nobody has asked
+  std::string host;           // "": not known
+  std::string doing;          // what the rank does: "no progress for 61 s, waiting for other ranks"
+  std::uint64_t command = 0;  // 0: nobody has asked
   std::chrono::milliseconds answer_time = kStackAnswerTime;  // of a thread
 };
 

@@ -26,13 +26,13 @@ StackDumpService::~StackDumpService() {
 }
 
 std::uint64_t StackDumpService::Ask() {
-  std::uint64_t order = 0;
+  std::uint64_t command = 0;
   {
     const std::lock_guard lock(mutex_);
-    order = requested_ = NextStackDumpCommand(requested_);
+    command = requested_ = NextStackDumpCommand(requested_);
   }
   changed_.notify_one();
-  return order;
+  return command;
 }
 
 // Files are touched without the lock: a file system that hangs must not stop those who ask.
@@ -56,21 +56,22 @@ bool StackDumpService::Look(std::uint64_t requested) {
   try {
     const bool is_written =
         requested == 0 || WriteStackDumpCommand(options_.request, requested) == 0;
-    const std::uint64_t order = requested != 0 ? requested : ReadStackDumpCommand(options_.request);
-    if (order != 0 && order != answered_) Answer(order);
+    const std::uint64_t command =
+        requested != 0 ? requested : ReadStackDumpCommand(options_.request);
+    if (command != 0 && command != answered_) Answer(command);
     return is_written;
   } catch (const std::exception&) {
     return false;
   }
 }
 
-void StackDumpService::Answer(std::uint64_t order) {
-  answered_ = order;
+void StackDumpService::Answer(std::uint64_t command) {
+  answered_ = command;
   WriteStackDumpFile({.model_dir = options_.model_dir,
                       .rank = options_.rank,
                       .host = options_.host,
                       .doing = options_.doing ? options_.doing() : "",
-                      .order = order,
+                      .command = command,
                       .answer_time = options_.answer_time});
 }
 

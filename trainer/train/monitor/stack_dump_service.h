@@ -48,7 +48,7 @@ class StackDumpService {
  private:
   void Run();
   bool Look(std::uint64_t requested);
-  void Answer(std::uint64_t order);
+  void Answer(std::uint64_t command);
 
   const StackDumpServiceOptions options_;
   std::mutex mutex_;

@@ -133,7 +133,7 @@ void Checkpoints::Tell() {
   for (const std::string& line : written_.warnings) deps_.snapshot.log->warn("{}", line);
   deps_.snapshot.log->info("checkpoint of step {} written: {}", copy_->state().step,
                            written_.directory.string());
-  if (deps_.requests != nullptr) deps_.requests->Saved(copy_->state().step, seconds_);
+  if (deps_.requests != nullptr) deps_.requests->OnCheckpointSaved(copy_->state().step, seconds_);
 }
 
 }  // namespace trainer

@@ -39,8 +39,9 @@ struct StepExchange {
   // In: of this rank in its place, 0 in the others; out: of all (train/step/rank_seconds.h).  At
   // most RankSeconds::kPlaces, equally many on each rank.
   std::span<double> rank_seconds = {};
-  // The same of what ranks say in turn (train/step/rank_words.h); at most RankWords::kPlaces.
-  std::span<double> rank_words = {};
+  // The same of what ranks say in turn (train/step/rank_metrics_exchange.h); at most
+  // RankMetricsExchange::kPlaces.
+  std::span<double> rank_metrics_exchange = {};
 };
 
 // One all-reduce.  Collective; every rank gets the same result, so all stop after the same step.

@@ -29,7 +29,7 @@ struct StepResult {
   // How long each rank was busy itself, by rank, as it has said last; 0: not known.  Until the next
   // step.
   std::span<const double> rank_seconds;
-  std::span<const RankMetrics> rank_words;  // the same of what each has said of itself
+  std::span<const RankMetrics> rank_metrics_exchange;  // the same of what each has said of itself
 
   double total_loss() const { return cross_entropy + l2_loss; }
 };

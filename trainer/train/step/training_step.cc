@@ -53,7 +53,7 @@ TrainingStep::TrainingStep(const TrainingStepDeps& deps)
                {batches_, global_batch_.batches()}, deps.config.optimizer, deps.bucket_bytes),
       non_finite_guard_(deps.config.on_nan, deps.communicator.size()),
       rank_seconds_(deps.communicator.rank(), deps.communicator.size()),
-      rank_words_(deps.communicator.rank(), deps.communicator.size()),
+      rank_metrics_exchange_(deps.communicator.rank(), deps.communicator.size()),
       records_(Records(deps)) {
   for (auto& mark : marks_) mark = deps.backend.MakeEvent();
   if (deps.config.on_nan == OnNan::kSkip && mode_ == Mode::kTraining) {
@@ -105,11 +105,12 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   own.rank_seconds =
       rank_seconds_.Say(BusySeconds(record.times) * static_cast<double>(global_batch_.accumulate) /
                         static_cast<double>(batches_));
-  own.rank_words = rank_words_.Say(record.times[StepPhase::kInputWait],
-                                   deps_.device_state ? deps_.device_state() : DeviceState());
+  own.rank_metrics_exchange =
+      rank_metrics_exchange_.Say(record.times[StepPhase::kInputWait],
+                                 deps_.device_state ? deps_.device_state() : DeviceState());
   const StepExchange all = Exchange(own, deps_.communicator);
   record.rank_seconds = rank_seconds_.Received();
-  record.rank_words = rank_words_.Received();
+  record.rank_metrics_exchange = rank_metrics_exchange_.Received();
   outcome.requested = all.requested;
   record.cross_entropy = all.totals.mean_loss();
   record.top1 = all.totals.top1_fraction();

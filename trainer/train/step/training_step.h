@@ -36,8 +36,8 @@
 #include "trainer/train/step/loss_scale.h"
 #include "trainer/train/step/metrics.h"
 #include "trainer/train/step/non_finite_guard.h"
-#include "trainer/train/step/rank_seconds.h"
-#include "trainer/train/step/rank_words.h"
+#include "trainer/train/step/rank_busy_times.h"
+#include "trainer/train/step/rank_metrics_exchange.h"
 #include "trainer/train/step/step_result.h"
 
 namespace trainer {
@@ -119,7 +119,7 @@ class TrainingStep {
   double gradient_scale_ = 1;
   NonFiniteGuard non_finite_guard_;
   RankSeconds rank_seconds_;
-  RankWords rank_words_;
+  RankMetricsExchange rank_metrics_exchange_;
   Buffer kept_statistics_;  // on the host, of before the step; empty unless they may be set back
 
   bool records_;              // false from a failure to record on

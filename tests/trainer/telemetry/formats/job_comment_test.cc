@@ -72,7 +72,7 @@ TEST(CommentOrder, IsThatOfScontrol) {
               ElementsAre("scontrol", "update", "JobId=4711", "Comment=step 1, 50 %"));
 }
 
-class OrderInBackgroundTest : public ::testing::Test {
+class BackgroundCommandTest : public ::testing::Test {
  protected:
   void SetUp() override {
     path_ = std::filesystem::path(::testing::TempDir()) /
@@ -93,11 +93,11 @@ class OrderInBackgroundTest : public ::testing::Test {
 
   std::filesystem::path path_;
   std::vector<std::string> failures_;
-  std::optional<OrderInBackground> order_{
+  std::optional<BackgroundCommand> order_{
       std::in_place, [this](const std::string& why) { failures_.push_back(why); }};
 };
 
-TEST_F(OrderInBackgroundTest, IsNotWaitedForAndKilledWhenTheNextComes) {
+TEST_F(BackgroundCommandTest, IsNotWaitedForAndKilledWhenTheNextComes) {
   Shell("echo > $0; exec sleep 1000");
   WaitForFile();
   Shell("exec sleep 1000");
@@ -108,14 +108,14 @@ TEST_F(OrderInBackgroundTest, IsNotWaitedForAndKilledWhenTheNextComes) {
 }
 
 // It reads nothing, and what it prints is lost.
-TEST_F(OrderInBackgroundTest, OneThatSucceedsIsNotMentionedAndHasTimeAtTheEnd) {
+TEST_F(BackgroundCommandTest, OneThatSucceedsIsNotMentionedAndHasTimeAtTheEnd) {
   Shell("cat; echo printed; sleep 0.2; echo > $0");
   order_.reset();
   EXPECT_TRUE(std::filesystem::exists(path_));
   EXPECT_THAT(failures_, IsEmpty());
 }
 
-TEST_F(OrderInBackgroundTest, OneThatFailsIsToldWhenTheNextComes) {
+TEST_F(BackgroundCommandTest, OneThatFailsIsToldWhenTheNextComes) {
   Shell("exit 3");
   siginfo_t info = {};
   ASSERT_EQ(::waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
@@ -126,7 +126,7 @@ TEST_F(OrderInBackgroundTest, OneThatFailsIsToldWhenTheNextComes) {
   EXPECT_THAT(failures_, ElementsAre("sh ended with exit code 3", "sh was ended by signal 9"));
 }
 
-TEST_F(OrderInBackgroundTest, SaysWhatCannotBeStarted) {
+TEST_F(BackgroundCommandTest, SaysWhatCannotBeStarted) {
   // posix_spawn tells why by memory that its child shares, which that of QEMU does not.
   if (tests::IsEmulated()) GTEST_SKIP() << "emulated";
   order_->Give({"/no/such/scontrol"});

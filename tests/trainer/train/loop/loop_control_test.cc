@@ -33,7 +33,7 @@ class LoopControlTest : public testing::Test {
             .control = &control};
   }
   // Asks once so many steps are done; the loop hears of it in the step after.
-  void AskAfter(std::int64_t step, ControlOrder order) { at_step_ = {step, order}; }
+  void AskAfter(std::int64_t step, ControlCommand order) { at_step_ = {step, order}; }
   // `signalled`: rank 1 is told to stop when it asks for the so-maniest time.
   TrainResult Train(const std::function<void(int round)>& in_pause, int signalled = 0) {
     TrainResult of_root;
@@ -64,7 +64,7 @@ class LoopControlTest : public testing::Test {
   std::ostringstream log_;
   RunControl control_{{}, 10};
   RunMode mode_ = RunMode::kTrain;
-  std::pair<std::int64_t, ControlOrder> at_step_ = {-1, ControlOrder::kPause};
+  std::pair<std::int64_t, ControlCommand> at_step_ = {-1, ControlCommand::kPause};
 };
 
 TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
@@ -73,14 +73,14 @@ TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
     std::ostringstream log;
     RunRank(ConfigIn(other), communicator, log);
   });
-  AskAfter(2, ControlOrder::kPause);
+  AskAfter(2, ControlCommand::kPause);
   int rounds = 0;
   const TrainResult result = Train([&](int round) {
     rounds = round;
     const RunStatus status = control_.status();
     EXPECT_EQ(status.state, RunState::kPaused);
     EXPECT_EQ(status.step, 3);
-    if (round == 2 || round == 4) control_.Take({ControlOrder::kCheckpoint});
+    if (round == 2 || round == 4) control_.Take({ControlCommand::kCheckpoint});
     if (round == 3) {
       EXPECT_EQ(status.checkpoint_step, 3);
       EXPECT_TRUE(exists(CheckpointFolder(run(), 3)));
@@ -88,7 +88,7 @@ TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
     if (round == 5) {
       EXPECT_TRUE(status.requested.empty());
     }
-    if (round == 6) control_.Take({ControlOrder::kResume});
+    if (round == 6) control_.Take({ControlCommand::kResume});
   });
   EXPECT_EQ(rounds, 6);
   EXPECT_EQ(result.ending, Ending::kCompleted);
@@ -109,7 +109,7 @@ TEST_F(LoopControlTest, EvaluatesOnceWhenItIsAskedToAndEndsBitEqual) {
     RunRank(ConfigIn(other), communicator, log);
   });
   mode_ = RunMode::kTrainAndEvaluate;
-  AskAfter(2, ControlOrder::kEvaluate);
+  AskAfter(2, ControlCommand::kEvaluate);
   EXPECT_EQ(Train([](int) {}).ending, Ending::kCompleted);
   const std::string log = log_.str();
   const std::string line = "evaluation of 64 images";
@@ -128,9 +128,9 @@ TEST_F(LoopControlTest, EvaluatesOnceWhenItIsAskedToAndEndsBitEqual) {
 }
 
 TEST_F(LoopControlTest, StopEndsAPauseWithACheckpoint) {
-  AskAfter(1, ControlOrder::kPause);
+  AskAfter(1, ControlCommand::kPause);
   const TrainResult result = Train([&](int round) {
-    if (round == 2) control_.Take({ControlOrder::kStop});
+    if (round == 2) control_.Take({ControlCommand::kStop});
   });
   EXPECT_EQ(result.ending, Ending::kStopped);
   EXPECT_EQ(result.step, 2);
@@ -140,9 +140,9 @@ TEST_F(LoopControlTest, StopEndsAPauseWithACheckpoint) {
 }
 
 TEST_F(LoopControlTest, AFileEndsAPauseAsWellAndIsRemovedThoughAllIsSaved) {
-  AskAfter(1, ControlOrder::kPause);
+  AskAfter(1, ControlCommand::kPause);
   const TrainResult result = Train([&](int round) {
-    if (round == 1) control_.Take({ControlOrder::kCheckpoint});
+    if (round == 1) control_.Take({ControlCommand::kCheckpoint});
     if (round == 2) std::ofstream(orders() / "stop").close();
   });
   EXPECT_EQ(result.ending, Ending::kStopped);
@@ -152,7 +152,7 @@ TEST_F(LoopControlTest, AFileEndsAPauseAsWellAndIsRemovedThoughAllIsSaved) {
 
 // Two steps and two rounds of the pause, or it would rest for ever.
 TEST_F(LoopControlTest, ASignalOfAnotherRankEndsAPause) {
-  AskAfter(1, ControlOrder::kPause);
+  AskAfter(1, ControlCommand::kPause);
   int rounds = 0;
   const TrainResult result = Train([&](int round) { rounds = round; }, /*signalled=*/4);
   EXPECT_EQ(result.ending, Ending::kStopped);
@@ -161,7 +161,7 @@ TEST_F(LoopControlTest, ASignalOfAnotherRankEndsAPause) {
 }
 
 TEST_F(LoopControlTest, ACheckpointIsWrittenAfterTheStepAndOnce) {
-  AskAfter(2, ControlOrder::kCheckpoint);
+  AskAfter(2, ControlCommand::kCheckpoint);
   const TrainResult result = Train([](int) { ADD_FAILURE(); });
   EXPECT_EQ(result.ending, Ending::kCompleted);
   EXPECT_TRUE(exists(CheckpointFolder(run(), 3)));
@@ -169,7 +169,7 @@ TEST_F(LoopControlTest, ACheckpointIsWrittenAfterTheStepAndOnce) {
 }
 
 TEST_F(LoopControlTest, NobodyPausesAfterTheLastStep) {
-  AskAfter(5, ControlOrder::kPause);
+  AskAfter(5, ControlCommand::kPause);
   EXPECT_EQ(Train([](int) { ADD_FAILURE(); }).step, 6);
 }
 

@@ -14,8 +14,8 @@ using testing::Contains;
 using testing::HasSubstr;
 
 // The bits of everything in the checkpoint of `step`, both files.
-std::map<std::string, std::vector<float>> Saved(const std::filesystem::path& model_dir,
-                                                std::int64_t step) {
+std::map<std::string, std::vector<float>> OnCheckpointSaved(const std::filesystem::path& model_dir,
+                                                            std::int64_t step) {
   std::map<std::string, std::vector<float>> all;
   const std::filesystem::path folder = CheckpointFolder(model_dir, step);
   for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
@@ -49,8 +49,8 @@ TEST(Trainer, AResumedRunIsBitEqualToOneThatNeverStoppedOnEveryBackEnd) {
     const TrainResult second = RunAlone(SmallConfig(stopped.path()), 0, backend);
     EXPECT_EQ(second.ending, Ending::kCompleted);
     EXPECT_EQ(second.step, 6);
-    EXPECT_EQ(Saved(stopped.path(), 6), Saved(straight.path(), 6));
-    EXPECT_NE(Saved(stopped.path(), 2), Saved(straight.path(), 6));
+    EXPECT_EQ(OnCheckpointSaved(stopped.path(), 6), OnCheckpointSaved(straight.path(), 6));
+    EXPECT_NE(OnCheckpointSaved(stopped.path(), 2), OnCheckpointSaved(straight.path(), 6));
   }
 }
 
@@ -69,7 +69,7 @@ TEST(Trainer, AResumedRunOfTwoRanksIsBitEqualToo) {
   run(straight.path(), -1);
   run(stopped.path(), 1);
   run(stopped.path(), -1);
-  EXPECT_EQ(Saved(stopped.path(), 6), Saved(straight.path(), 6));
+  EXPECT_EQ(OnCheckpointSaved(stopped.path(), 6), OnCheckpointSaved(straight.path(), 6));
 }
 
 // Batch norm is local to a rank, so it has to be frozen.  What is left is the order of sums: over 4
@@ -201,7 +201,7 @@ TEST(Trainer, ALaunchOfRunIterLeavesTheRestToTheNext) {
   EXPECT_EQ(RunAlone(config).step, 4);
   EXPECT_EQ(RunAlone(config).step, 6);
   RunAlone(SmallConfig(straight.path()));
-  EXPECT_EQ(Saved(folder.path(), 6), Saved(straight.path(), 6));
+  EXPECT_EQ(OnCheckpointSaved(folder.path(), 6), OnCheckpointSaved(straight.path(), 6));
 }
 
 TEST(Trainer, AFinishedRunIsNotTrainedFurther) {
@@ -239,7 +239,7 @@ TEST(Trainer, GoesOnFromTheBitsOfAnotherBackEndOnEveryBackEnd) {
   TrainConfig config = SmallConfig(folder.path());
   config.schedule.run_iter = 3;
   RunAlone(config, 0, "reference");
-  const auto before = Saved(folder.path(), 3);
+  const auto before = OnCheckpointSaved(folder.path(), 3);
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
@@ -251,7 +251,7 @@ TEST(Trainer, GoesOnFromTheBitsOfAnotherBackEndOnEveryBackEnd) {
     config.weight_decay = 0;
     config.freeze_batch_norm = true;
     EXPECT_EQ(RunAlone(config, 0, backend).step, 6);
-    auto after = Saved(copy.path(), 6);
+    auto after = OnCheckpointSaved(copy.path(), 6);
     for (const auto& [name, values] : before) {
       if (name.starts_with("model")) {
         EXPECT_EQ(after[name], values) << name;

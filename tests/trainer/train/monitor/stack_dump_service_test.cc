@@ -43,9 +43,9 @@ class StacksOnRequestTest : public testing::Test {
             .content);
   }
   // What the rank writes to that order; it is waited for.
-  RankStackTraces AnswerOf(int rank, std::uint64_t order) const {
+  RankStackTraces AnswerOf(int rank, std::uint64_t command) const {
     for (;;) {
-      if (const auto stacks = Read(rank); stacks && stacks->order == order) return *stacks;
+      if (const auto stacks = Read(rank); stacks && stacks->command == command) return *stacks;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
@@ -57,34 +57,34 @@ class StacksOnRequestTest : public testing::Test {
 TEST_F(StacksOnRequestTest, AllRanksAnswerWhatRankZeroIsAsked) {
   const auto first = Make(0);
   const auto second = Make(1);
-  const std::uint64_t order = first->Ask();
-  EXPECT_THAT(AnswerOf(0, order).headline,
+  const std::uint64_t command = first->Ask();
+  EXPECT_THAT(AnswerOf(0, command).headline,
               testing::MatchesRegex("rank 0 on n1, process [0-9]+: in training, step 17"));
-  const RankStackTraces answer = AnswerOf(1, order);
+  const RankStackTraces answer = AnswerOf(1, command);
   EXPECT_THAT(answer.headline, HasSubstr("rank 1 on n2, process "));
   EXPECT_THAT(answer.stacks, HasSubstr("AllRanksAnswerWhatRankZeroIsAsked"));
   const std::uint64_t next = first->Ask();
-  EXPECT_GT(next, order);
-  EXPECT_EQ(AnswerOf(1, next).order, next);
-  EXPECT_EQ(AnswerOf(0, next).order, next);
+  EXPECT_GT(next, command);
+  EXPECT_EQ(AnswerOf(1, next).command, next);
+  EXPECT_EQ(AnswerOf(0, next).command, next);
 }
 
 TEST_F(StacksOnRequestTest, TheyAnswerTheFileAloneWhereRankZeroIsStopped) {
   const auto second = Make(1);
   ASSERT_EQ(WriteStackDumpCommand(request(), 5), 0);
-  EXPECT_EQ(AnswerOf(1, 5).order, 5U);
+  EXPECT_EQ(AnswerOf(1, 5).command, 5U);
 }
 
 TEST_F(StacksOnRequestTest, AnOrderThatCannotBeWrittenIsWrittenOnceItCan) {
   const auto first = Make(0);
   const auto second = Make(1);
   std::filesystem::remove(request());
-  const std::uint64_t order = first->Ask();
-  EXPECT_EQ(AnswerOf(0, order).order, order);  // it has tried to write it
+  const std::uint64_t command = first->Ask();
+  EXPECT_EQ(AnswerOf(0, command).command, command);  // it has tried to write it
   MakeStackDumpRequest(request(),
                        {.folder = folder_.path() / kStackDumpDirectoryName, .ranks = {}});
-  EXPECT_EQ(AnswerOf(1, order).order, order);
-  EXPECT_EQ(ReadStackDumpCommand(request()), order);
+  EXPECT_EQ(AnswerOf(1, command).command, command);
+  EXPECT_EQ(ReadStackDumpCommand(request()), command);
 }
 
 TEST_F(StacksOnRequestTest, AnExceptionCostsOneAnswer) {
@@ -97,7 +97,7 @@ TEST_F(StacksOnRequestTest, AnExceptionCostsOneAnswer) {
   first->Ask();
   while (calls == 0) std::this_thread::yield();
   const std::uint64_t next = first->Ask();
-  EXPECT_EQ(AnswerOf(0, next).order, next);
+  EXPECT_EQ(AnswerOf(0, next).command, next);
 }
 
 TEST_F(StacksOnRequestTest, EndsThoughAPipeIsInThePlaceOfTheFile) {
@@ -110,8 +110,8 @@ TEST_F(StacksOnRequestTest, EndsThoughAPipeIsInThePlaceOfTheFile) {
 
 TEST_F(StacksOnRequestTest, AnswersAnOrderOnce) {
   auto first = Make(0);
-  const std::uint64_t order = first->Ask();
-  AnswerOf(0, order);
+  const std::uint64_t command = first->Ask();
+  AnswerOf(0, command);
   std::filesystem::remove_all(folder_.path() / kStackDumpDirectoryName);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // several looks
   first.reset();

@@ -249,7 +249,7 @@ TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
     bool was_asked = false;
     const auto before_step = [&](std::int64_t step) {
       if (was_asked) of_return = control.status();
-      if (step == 4 && !std::exchange(was_asked, true)) control.Take({ControlOrder::kStop});
+      if (step == 4 && !std::exchange(was_asked, true)) control.Take({ControlCommand::kStop});
     };
     return RunRank(config, communicator, log, 0, "reference", &requests, before_step);
   };
@@ -258,7 +258,7 @@ TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
   result = run(0);
   EXPECT_EQ(of_return.step, 3);
   EXPECT_EQ(of_return.checkpoint_step, 3);
-  EXPECT_THAT(of_return.requested, testing::ElementsAre(ControlOrder::kStop));
+  EXPECT_THAT(of_return.requested, testing::ElementsAre(ControlCommand::kStop));
   EXPECT_EQ(result.ending, Ending::kStopped);
   EXPECT_EQ(result.step, 4);
   EXPECT_EQ(ManifestAt(folder.path(), 4).state.skipped_images, 16);

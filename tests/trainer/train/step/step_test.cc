@@ -7,8 +7,8 @@
 #include "trainer/train/step/loss_scale.h"
 #include "trainer/train/step/metrics.h"
 #include "trainer/train/step/non_finite_guard.h"
-#include "trainer/train/step/rank_seconds.h"
-#include "trainer/train/step/rank_words.h"
+#include "trainer/train/step/rank_busy_times.h"
+#include "trainer/train/step/rank_metrics_exchange.h"
 
 namespace trainer {
 namespace {
@@ -326,15 +326,15 @@ TEST(PackedState, IsUnpackedWithWhatIsNotKnown) {
 
 constexpr int kSayingRanks = 19;  // three groups, of 8, 8 and 3
 
-TEST(RankWords, RanksTakeTurnsInTheSumOfTheStep) {
+TEST(RankMetricsExchange, RanksTakeTurnsInTheSumOfTheStep) {
   RunRanks(kSayingRanks, [](Communicator& communicator) {
     const int rank = communicator.rank();
-    RankWords words(rank, kSayingRanks);
+    RankMetricsExchange words(rank, kSayingRanks);
     for (int step = 0; step < 4; ++step) {
       StepExchange own;
       own.bad_weights = 1;
-      own.rank_words = words.Say(rank + step, StateOf(rank, 1000 + step, {}));
-      EXPECT_EQ(own.rank_words.size(), step == 2 ? 6U : 16U);
+      own.rank_metrics_exchange = words.Say(rank + step, StateOf(rank, 1000 + step, {}));
+      EXPECT_EQ(own.rank_metrics_exchange.size(), step == 2 ? 6U : 16U);
       EXPECT_EQ(Exchange(own, communicator).bad_weights, kSayingRanks);
       const auto received = words.Received();
       ASSERT_EQ(received.size(), 19U);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/loop/launch.h"
+#include "trainer/train/loop/training_session.h"
 
 #include <utility>
 

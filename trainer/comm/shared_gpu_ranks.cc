@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/comm/gpu_ranks.h"
+#include "trainer/comm/shared_gpu_ranks.h"
 
 #include <fstream>
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/comm/single.h"
+#include "trainer/comm/single_rank_communicator.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/comm/ordered_worker.h"
+#include "trainer/comm/serial_executor.h"
 
 #include <utility>
 

@@ -19,13 +19,13 @@
 
 namespace trainer {
 
-class RankWords {
+class RankMetricsExchange {
  public:
   static constexpr std::size_t kSpeakers = 8;
   static constexpr std::size_t kNumbers = 2;  // of each
   static constexpr std::size_t kPlaces = kSpeakers * kNumbers;
 
-  RankWords(int rank, int ranks);
+  RankMetricsExchange(int rank, int ranks);
 
   // The step is over, of which this rank has waited so long for its data.  What it has to say in
   // the sum: its own where it is its turn, and 0 in the places of the others; the sum is to be

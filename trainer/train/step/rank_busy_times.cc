@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/step/rank_seconds.h"
+#include "trainer/train/step/rank_busy_times.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/step/rank_words.h"
+#include "trainer/train/step/rank_metrics_exchange.h"
 
 #include <algorithm>
 #include <optional>
@@ -41,12 +41,14 @@ DeviceState UnpackState(double number) {
   return state;
 }
 
-RankWords::RankWords(int rank, int ranks)
+RankMetricsExchange::RankMetricsExchange(int rank, int ranks)
     : rank_(static_cast<std::size_t>(rank)), last_(static_cast<std::size_t>(ranks)) {}
 
-std::size_t RankWords::speakers() const { return std::min(kSpeakers, last_.size() - first()); }
+std::size_t RankMetricsExchange::speakers() const {
+  return std::min(kSpeakers, last_.size() - first());
+}
 
-std::span<double> RankWords::Say(double input_wait_seconds, const DeviceState& device) {
+std::span<double> RankMetricsExchange::Say(double input_wait_seconds, const DeviceState& device) {
   sum_ += input_wait_seconds;
   ++steps_;
   places_.fill(0);
@@ -60,7 +62,7 @@ std::span<double> RankWords::Say(double input_wait_seconds, const DeviceState& d
   return std::span(places_).first(speakers() * kNumbers);
 }
 
-std::span<const RankMetrics> RankWords::Received() {
+std::span<const RankMetrics> RankMetricsExchange::Received() {
   for (std::size_t i = 0; i < speakers(); ++i) {
     last_[first() + i] = {.input_wait_seconds = places_[i * kNumbers],
                           .device = UnpackState(places_[i * kNumbers + 1]),
