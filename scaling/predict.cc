@@ -124,9 +124,9 @@ std::vector<Change> ChangesThatHelp(const Training& training, int ranks) {
     other.work.staging_rate = 0;
     consider("sums of GPU memory, not of host memory", other);
   }
-  if (training.sums == Sums::kFp32) {
+  if (training.sums == AllReduceModel::kFp32) {
     other = training;
-    other.work.buckets = ResNet50Buckets(Sums::kHalf, training.rule, training.backward);
+    other.work.buckets = ResNet50Buckets(AllReduceModel::kHalf, training.rule, training.backward);
     consider("sums in 16 bits", other);
   }
   if (today.nodes > 1) {

@@ -39,7 +39,7 @@ struct Training {
   StepWork work = {};  // its buckets are those of `sums`, `rule`, `backward`
   Links links = {};
   Input input = {};
-  Sums sums = Sums::kFp32;
+  AllReduceModel sums = AllReduceModel::kFp32;
   BucketRule rule = BucketRule::kDdltraind;
   BackwardTimes backward = kTypicalBackward;
   OtherNodes others = {};  // beside the ranks that are predicted for

@@ -13,10 +13,10 @@ struct PlannedBucket {
   std::size_t first;  // the block that is first in it, whose gradients come last
 };
 
-std::vector<PlannedBucket> MemoryModel(Sums sums, BucketRule rule) {
+std::vector<PlannedBucket> MemoryModel(AllReduceModel sums, BucketRule rule) {
   constexpr std::size_t kHead = kBlocks - 1;
   const bool is_cut = rule == BucketRule::kDdltraind;  // the last one
-  if (sums == Sums::kFp32) {
+  if (sums == AllReduceModel::kFp32) {
     std::vector<PlannedBucket> buckets = {
         {8.196e6, kHead}, {31.502e6, 15}, {26.255e6, 14}, {26.550e6, 8}};
     if (!is_cut) {
@@ -38,7 +38,8 @@ std::vector<PlannedBucket> MemoryModel(Sums sums, BucketRule rule) {
 
 }  // namespace
 
-std::vector<Bucket> ResNet50Buckets(Sums sums, BucketRule rule, const BackwardTimes& times) {
+std::vector<Bucket> ResNet50Buckets(AllReduceModel sums, BucketRule rule,
+                                    const BackwardTimes& times) {
   const double all = std::accumulate(times.begin(), times.end(), 0.0);
   std::vector<Bucket> buckets;
   for (const PlannedBucket& planned : MemoryModel(sums, rule)) {

@@ -15,7 +15,7 @@
 
 namespace scaling {
 
-enum class Sums : std::uint8_t {
+enum class AllReduceModel : std::uint8_t {
   kFp32,
   kHalf,  // --reduce_precision=16bit: 16 bits, but for batch norms and biases
 };
@@ -36,7 +36,7 @@ inline constexpr BackwardTimes kTypicalBackward = {0.0722, 0.1806, 0.1083, 0.108
                                                    0.0542, 0.0542, 0.0587, 0.0271, 0.0271, 0.0271,
                                                    0.0271, 0.0271, 0.0293, 0.0136, 0.0135, 0};
 
-std::vector<Bucket> ResNet50Buckets(Sums sums, BucketRule rule,
+std::vector<Bucket> ResNet50Buckets(AllReduceModel sums, BucketRule rule,
                                     const BackwardTimes& times = kTypicalBackward);
 
 }  // namespace scaling

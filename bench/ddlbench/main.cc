@@ -94,7 +94,7 @@ int MeasureInput(const bench::LoaderOptions& options) {
       std::cerr);
 }
 
-int MeasureSums(const bench::AllReduceOptions& options) {
+int MeasureAllReduces(const bench::AllReduceOptions& options) {
   bench::CheckAllReduceOptions(options);
   bench::Ranks ranks(EnvironmentVariable);
   return ranks.Run([&] { return bench::RunAllReduce(options, ranks, std::cout, std::cerr); },
@@ -138,7 +138,7 @@ int RunCommand(const BenchOptions& options) {
     case BenchCommand::kLoader:
       return MeasureInput(options.loader);
     case BenchCommand::kAllReduce:
-      return MeasureSums(options.all_reduce);
+      return MeasureAllReduces(options.all_reduce);
     case BenchCommand::kCopies:
       return MeasureCopies(options.copies);
     case BenchCommand::kStep:

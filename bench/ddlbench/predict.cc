@@ -213,7 +213,8 @@ PredictionBasis ReadPredictionBasis(const PredictOptions& options, Complaints& c
     training.links.measured = ReadTable(options.table);
     basis.links += ", sums between nodes as in " + options.table;
   }
-  training.sums = options.sums == "fp32" ? scaling::Sums::kFp32 : scaling::Sums::kHalf;
+  training.sums =
+      options.sums == "fp32" ? scaling::AllReduceModel::kFp32 : scaling::AllReduceModel::kHalf;
   training.rule = options.buckets == "ddltraind" ? scaling::BucketRule::kDdltraind
                                                  : scaling::BucketRule::kPytorch;
   training.input = {.node_images = options.node_input,

@@ -23,7 +23,7 @@ std::vector<int> RanksOf(const PredictOptions& options, const PredictionBasis& b
 
 double Ms(double seconds) { return 1e3 * seconds; }
 
-std::string SumsInWords(const PredictOptions& options, const PredictionBasis& basis) {
+std::string DescribeAllReduce(const PredictOptions& options, const PredictionBasis& basis) {
   std::string text = options.sums == "fp32" ? "fp32" : "16 bits";
   text += basis.training.work.overlaps ? ", beside backward" : ", behind backward";
   if (options.cycle_ms > 0) text += fmt::format(", every {} ms", options.cycle_ms);
@@ -77,7 +77,7 @@ std::string FormatPrediction(const PredictOptions& options, const PredictionBasi
         "others    " + basis.others +
         fmt::format("; the quicker GPUs wait {:.1f} ms for the others in each step\n", Ms(wait));
   }
-  text += "sums      " + SumsInWords(options, basis) + "\n";
+  text += "sums      " + DescribeAllReduce(options, basis) + "\n";
   text += fmt::format("backward  {:.1f} % of a step: {}\n", 100 * training.work.backward_share,
                       basis.backward_source);
   text += "input     " + InputInWords(training.input) + "\n";
@@ -114,7 +114,7 @@ std::string PredictionAsJson(const PredictOptions& options, const PredictionBasi
                      {"source", basis.speed_source}};
   json["links"] = basis.links;
   if (training.others.nodes > 0) json["others"] = basis.others;
-  json["sums"] = SumsInWords(options, basis);
+  json["sums"] = DescribeAllReduce(options, basis);
   json["backward"] = {{"share", training.work.backward_share}, {"source", basis.backward_source}};
   json["input"] = InputInWords(training.input);
   json["spread_s"] = training.work.spread;

@@ -104,7 +104,7 @@ AllReduceBench::AllReduceBench(Communicator& communicator, Backend& backend, std
       stream_(backend.MakeStream()),
       host_(static_cast<std::size_t>(max_bytes / kBytesOfNumber)),
       data_(host_.data()) {
-  if (communicator.sums_device_memory() && !backend.is_host()) {
+  if (communicator.reduces_device_memory() && !backend.is_host()) {
     device_ = backend.AllocateDevice(static_cast<std::size_t>(max_bytes));
     data_ = device_.data();
   }

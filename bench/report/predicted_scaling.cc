@@ -33,7 +33,7 @@ void PredictPoints(const ReportModel& model, const scaling::Machine& machine, Sc
   if (speeds.one_gpu <= 0 || training.batch <= 0) return;
   const std::size_t run = model.groups[first.group].runs.front();
   if (SettingOf(model.runs[run].settings, "reduce_precision") == "16bit") {
-    training.sums = scaling::Sums::kHalf;
+    training.sums = scaling::AllReduceModel::kHalf;
   }
   scaling::StepWork work;
   work.buckets = scaling::ResNet50Buckets(training.sums, training.rule);

@@ -112,7 +112,8 @@ scaling::Training TrainingOf(const AdviceBasis& basis, const Assumed& assumed) {
   scaling::Training training;
   training.batch = static_cast<double>(assumed.batch) * batches;
   training.links = scaling::LinksOf(machine);
-  training.sums = basis.requested.half_sums ? scaling::Sums::kHalf : scaling::Sums::kFp32;
+  training.sums =
+      basis.requested.half_sums ? scaling::AllReduceModel::kHalf : scaling::AllReduceModel::kFp32;
   training.work.alone = training.batch / assumed.speed;
   training.work.backward_share /= batches;  // sums run beside that of the last batch
   training.work.buckets = scaling::ResNet50Buckets(training.sums, training.rule);

@@ -177,7 +177,7 @@ TEST(PublishedSpeeds, AreInTheTableOfTheDocument) {
 Training OfBede() {
   Training training;
   training.work = {.alone = 256 / 1125.0,
-                   .buckets = ResNet50Buckets(Sums::kFp32, BucketRule::kDdltraind)};
+                   .buckets = ResNet50Buckets(AllReduceModel::kFp32, BucketRule::kDdltraind)};
   training.links = {.gpus_per_node = 4, .inside = 32e9, .between = AdapterRate(200)};
   return training;
 }

@@ -95,8 +95,10 @@ void ExpectLike(const std::vector<Bucket>& table, const std::vector<Bucket>& pla
 TEST(ResNet50, BucketsAreThoseThatDdltraindSums) {
   const trainer::ParameterLayout layout = LayoutOfResNet50();
   const auto all = [](const trainer::Parameter&) { return true; };
-  ExpectLike(ResNet50Buckets(Sums::kFp32, BucketRule::kDdltraind), PlanOf(layout, 4, {}, all));
-  ExpectLike(ResNet50Buckets(Sums::kFp32, BucketRule::kPytorch), PlanOf(layout, 4, kUncut, all));
+  ExpectLike(ResNet50Buckets(AllReduceModel::kFp32, BucketRule::kDdltraind),
+             PlanOf(layout, 4, {}, all));
+  ExpectLike(ResNet50Buckets(AllReduceModel::kFp32, BucketRule::kPytorch),
+             PlanOf(layout, 4, kUncut, all));
 }
 
 TEST(ResNet50, HalfSumsLeaveNormsInFp32) {
@@ -107,13 +109,13 @@ TEST(ResNet50, HalfSumsLeaveNormsInFp32) {
     std::vector<Bucket> plan = PlanOf(layout, 2, limits, IsFilter);
     const std::vector<Bucket> rest = PlanOf(layout, 4, limits, norms);
     plan.insert(plan.end(), rest.begin(), rest.end());
-    ExpectLike(ResNet50Buckets(Sums::kHalf, rule), plan);
+    ExpectLike(ResNet50Buckets(AllReduceModel::kHalf, rule), plan);
   }
 }
 
 TEST(ResNet50, AllGradientsAreInTheBuckets) {
   double bytes = 0;
-  for (const Bucket& bucket : ResNet50Buckets(Sums::kFp32, BucketRule::kDdltraind)) {
+  for (const Bucket& bucket : ResNet50Buckets(AllReduceModel::kFp32, BucketRule::kDdltraind)) {
     bytes += bucket.bytes;
   }
   EXPECT_NEAR(bytes, 4 * 25.557e6, 0.002 * bytes);  // torchvision: 25,557,032 parameters

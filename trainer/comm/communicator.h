@@ -6,7 +6,7 @@
 // Threads: all calls from one thread; work of StartAllReduce may go on in another.
 // A rank that leaves by an exception calls Abort, so that no other waits for it.
 //
-// Where sums_device_memory(), StartAllReduce and Finish may be called while a back end records
+// Where reduces_device_memory(), StartAllReduce and Finish may be called while a back end records
 // (backend/backend.h).  Recorded work that has sums holds the communicator: it is destroyed before
 // the communicator, and before Abort.  Whether a sum is recorded is the same on all ranks.
 
@@ -39,14 +39,14 @@ class Communicator {
   virtual int size() const = 0;
   virtual std::string description() const = 0;  // "mpi, 4 ranks", for the log
   // Whether StartAllReduce takes memory of the device of its stream; else it takes host memory.
-  virtual bool sums_device_memory() const { return false; }
+  virtual bool reduces_device_memory() const { return false; }
 
   // Starts reducing `count` elements at `data` over all ranks, in place, after the work queued on
   // `producer` so far.  Several may be under way; they complete in the order started.  `data` is
   // not touched by the caller until Finish.  On return the work is on its stream: where that
   // records, no other thread adds to the recording any more.  The result has the same bits on every
-  // rank and in every run.  REQUIRES: kSum of fp32, or sums_device_memory(), where fp16, bf16 and
-  // kMean are known too.
+  // rank and in every run.  REQUIRES: kSum of fp32, or reduces_device_memory(), where fp16, bf16
+  // and kMean are known too.
   virtual void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
                               Stream& producer) = 0;
   // Makes `consumer` wait for everything started.  On a CPU: returns when it is done.

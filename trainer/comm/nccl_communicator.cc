@@ -64,7 +64,7 @@ class NcclCommunicator final : public Communicator {
   std::string description() const override {
     return "NCCL " + nccl_.version + " beside " + host_.description();
   }
-  bool sums_device_memory() const override { return true; }
+  bool reduces_device_memory() const override { return true; }
 
   void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
                       Stream& producer) override {

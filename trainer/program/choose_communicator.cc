@@ -24,8 +24,8 @@ std::unique_ptr<Communicator> ConnectRanks(const launcher::RankInfo& rank, HangW
 
 std::unique_ptr<Communicator> MakeGradientCommunicator(const Options& options, Backend& backend,
                                                        Communicator& host, const Logger& log) {
-  const bool sums_gradients = host.size() > 1 && IsTraining(options.mode);
-  if (!sums_gradients || options.comm == "mpi") return nullptr;
+  const bool all_reduces_gradients = host.size() > 1 && IsTraining(options.mode);
+  if (!all_reduces_gradients || options.comm == "mpi") return nullptr;
   const std::string obstacle = NcclObstacle(
       host, {.gpu = backend.device_id(), .multi_rank = EnvironmentVariable(kMultiRankVariable)});
   if (!obstacle.empty()) {

@@ -78,8 +78,8 @@ TEST(ProfiledBackward, OfAnotherNetworkOrNoneIsRefused) {
 TEST(ProfiledBackward, MovesWhenGradientsAreThere) {
   scaling::BackwardTimes times = {};
   times.fill(1);
-  const auto buckets =
-      scaling::ResNet50Buckets(scaling::Sums::kFp32, scaling::BucketRule::kDdltraind, times);
+  const auto buckets = scaling::ResNet50Buckets(scaling::AllReduceModel::kFp32,
+                                                scaling::BucketRule::kDdltraind, times);
   EXPECT_DOUBLE_EQ(buckets.front().ready, 1.0 / 18);
   EXPECT_DOUBLE_EQ(buckets[1].ready, 3.0 / 18);
   EXPECT_DOUBLE_EQ(buckets.back().ready, 1);

@@ -198,9 +198,9 @@ scaling::StepBreakdown Predicted(const Settings& of, int ranks, int ranks_of_nod
   work.backward_share = kBackwardShare / of.at("accumulate");  // beside which sums run
   work.overlaps = of.at("overlap") != 0;
   work.spread = of.at("spread") * batch;
-  work.buckets =
-      scaling::ResNet50Buckets(of.at("bits") == 16 ? scaling::Sums::kHalf : scaling::Sums::kFp32,
-                               scaling::BucketRule::kDdltraind);
+  work.buckets = scaling::ResNet50Buckets(
+      of.at("bits") == 16 ? scaling::AllReduceModel::kHalf : scaling::AllReduceModel::kFp32,
+      scaling::BucketRule::kDdltraind);
   for (scaling::Bucket& bucket : work.buckets) bucket.bytes /= of.at("divisor");
   return scaling::StepBreakdownOf(work, links, ranks);
 }

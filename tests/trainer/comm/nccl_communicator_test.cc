@@ -65,7 +65,7 @@ TEST_P(NcclRanks, DoWhatACommunicatorMust) {
     const auto comm = MakeNccl(host);
     EXPECT_EQ(comm->rank(), host.rank());
     EXPECT_EQ(comm->size(), host.size());
-    EXPECT_TRUE(comm->sums_device_memory());
+    EXPECT_TRUE(comm->reduces_device_memory());
     ExpectACommunicator(*comm, stream);
   });
   EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = GetParam(), .aborted = 0}));

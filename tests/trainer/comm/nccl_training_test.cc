@@ -138,10 +138,10 @@ class NotingCommunicator final : public ThreadCommunicator {
     Reduction reduction;
   };
 
-  NotingCommunicator(ThreadWorld& world, bool sums_device_memory)
-      : ThreadCommunicator(world, 0), sums_device_memory_(sums_device_memory) {}
+  NotingCommunicator(ThreadWorld& world, bool reduces_device_memory)
+      : ThreadCommunicator(world, 0), sums_device_memory_(reduces_device_memory) {}
   int size() const override { return kRanks; }
-  bool sums_device_memory() const override { return sums_device_memory_; }
+  bool reduces_device_memory() const override { return sums_device_memory_; }
   void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
                       Stream&) override {
     calls.push_back({data, count, dtype, reduction});

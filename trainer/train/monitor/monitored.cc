@@ -53,7 +53,7 @@ class WatchedCommunicator final : public Communicator {
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   std::string description() const override { return inner_.description(); }
-  bool sums_device_memory() const override { return inner_.sums_device_memory(); }
+  bool reduces_device_memory() const override { return inner_.reduces_device_memory(); }
   void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
                       Stream& producer) override {
     inner_.StartAllReduce(data, count, dtype, reduction, producer);

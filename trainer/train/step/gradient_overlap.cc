@@ -30,7 +30,7 @@ GradientOverlap::GradientOverlap(Backend& backend, Network& network, Communicato
     return;
   }
   if (in_compute_type && reduced_.compute_from < elements) {
-    DDL_CHECK(communicator.sums_device_memory());
+    DDL_CHECK(communicator.reduces_device_memory());
     reduction_ = Reduction::kMean;
     PlanBuckets(reduced_.compute_from, elements, backend.compute_type());
     PlanBuckets(0, reduced_.compute_from, DType::kFloat32);
@@ -38,7 +38,7 @@ GradientOverlap::GradientOverlap(Backend& backend, Network& network, Communicato
   }
   reduced_ = {.fp32 = reduced_.fp32};
   PlanBuckets(0, elements, DType::kFloat32);
-  if (backend.is_host() || communicator.sums_device_memory()) return;
+  if (backend.is_host() || communicator.reduces_device_memory()) return;
   staging_ = backend.AllocateHost(elements * sizeof(float));
   copies_ = backend.MakeStream();
   empty_ = backend.MakeStream();

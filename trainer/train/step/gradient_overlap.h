@@ -52,7 +52,7 @@ struct UpdateBatches {
 class GradientOverlap {
  public:
   // `in_compute_type`: reduce gradients in the type in which blocks write them.
-  // REQUIRES: then the communicator has one rank or sums_device_memory(), and each rank has one
+  // REQUIRES: then the communicator has one rank or reduces_device_memory(), and each rank has one
   // batch.
   GradientOverlap(Backend& backend, Network& network, Communicator& communicator,
                   bool in_compute_type, UpdateBatches batches = {},

@@ -25,7 +25,7 @@ bool Records(const TrainingStepDeps& deps) {
   const StepGraph graph = deps.config.graph;
   const int ranks = deps.communicator.size();
   if (graph == StepGraph::kOff) return false;
-  const bool can_sum = ranks == 1 || deps.communicator.sums_device_memory();
+  const bool can_sum = ranks == 1 || deps.communicator.reduces_device_memory();
   // All ranks record a sum in the same batch, so they must have equally many.
   const bool is_even = deps.config.short_ranks == 0;
   if (deps.backend.can_capture() && can_sum && is_even) return true;
