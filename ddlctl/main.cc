@@ -230,7 +230,7 @@ int WaitRemotely(const Session& session, const Options& options,
   return code;
 }
 
-void Complain(const std::string& line) { std::fputs(("ddlctl: " + line).c_str(), stderr); }
+void AddError(const std::string& line) { std::fputs(("ddlctl: " + line).c_str(), stderr); }
 
 // What needs no training that runs; nullopt for any other command.
 std::optional<int> LookAtCheckpoints(const Options& options) {
@@ -239,9 +239,9 @@ std::optional<int> LookAtCheckpoints(const Options& options) {
       Print(ddlctl::CheckpointTable(options.model_dir));
       return EX_OK;
     case Command::kVerifyCheckpoints:
-      return ddlctl::VerifyCheckpoints(options.model_dir, options.step, Print, Complain);
+      return ddlctl::VerifyCheckpoints(options.model_dir, options.step, Print, AddError);
     case Command::kExportCheckpoint:
-      Print(ddlctl::ExportWeights(options.model_dir, options.step, options.export_file, Complain));
+      Print(ddlctl::ExportWeights(options.model_dir, options.step, options.export_file, AddError));
       return EX_OK;
     default:
       return std::nullopt;
@@ -305,7 +305,7 @@ int RunCommand(const Options& options, const std::vector<std::string>& arguments
     return ddlctl::ShowStacks(session, {.results_dir = options.results_dir,
                                         .all_threads = options.all_threads,
                                         .print = Print,
-                                        .note = Complain});
+                                        .note = AddError});
   }
   const RunStatus status = session.Status();
   Print(options.as_json ? FormatStatus(status) + "\n" : ddlctl::StatusText(status));

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "ddldata/box_sources.h"
+#include "ddldata/bounding_box_files.h"
 #include "ddldata/class_hints.h"
 #include "ddldata/convert_plan.h"
 #include "ddldata/image_reader.h"

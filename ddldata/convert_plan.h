@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ddldata/box_list.h"
+#include "ddldata/bounding_box_list.h"
 #include "ddldata/image_sources.h"
 #include "ddldata/label_list.h"
 #include "ddldata/stored_image.h"

@@ -9,9 +9,9 @@
 #include <system_error>
 #include <vector>
 
+#include "ddldata/image_generator.h"
 #include "ddldata/inspect.h"
 #include "ddldata/jpeg_encoder.h"
-#include "ddldata/painter.h"
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
 #include "trainer/core/philox.h"
@@ -43,8 +43,8 @@ void Require(bool condition, const std::string& message) {
 }
 
 void CheckOptions(const SynthOptions& options) {
-  Require(options.classes >= 1 && options.classes <= kMaxPaintedClasses,
-          "--classes must be 1 to " + std::to_string(kMaxPaintedClasses) + ", not " +
+  Require(options.classes >= 1 && options.classes <= kMaxSyntheticClasses,
+          "--classes must be 1 to " + std::to_string(kMaxSyntheticClasses) + ", not " +
               std::to_string(options.classes));
   Require(options.min_size >= kMinSize && options.min_size <= options.max_size &&
               options.max_size <= kMaxSize,
@@ -78,11 +78,11 @@ std::string MakeRecord(const SynthOptions& options, const SplitSpec& plan, std::
   const int width = draw_extent();
   const int height = draw_extent();
   const int quality = 85 + static_cast<int>(random.Below(11));
-  const Picture picture = Paint(class_index, {width, height}, random);
+  const Picture picture = Render(class_index, {width, height}, random);
   ImageExample example;
   example.encoded = EncodeJpeg(picture.pixels, picture.size, {.quality = quality});
   example.label = class_index + 1;
-  example.label_text = DescribePaintedClass(class_index);
+  example.label_text = DescribeSyntheticClass(class_index);
   example.filename = FilePrefix(plan.split) + std::to_string(image) + ".JPEG";
   example.size = picture.size;
   example.boxes = {picture.box};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes an ImageNet-like data set out of painted pictures (painter.h).
+// Makes an ImageNet-like data set out of painted pictures (image_generator.h).
 
 #pragma once
 

@@ -16,7 +16,7 @@
 #include <system_error>
 #include <vector>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 #include "bench/ddlbench/options.h"
 #include "bench/ddlbench/predict.h"
 #include "bench/ddlbench/runs/loader_table.h"
@@ -28,10 +28,10 @@
 #include "bench/ddlbench/speeds/extract.h"
 #include "bench/ddlbench/speeds/files.h"
 #include "bench/ddlbench/speeds/variability.h"
-#include "bench/parts/all_reduce.h"
-#include "bench/parts/copies.h"
-#include "bench/parts/loader.h"
-#include "bench/parts/ranks.h"
+#include "bench/microbenchmarks/all_reduce.h"
+#include "bench/microbenchmarks/copies.h"
+#include "bench/microbenchmarks/loader.h"
+#include "bench/microbenchmarks/ranks.h"
 #include "bench/report/report.h"
 #include "support/number.h"
 #include "support/standard_streams.h"
@@ -101,53 +101,53 @@ int MeasureAllReduces(const bench::AllReduceOptions& options) {
                    std::cerr);
 }
 
-int MeasureCopies(const bench::CopiesOptions& options) {
+int MeasureMemcpy(const bench::MemcpyBenchOptions& options) {
   bench::CheckCopiesOptions(options);
   bench::Ranks ranks(EnvironmentVariable);
   return ranks.Run([&] { return bench::RunCopies(options, ranks, std::cout); }, std::cerr);
 }
 
-int RunReport(const bench::ReportOptions& options, bench::Complaints& complaints) {
-  const bench::ReportTexts texts = bench::MakeReport(options, DDLRUN_VERSION, complaints);
+int RunReport(const bench::ReportOptions& options, bench::Diagnostics& diagnostics) {
+  const bench::ReportTexts texts = bench::MakeReport(options, DDLRUN_VERSION, diagnostics);
   if (!texts.page_path.empty()) bench::WriteFile(texts.page_path, texts.page);
   std::cout << texts.printed << std::flush;
   if (!texts.page_path.empty()) std::cerr << "report written: " + texts.page_path + "\n";
-  return complaints.exit_code();
+  return diagnostics.exit_code();
 }
 
 int RunCommand(const BenchOptions& options) {
-  bench::Complaints complaints([](const std::string& text) {
+  bench::Diagnostics diagnostics([](const std::string& text) {
     std::cerr << "ddlbench: " + text + "\n" << std::flush;
   });
   switch (options.command) {
     case BenchCommand::kSweep:
       return bench::RunSweep(options.sweep, FindPrograms(), std::cout, std::cerr);
     case BenchCommand::kExtract:
-      std::cout << bench::Extract(options.extract, complaints) << std::flush;
-      return complaints.exit_code();
+      std::cout << bench::Extract(options.extract, diagnostics) << std::flush;
+      return diagnostics.exit_code();
     case BenchCommand::kRepeat:
       return bench::RunRepeat(options.repeat, LookAround(), FindPrograms(), std::cout, std::cerr);
     case BenchCommand::kCompare:
-      std::cout << bench::Compare(options.compare, complaints) << std::flush;
-      return complaints.exit_code();
+      std::cout << bench::Compare(options.compare, diagnostics) << std::flush;
+      return diagnostics.exit_code();
     case BenchCommand::kReport:
-      return RunReport(options.report, complaints);
+      return RunReport(options.report, diagnostics);
     case BenchCommand::kVariability:
-      std::cout << bench::RunVariability(options.variability, complaints) << std::flush;
-      return complaints.exit_code();
+      std::cout << bench::RunVariability(options.variability, diagnostics) << std::flush;
+      return diagnostics.exit_code();
     case BenchCommand::kLoader:
       return MeasureInput(options.loader);
     case BenchCommand::kAllReduce:
       return MeasureAllReduces(options.all_reduce);
     case BenchCommand::kCopies:
-      return MeasureCopies(options.copies);
+      return MeasureMemcpy(options.copies);
     case BenchCommand::kStep:
       return bench::RunStepBench(options.step, FindPrograms(), std::cout, std::cerr);
     case BenchCommand::kStartup:
       return bench::RunStartup(options.startup, FindPrograms(), std::cout, std::cerr);
     case BenchCommand::kPredict:
-      std::cout << bench::RunPredict(options.predict, complaints) << std::flush;
-      return complaints.exit_code();
+      std::cout << bench::RunPredict(options.predict, diagnostics) << std::flush;
+      return diagnostics.exit_code();
     case BenchCommand::kNone:
       break;
   }

@@ -209,7 +209,7 @@ support::Command AllReduceCommand(BenchOptions& options) {
 }
 
 support::Command CopiesCommand(BenchOptions& options) {
-  CopiesOptions& values = options.copies;
+  MemcpyBenchOptions& values = options.copies;
   return MakeCommand(
       options.command, BenchCommand::kCopies, "copies",
       "Measure how fast ranks copy between the host's memory and their devices: all at once, and "

@@ -13,9 +13,9 @@
 #include "bench/ddlbench/speeds/compare.h"
 #include "bench/ddlbench/speeds/extract.h"
 #include "bench/ddlbench/speeds/variability.h"
-#include "bench/parts/all_reduce_options.h"
-#include "bench/parts/copies_options.h"
-#include "bench/parts/loader_options.h"
+#include "bench/microbenchmarks/all_reduce_options.h"
+#include "bench/microbenchmarks/copies_options.h"
+#include "bench/microbenchmarks/loader_options.h"
 #include "bench/report/report.h"
 #include "support/command_line.h"
 
@@ -48,7 +48,7 @@ struct BenchOptions {
   VariabilityOptions variability;
   LoaderOptions loader;
   AllReduceOptions all_reduce;
-  CopiesOptions copies;
+  MemcpyBenchOptions copies;
   StepOptions step;
   StartupOptions startup;
   PredictOptions predict;

@@ -107,14 +107,14 @@ std::vector<scaling::BusRate> ReadTable(const std::string& path) {
 }
 
 // The one folder of logs in what --from names, and its one model.
-std::vector<CaseSpeed> ReadSweep(const std::string& folder, Complaints& complaints) {
-  const std::vector<std::filesystem::path> folders = FindLogFolders(folder, complaints);
+std::vector<CaseSpeed> ReadSweep(const std::string& folder, Diagnostics& diagnostics) {
+  const std::vector<std::filesystem::path> folders = FindLogFolders(folder, diagnostics);
   if (folders.empty()) throw Error(EX_DATAERR, folder + ": no folder of logs such as 1n1g in it");
   if (folders.size() > 1) {
     throw Error(EX_USAGE, "--from: " + folder + " has " + std::to_string(folders.size()) +
                               " folders of logs: name one, such as " + folders.front().string());
   }
-  const ModelSpeeds models = ReadLogFolder(folders.front(), WindowOf({}), complaints);
+  const ModelSpeeds models = ReadLogFolder(folders.front(), WindowOf({}), diagnostics);
   if (models.size() != 1) {
     throw Error(EX_DATAERR, folders.front().string() + ": logs of one network are needed, not of " +
                                 std::to_string(models.size()));
@@ -197,14 +197,14 @@ void TakeOtherNodes(const PredictOptions& options, PredictionBasis& basis) {
 
 }  // namespace
 
-PredictionBasis ReadPredictionBasis(const PredictOptions& options, Complaints& complaints) {
+PredictionBasis ReadPredictionBasis(const PredictOptions& options, Diagnostics& diagnostics) {
   CheckNumbers(options);
   scaling::Machine machine = ReadMachine(options);
   PredictionBasis basis;
   const scaling::Speeds speeds =
       options.from.empty()
           ? TakeOptions(options, machine, basis)
-          : TakeSweep(ReadSweep(options.from, complaints), options.from, machine, basis);
+          : TakeSweep(ReadSweep(options.from, diagnostics), options.from, machine, basis);
   scaling::Training& training = basis.training;
   training.links = scaling::LinksOf(machine);
   training.links.more_delay = options.delay_us * 1e-6;
@@ -242,8 +242,8 @@ PredictionBasis ReadPredictionBasis(const PredictOptions& options, Complaints& c
   return basis;
 }
 
-std::string RunPredict(const PredictOptions& options, Complaints& complaints) {
-  const PredictionBasis basis = ReadPredictionBasis(options, complaints);
+std::string RunPredict(const PredictOptions& options, Diagnostics& diagnostics) {
+  const PredictionBasis basis = ReadPredictionBasis(options, diagnostics);
   return options.json ? PredictionAsJson(options, basis) : FormatPrediction(options, basis);
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 #include "scaling/calibrate.h"
 #include "scaling/predict.h"
 
@@ -65,7 +65,7 @@ struct PredictionBasis {
 
 // Reads what the options name.  Throws trainer::Error: EX_USAGE naming the option that is wrong,
 // EX_DATAERR or EX_CONFIG naming the file.  Logs that cannot be used are problems.
-PredictionBasis ReadPredictionBasis(const PredictOptions& options, Complaints& complaints);
+PredictionBasis ReadPredictionBasis(const PredictOptions& options, Diagnostics& diagnostics);
 
 // What is printed: a table with a line for each number of nodes or ranks, and what would be faster
 // than the last.  Pure.
@@ -74,6 +74,6 @@ std::string FormatPrediction(const PredictOptions& options, const PredictionBasi
 // The same as one JSON object.  Pure.
 std::string PredictionAsJson(const PredictOptions& options, const PredictionBasis& basis);
 
-std::string RunPredict(const PredictOptions& options, Complaints& complaints);
+std::string RunPredict(const PredictOptions& options, Diagnostics& diagnostics);
 
 }  // namespace bench

@@ -106,7 +106,7 @@ Figure DifferenceFigure(const std::string& id, const std::string& title,
 
 Table DifferingTable(const ReportModel& model) {
   Table table = {"What is not the same in all runs", {{"", false}}, {}};
-  for (const RunFigures& figures : model.figures) table.columns.push_back({figures.name, false});
+  for (const RunStats& figures : model.figures) table.columns.push_back({figures.name, false});
   for (const DifferingSetting& setting : model.differing) {
     std::vector<std::string> row = {setting.name};
     for (const std::string& value : setting.values) row.push_back(value.empty() ? "-" : value);
@@ -189,7 +189,7 @@ Section DifferenceSection(const ReportModel& model) {
   if (model.runs.size() < 2) return section;
   std::vector<std::string> run_names;
   std::vector<std::string> group_names;
-  for (const RunFigures& figures : model.figures) run_names.push_back(figures.name);
+  for (const RunStats& figures : model.figures) run_names.push_back(figures.name);
   for (const RunGroup& group : model.groups) group_names.push_back(group.name);
   if (!model.group_differences.empty()) {
     section.figures.push_back(DifferenceFigure("group-differences", "Groups beside the baseline",

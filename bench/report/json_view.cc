@@ -71,7 +71,7 @@ json Of(const GpuSamples& gpu) {
           {"energy_seconds", gpu.power_seconds}};
 }
 
-json Of(const RunRecord& run, const RunFigures& figures, const std::string& group) {
+json Of(const RunRecord& run, const RunStats& figures, const std::string& group) {
   json gpus = json::array();
   for (const GpuSamples& gpu : run.gpus) gpus.push_back(Of(gpu));
   const RunMeasures& measures = run.measures;
@@ -134,7 +134,7 @@ std::string FormatReportJson(const ReportModel& model, const std::vector<std::st
                              const std::string& version) {
   json runs = json::array();
   for (std::size_t i = 0; i < model.runs.size(); ++i) {
-    const RunFigures& figures = model.figures[i];
+    const RunStats& figures = model.figures[i];
     runs.push_back(Of(model.runs[i], figures, model.groups[figures.group].name));
   }
   json groups = json::array();

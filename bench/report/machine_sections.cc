@@ -133,7 +133,7 @@ Section EnergySection(const ReportModel& model) {
   Table table = {"Energy per image",
                  {{"run", false}, {"power, W", true}, {"energy per image, J", true}, {"", false}},
                  {}};
-  for (const RunFigures& figures : model.figures) {
+  for (const RunStats& figures : model.figures) {
     if (!figures.watts) continue;
     table.rows.push_back({figures.name, FourDigits(*figures.watts),
                           CellOf(figures.joules_per_image), figures.why_no_energy});

@@ -59,13 +59,13 @@ std::string TitleOf(const ReportOptions& options, const ReportModel& model) {
 }  // namespace
 
 ReportTexts MakeReport(const ReportOptions& options, const std::string& version,
-                       Complaints& complaints) {
+                       Diagnostics& diagnostics) {
   RequireSense(options);
   const scaling::Machine machine =
       options.site.empty() ? scaling::Machine() : MachineOfSite(options.site);
   std::vector<RunRecord> runs;
-  for (const RunFiles& files : FindRuns(options.runs, complaints)) {
-    if (std::optional<RunRecord> run = ReadRun(files, options.skip_steps, complaints)) {
+  for (const RunFiles& files : FindRuns(options.runs, diagnostics)) {
+    if (std::optional<RunRecord> run = ReadRun(files, options.skip_steps, diagnostics)) {
       runs.push_back(std::move(*run));
     }
   }
@@ -74,7 +74,7 @@ ReportTexts MakeReport(const ReportOptions& options, const std::string& version,
   const std::size_t baseline = BaselineOf(options.baseline, runs);
   ReportModel model = MakeReportModel(std::move(runs), baseline);
   if (!options.site.empty()) AddPredictions(model, machine);
-  const std::vector<std::string>& messages = complaints.messages();
+  const std::vector<std::string>& messages = diagnostics.messages();
   const Document document = DocumentOf(model, TitleOf(options, model), messages);
   if (options.text) texts.printed = FormatText(document);
   if (options.json) texts.printed = FormatReportJson(model, messages, version);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 
 namespace bench {
 
@@ -33,6 +33,6 @@ struct ReportTexts {
 // Throws trainer::Error(EX_USAGE) for options that make no sense together, and for a baseline that
 // is none of the runs.
 ReportTexts MakeReport(const ReportOptions& options, const std::string& version,
-                       Complaints& complaints);
+                       Diagnostics& diagnostics);
 
 }  // namespace bench

@@ -47,7 +47,7 @@ StepSeconds StepOf(const RunMeasures& measures, double images) {
           .max = all.max * images};
 }
 
-void AddSpeed(const RunMeasures& measures, RunFigures& figures) {
+void AddSpeed(const RunMeasures& measures, RunStats& figures) {
   const Statistics all = measures.seconds_per_image_statistics.Sample();
   figures.steps = static_cast<std::int64_t>(all.count);
   if (all.count == 0) return;
@@ -60,7 +60,7 @@ void AddSpeed(const RunMeasures& measures, RunFigures& figures) {
   }
 }
 
-void AddEnergy(const RunRecord& run, RunFigures& figures) {
+void AddEnergy(const RunRecord& run, RunStats& figures) {
   double watts = 0;
   std::int64_t measured = 0;
   for (const GpuSamples& gpu : run.gpus) {
@@ -80,8 +80,8 @@ void AddEnergy(const RunRecord& run, RunFigures& figures) {
   }
 }
 
-RunFigures FiguresOf(const RunRecord& run, const std::string& name) {
-  RunFigures figures;
+RunStats FiguresOf(const RunRecord& run, const std::string& name) {
+  RunStats figures;
   figures.name = name;
   figures.global_batch = GlobalBatchOf(run);
   AddSpeed(run.measures, figures);
@@ -90,7 +90,7 @@ RunFigures FiguresOf(const RunRecord& run, const std::string& name) {
 }
 
 // images/s of those runs of a group that have one.
-std::vector<double> SpeedsOf(const RunGroup& group, const std::vector<RunFigures>& figures) {
+std::vector<double> SpeedsOf(const RunGroup& group, const std::vector<RunStats>& figures) {
   std::vector<double> speeds;
   for (const std::size_t run : group.runs) {
     if (figures[run].images_per_second) speeds.push_back(figures[run].images_per_second->value);
@@ -113,13 +113,12 @@ Difference DifferenceOf(std::size_t a, double value_a, const std::vector<double>
   return difference;
 }
 
-std::vector<Difference> RunDifferences(const std::vector<RunFigures>& figures,
-                                       std::size_t baseline) {
+std::vector<Difference> RunDifferences(const std::vector<RunStats>& figures, std::size_t baseline) {
   std::vector<Difference> differences;
-  const RunFigures& base = figures[baseline];
+  const RunStats& base = figures[baseline];
   if (!base.images_per_second) return differences;
   for (std::size_t i = 0; i < figures.size(); ++i) {
-    const RunFigures& other = figures[i];
+    const RunStats& other = figures[i];
     if (i == baseline || !other.images_per_second) continue;
     differences.push_back(DifferenceOf(baseline, base.images_per_second->value, base.batch_speeds,
                                        i, other.images_per_second->value, other.batch_speeds));
@@ -128,7 +127,7 @@ std::vector<Difference> RunDifferences(const std::vector<RunFigures>& figures,
 }
 
 std::vector<Difference> GroupDifferences(const std::vector<RunGroup>& groups,
-                                         const std::vector<RunFigures>& figures,
+                                         const std::vector<RunStats>& figures,
                                          std::size_t baseline) {
   std::vector<Difference> differences;
   const RunGroup& base = groups[baseline];

@@ -35,7 +35,7 @@ struct StepSeconds {
   double max = 0;
 };
 
-struct RunFigures {
+struct RunStats {
   std::string name;  // short, and no other run's
   std::size_t group = 0;
   std::int64_t steps = 0;
@@ -87,7 +87,7 @@ struct DifferingSetting {
 
 struct ReportModel {
   std::vector<RunRecord> runs;
-  std::vector<RunFigures> figures;  // of each run
+  std::vector<RunStats> figures;  // of each run
   std::vector<RunGroup> groups;
   std::vector<Scaling> scalings;
   std::vector<Difference> run_differences;    // from the baseline, of runs

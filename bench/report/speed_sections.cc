@@ -135,7 +135,7 @@ Section SpeedSection(const ReportModel& model) {
                  {}};
   for (std::size_t i = 0; i < model.runs.size(); ++i) {
     const RunRecord& run = model.runs[i];
-    const RunFigures& figures = model.figures[i];
+    const RunStats& figures = model.figures[i];
     std::optional<double> speed;
     if (figures.images_per_second) speed = figures.images_per_second->value;
     speeds.rows.push_back({figures.name, run.ranks == 0 ? "-" : std::to_string(run.ranks),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench/peers/compare, with programs that only print a result."""
+"""bench/baselines/compare, with programs that only print a result."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-COMPARE = pathlib.Path(__file__).resolve().parents[2] / "bench/peers/compare"
+COMPARE = pathlib.Path(__file__).resolve().parents[2] / "bench/baselines/compare"
 
 
 def printing(milliseconds):

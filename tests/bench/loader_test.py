@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench/peers/loader, with programs that only print a result."""
+"""bench/baselines/loader, with programs that only print a result."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-LOADER = pathlib.Path(__file__).resolve().parents[2] / "bench/peers/loader"
+LOADER = pathlib.Path(__file__).resolve().parents[2] / "bench/baselines/loader"
 
 DDLBENCH = """case "$*" in
 *--version*) echo 1.2.3 ;;

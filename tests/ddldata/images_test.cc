@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ddldata/image_generator.h"
 #include "ddldata/label_list.h"
-#include "ddldata/painter.h"
 #include "ddldata/shrink.h"
 #include "ddldata/stats.h"
 #include "ddldata/stored_image.h"
@@ -30,7 +30,7 @@ std::array<double, 3> MeanColor(const Picture& picture) {
 
 Picture PaintNumber(int class_index, std::uint64_t number) {
   Random random(3, RandomPurpose::kGenerate, number);
-  return Paint(class_index, {48, 40}, random);
+  return Render(class_index, {48, 40}, random);
 }
 
 double SquaredDistance(const std::array<double, 3>& a, const std::array<double, 3>& b) {
@@ -88,8 +88,8 @@ TEST(Painter, SameNumbersPaintTheSamePicture) {
 
 TEST(Painter, EachClassHasADescriptionOfItsOwn) {
   std::set<std::string> names;
-  for (int c = 0; c < kMaxPaintedClasses; ++c) names.insert(DescribePaintedClass(c));
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(kMaxPaintedClasses));
+  for (int c = 0; c < kMaxSyntheticClasses; ++c) names.insert(DescribeSyntheticClass(c));
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(kMaxSyntheticClasses));
 }
 
 // In double precision, straight from the definition.

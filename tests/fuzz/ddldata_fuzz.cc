@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "ddldata/annotation.h"
-#include "ddldata/box_list.h"
+#include "ddldata/bounding_box_list.h"
 #include "ddldata/label_list.h"
 #include "ddldata/tar.h"
 #include "tests/fuzz/fuzz.h"

@@ -13,7 +13,7 @@ std::string LocalDevice::Describe() {
   const std::string words = InWords(State());
   std::string name = "CPU";
   if (!is_host_) {
-    const std::optional<GpuFigures> figures = meter_->Read();
+    const std::optional<GpuStats> figures = meter_->Read();
     name = (figures && !figures->model.empty() ? figures->model : "GPU") + " at " + id_;
   }
   return words.empty() ? name : name + ": " + words;

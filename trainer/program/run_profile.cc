@@ -46,7 +46,7 @@ void RunProfile::Study(const launcher::RankInfo& rank) {
     variability_.recorder = MeasureOps();
   }
   meter_.emplace("libnvidia-ml.so.1", device_.device_id());
-  const std::optional<GpuFigures> figures = meter_->Read();
+  const std::optional<GpuStats> figures = meter_->Read();
   variability_.device = figures && !figures->model.empty() ? figures->model : "NVIDIA GPU";
   variability_.read_state = [this] { return meter_->State(); };
 }

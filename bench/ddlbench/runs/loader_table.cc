@@ -11,23 +11,23 @@ namespace bench {
 
 std::string FormatLoader(const LoaderOptions& options, std::span<const LoaderSpeeds> all,
                          int ranks) {
-  const bool is_paced = options.take_rate > 0;
-  const std::string pace =
-      is_paced ? fmt::format(", taken at {} images/s", options.take_rate) : std::string();
+  const bool has_rate = options.take_rate > 0;
+  const std::string consumer =
+      has_rate ? fmt::format(", taken at {} images/s", options.take_rate) : std::string();
   std::string text =
       fmt::format("{}, each with batches of {} images of {} pixels{}; {} of {} steps\n\n",
-                  support::Counted(ranks, "rank"), options.batch_size, options.image_size, pace,
+                  support::Counted(ranks, "rank"), options.batch_size, options.image_size, consumer,
                   support::Counted(options.rounds, "round"), options.steps);
   text += "| threads | images/s  | per thread | min       | max       |";
-  text += is_paced ? " % of rate | waited, s |\n" : "\n";
+  text += has_rate ? " % of rate | waited, s |\n" : "\n";
   text += "| ------- | --------- | ---------- | --------- | --------- |";
-  text += is_paced ? " --------- | --------- |\n" : "\n";
+  text += has_rate ? " --------- | --------- |\n" : "\n";
   for (const LoaderSpeeds& speeds : all) {
     const Statistics rounds = StatisticsOf(speeds.images_per_second);
     const double median = MedianOf(speeds.images_per_second);
     text += fmt::format("| {:<7} | {:<9.1f} | {:<10.1f} | {:<9.1f} | {:<9.1f} |", speeds.threads,
                         median, median / (speeds.threads * ranks), rounds.min, rounds.max);
-    if (is_paced) {
+    if (has_rate) {
       const double wanted = static_cast<double>(options.take_rate * ranks);
       text += fmt::format(" {:<9.1f} | {:<9.3f} |", 100 * median / wanted,
                           MedianOf(speeds.waited_seconds));

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "bench/parts/loader.h"
+#include "bench/microbenchmarks/loader.h"
 
 namespace bench {
 

@@ -53,7 +53,7 @@ std::string FormatObservations(const RepeatOutcome& outcome) {
   return text;
 }
 
-std::string FormatCopies(std::span<const RepeatOutcome> copies) {
+std::string FormatMemcpy(std::span<const RepeatOutcome> copies) {
   std::string text =
       "| device | s         | sd        | images/s  |\n"
       "| ------ | --------- | --------- | --------- |\n";

@@ -33,7 +33,7 @@ struct RepeatOutcome {
 std::string FormatObservations(const RepeatOutcome& outcome);
 
 // Of several copies at once: each, and their sum.  Those without times are left out.
-std::string FormatCopies(std::span<const RepeatOutcome> copies);
+std::string FormatMemcpy(std::span<const RepeatOutcome> copies);
 
 // Writes <folder>/<stem>.json, whose name it returns.  Throws trainer::Error(EX_OSERR).
 std::filesystem::path WriteMilaReport(const RepeatOutcome& outcome,

@@ -10,8 +10,8 @@
 #include "bench/ddlbench/runs/repeat_progress.h"
 #include "bench/ddlbench/runs/repeat_report.h"
 #include "bench/ddlbench/speeds/files.h"
-#include "bench/parts/batch_clock.h"
-#include "bench/parts/loader.h"
+#include "bench/microbenchmarks/batch_clock.h"
+#include "bench/microbenchmarks/loader.h"
 #include "bench/run_log/log_lines.h"
 #include "support/quoting.h"
 #include "trainer/core/error.h"
@@ -161,7 +161,7 @@ int RunTrainings(const RepeatOptions& options, const MilaSurroundings& surroundi
       out << FormatSaved(outcome, report);
     }
   }
-  if (options.copies > 1) out << "\n" << FormatCopies(outcomes);
+  if (options.copies > 1) out << "\n" << FormatMemcpy(outcomes);
   out << std::flush;
   return first_failure;
 }

@@ -34,13 +34,13 @@ class Sweep {
         out_(out),
         messages_(messages),
         matrix_(MatrixOf(options)),
-        complaints_([this](const std::string& text) { Say(text); }) {}
+        diagnostics_([this](const std::string& text) { Say(text); }) {}
 
   // What DLPerf's own scripts cannot read.
   void NoteLargeCases() {
     for (const std::string& text : options_.cases) {
       if (!FitsDlperf(ParseCase(text).value())) {
-        complaints_.Note(text + ": DLPerf's own scripts read 9 nodes and 99 GPUs on each at most");
+        diagnostics_.Note(text + ": DLPerf's own scripts read 9 nodes and 99 GPUs on each at most");
       }
     }
   }
@@ -84,7 +84,7 @@ class Sweep {
     const bool has_all = std::all_of(matrix_.begin(), matrix_.end(),
                                      [](const Measurement& one) { return Exists(one.log); });
     if (has_all || options_.only == 0) PrintTables();
-    return first_failure != EX_OK ? first_failure : complaints_.exit_code();
+    return first_failure != EX_OK ? first_failure : diagnostics_.exit_code();
   }
 
  private:
@@ -124,7 +124,7 @@ class Sweep {
     const fs::path partial = one.log.string() + ".part";
     const int code = runner.Run(command, partial);
     if (code != EX_OK) return Fail(i, partial, code, fmt::format("exit code {}", code));
-    const auto speed = ReadSpeed(partial, one.at, one.name, Window(), complaints_);
+    const auto speed = ReadSpeed(partial, one.at, one.name, Window(), diagnostics_);
     if (!speed) return Fail(i, partial, EX_DATAERR, "its log is not whole");
     Rename(partial, one.log);
     Say(fmt::format("{}{}: {:.2f} images/s", NumberOf(i), one.log.string(), *speed));
@@ -149,7 +149,7 @@ class Sweep {
     ExtractOptions extract;
     extract.folders = {options_.folder};
     extract.train_batches = options_.steps;
-    out_ << Extract(extract, complaints_) << std::flush;
+    out_ << Extract(extract, diagnostics_) << std::flush;
   }
 
   const SweepOptions& options_;
@@ -157,7 +157,7 @@ class Sweep {
   std::ostream& out_;
   std::ostream& messages_;
   const std::vector<Measurement> matrix_;
-  Complaints complaints_;
+  Diagnostics diagnostics_;
 };
 
 std::string WholePath(const std::string& path) {

@@ -99,13 +99,13 @@ bool LooksLikeReport(const fs::path& path) {
 }
 
 // The files that `path` stands for.
-std::vector<fs::path> ReportFiles(const fs::path& path, Complaints& complaints) {
+std::vector<fs::path> ReportFiles(const fs::path& path, Diagnostics& diagnostics) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return {path};
-  const std::size_t told = complaints.messages().size();
-  std::vector<fs::path> files = FilesBelow(path, LooksLikeReport, complaints);
-  if (files.empty() && complaints.messages().size() == told) {
-    complaints.Problem(path.string() + ": there is no report such as fast.convnet.R0.D0.*.json");
+  const std::size_t told = diagnostics.messages().size();
+  std::vector<fs::path> files = FilesBelow(path, LooksLikeReport, diagnostics);
+  if (files.empty() && diagnostics.messages().size() == told) {
+    diagnostics.Problem(path.string() + ": there is no report such as fast.convnet.R0.D0.*.json");
   }
   return files;
 }
@@ -126,7 +126,7 @@ std::string ReadText(const fs::path& path) {
 
 }  // namespace
 
-Targets ReadTargets(const fs::path& path, Complaints& complaints) {
+Targets ReadTargets(const fs::path& path, Diagnostics& diagnostics) {
   LogLines lines(path);
   LogLine line;
   const auto place = [&] { return fmt::format("{}:{}: ", path.string(), line.number); };
@@ -144,29 +144,29 @@ Targets ReadTargets(const fs::path& path, Complaints& complaints) {
     try {
       AddRow(CellsOf(row), columns, targets);
     } catch (const Error& error) {
-      complaints.Problem(place() + error.what() + "; the row is left out");
+      diagnostics.Problem(place() + error.what() + "; the row is left out");
     }
   }
   return targets;
 }
 
 std::map<std::string, std::vector<double>> ReadReports(const std::vector<std::string>& paths,
-                                                       Complaints& complaints) {
+                                                       Diagnostics& diagnostics) {
   std::map<std::string, std::vector<double>> results;
   for (const std::string& path : paths) {
-    for (const fs::path& file : ReportFiles(path, complaints)) {
+    for (const fs::path& file : ReportFiles(path, diagnostics)) {
       std::string text;
       try {
         text = ReadText(file);
       } catch (const Error& error) {
-        complaints.Problem(error.what(), error.exit_code());
+        diagnostics.Problem(error.what(), error.exit_code());
         continue;
       }
       try {
         const MilaResult result = ParseMilaReport(text);
         results[result.name].push_back(result.items_per_second);
       } catch (const Error& error) {
-        complaints.Problem(file.string() + ": " + error.what() + "; it is left out");
+        diagnostics.Problem(file.string() + ": " + error.what() + "; it is left out");
       }
     }
   }
@@ -204,11 +204,11 @@ std::string FormatComparison(const std::map<std::string, std::vector<double>>& r
   return text;
 }
 
-std::string Compare(const CompareOptions& options, Complaints& complaints) {
-  const Targets targets = ReadTargets(options.targets, complaints);
-  const auto results = ReadReports(options.reports, complaints);
+std::string Compare(const CompareOptions& options, Diagnostics& diagnostics) {
+  const Targets targets = ReadTargets(options.targets, diagnostics);
+  const auto results = ReadReports(options.reports, diagnostics);
   for (const auto& [name, values] : results) {
-    if (!targets.contains(name)) complaints.Note(options.targets + " has no target of " + name);
+    if (!targets.contains(name)) diagnostics.Note(options.targets + " has no target of " + name);
   }
   return results.empty() ? "" : FormatComparison(results, targets);
 }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 #include "bench/base/statistics.h"
 
 namespace bench {
@@ -30,12 +30,12 @@ using Targets = std::map<std::string, Target>;
 
 // Throws trainer::Error(EX_NOINPUT) when the file cannot be read, EX_DATAERR naming file and line
 // when it has no such header.  Rows that are wrong are problems, and left out.
-Targets ReadTargets(const std::filesystem::path& path, Complaints& complaints);
+Targets ReadTargets(const std::filesystem::path& path, Diagnostics& diagnostics);
 
 // items/s of every report, by benchmark.  Files that are no reports are problems; of folders those
 // files are read, however deep they lie, whose names are of the form fast.convnet.R0.*.json.
 std::map<std::string, std::vector<double>> ReadReports(const std::vector<std::string>& paths,
-                                                       Complaints& complaints);
+                                                       Diagnostics& diagnostics);
 
 // bench, target, result (the mean), sd (of a sample), sd%, diff (result over target less 1), runs
 // and, where the targets say what it takes, pass.  What is not known is "-".
@@ -43,6 +43,6 @@ std::string FormatComparison(const std::map<std::string, std::vector<double>>& r
                              const Targets& targets);
 
 // The table as text.  Benchmarks without a target are noted.
-std::string Compare(const CompareOptions& options, Complaints& complaints);
+std::string Compare(const CompareOptions& options, Diagnostics& diagnostics);
 
 }  // namespace bench

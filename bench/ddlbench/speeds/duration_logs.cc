@@ -10,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "bench/ddlbench/speeds/box.h"
+#include "bench/ddlbench/speeds/ascii_table.h"
 #include "bench/ddlbench/speeds/folder_walk.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
@@ -79,7 +79,7 @@ bool AddDurations(std::string_view line, DurationsByDevice& durations) {
   return is_all_good;
 }
 
-DurationsByDevice ReadDurations(const fs::path& path, Complaints& complaints) {
+DurationsByDevice ReadDurations(const fs::path& path, Diagnostics& diagnostics) {
   DurationsByDevice durations;
   LogLines lines(path);
   for (LogLine line; lines.Next(line);) {
@@ -88,19 +88,19 @@ DurationsByDevice ReadDurations(const fs::path& path, Complaints& complaints) {
     // The number that a run was killed in may look like another one: 0.2 of 0.25.
     if (!line.is_whole) {
       if (line.text.find(kDurationStart) != std::string_view::npos) {
-        complaints.Note(place + "the last line is not whole; it is left out");
+        diagnostics.Note(place + "the last line is not whole; it is left out");
       }
       break;
     }
     if (!AddDurations(line.text, durations)) {
-      complaints.Problem(place + "no duration of an iteration; it is left out");
+      diagnostics.Problem(place + "no duration of an iteration; it is left out");
     }
   }
   // The first iteration of each is no measure: memory and kernels are new.
   for (auto& [device, values] : durations) values.erase(values.begin());
   std::erase_if(durations, [](const auto& entry) { return entry.second.empty(); });
   if (durations.empty()) {
-    complaints.Problem(path.string() + ": no two iterations on one device; it is left out");
+    diagnostics.Problem(path.string() + ": no two iterations on one device; it is left out");
   }
   return durations;
 }
@@ -179,7 +179,7 @@ void AddTableRow(const std::vector<std::string>& cells, const TableColumns& colu
   table.has_kernel = true;
 }
 
-std::map<int, DeviceTable> ReadTable(const fs::path& path, Complaints& complaints) {
+std::map<int, DeviceTable> ReadTable(const fs::path& path, Diagnostics& diagnostics) {
   std::map<int, DeviceTable> tables;
   std::optional<TableColumns> columns;
   LogLines lines(path);
@@ -191,7 +191,7 @@ std::map<int, DeviceTable> ReadTable(const fs::path& path, Complaints& complaint
     }
     columns.emplace(CellsOfTable(line.text));
     if (columns->is_complete()) continue;
-    complaints.Problem(
+    diagnostics.Problem(
         fmt::format("{}:{}: no titles with Start, Device, System and Name; the "
                     "table is left out",
                     path.string(), line.number));
@@ -228,12 +228,12 @@ std::string HostOf(const std::vector<std::string>& parts) {
 
 // Adds the durations of a file; a run on a device that has some already keeps them.
 void AddRun(const DurationsByDevice& durations, const LogName& name, const fs::path& file,
-            DeviceRuns& runs, Complaints& complaints) {
+            DeviceRuns& runs, Diagnostics& diagnostics) {
   for (const auto& [device, values] : durations) {
     DeviceRun run;
     run.durations = values;
     if (runs[{name.host, device}].emplace(name.run, std::move(run)).second) continue;
-    complaints.Problem(fmt::format(
+    diagnostics.Problem(fmt::format(
         "{}: another file has durations of the run {} on device {} of {}; these are left out",
         file.string(), name.run, device, name.host));
   }
@@ -245,25 +245,25 @@ bool IsStudyLog(const fs::path& path) {
 }
 
 // The files that `paths` stand for, each once.
-std::set<fs::path> FilesOf(const std::vector<std::string>& paths, Complaints& complaints) {
+std::set<fs::path> FilesOf(const std::vector<std::string>& paths, Diagnostics& diagnostics) {
   std::set<fs::path> files;
   for (const fs::path path : paths) {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {
-      complaints.Problem(path.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
+      diagnostics.Problem(path.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
       continue;
     }
     if (!fs::is_directory(status)) {
       files.insert(path);
       continue;
     }
-    const std::size_t told = complaints.messages().size();
-    const auto found = FilesBelow(path, IsStudyLog, complaints);
+    const std::size_t told = diagnostics.messages().size();
+    const auto found = FilesBelow(path, IsStudyLog, diagnostics);
     files.insert(found.begin(), found.end());
-    if (found.empty() && complaints.messages().size() == told) {
-      complaints.Problem(path.string() +
-                         ": there is no log such as resnet_iterdur_1649888832_c1.txt");
+    if (found.empty() && diagnostics.messages().size() == told) {
+      diagnostics.Problem(path.string() +
+                          ": there is no log such as resnet_iterdur_1649888832_c1.txt");
     }
   }
   return files;
@@ -288,10 +288,10 @@ std::optional<LogName> ParseTableName(const std::string& name) {
   return host.empty() ? std::nullopt : std::optional(LogName{parts[2], host});
 }
 
-DeviceRuns ReadDurationLogs(const std::vector<std::string>& paths, Complaints& complaints) {
+DeviceRuns ReadDurationLogs(const std::vector<std::string>& paths, Diagnostics& diagnostics) {
   DeviceRuns runs;
   std::vector<fs::path> tables;
-  for (const fs::path& file : FilesOf(paths, complaints)) {
+  for (const fs::path& file : FilesOf(paths, diagnostics)) {
     try {
       const std::string name = file.filename().string();
       if (ParseTableName(name)) {
@@ -300,21 +300,21 @@ DeviceRuns ReadDurationLogs(const std::vector<std::string>& paths, Complaints& c
       }
       const auto parsed = ParseDurationsName(name);
       if (!parsed) {
-        complaints.Problem(file.string() +
-                           ": its name is not of the form resnet_iterdur_1649888832_c1.txt, "
-                           "which tells run and host; it is left out");
+        diagnostics.Problem(file.string() +
+                            ": its name is not of the form resnet_iterdur_1649888832_c1.txt, "
+                            "which tells run and host; it is left out");
         continue;
       }
-      AddRun(ReadDurations(file, complaints), *parsed, file, runs, complaints);
+      AddRun(ReadDurations(file, diagnostics), *parsed, file, runs, diagnostics);
     } catch (const Error& error) {
-      complaints.Problem(error.what(), error.exit_code());
+      diagnostics.Problem(error.what(), error.exit_code());
     }
   }
   for (const fs::path& file : tables) {
     try {
-      AddTable(ReadTable(file, complaints), *ParseTableName(file.filename().string()), runs);
+      AddTable(ReadTable(file, diagnostics), *ParseTableName(file.filename().string()), runs);
     } catch (const Error& error) {
-      complaints.Problem(error.what(), error.exit_code());
+      diagnostics.Problem(error.what(), error.exit_code());
     }
   }
   return runs;

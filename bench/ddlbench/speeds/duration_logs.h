@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 
 namespace bench {
 
@@ -56,6 +56,6 @@ std::optional<LogName> ParseTableName(const std::string& name);
 
 // `paths` are files, and folders in which they are looked for by name.  What cannot be used is a
 // problem; the rest counts.
-DeviceRuns ReadDurationLogs(const std::vector<std::string>& paths, Complaints& complaints);
+DeviceRuns ReadDurationLogs(const std::vector<std::string>& paths, Diagnostics& diagnostics);
 
 }  // namespace bench

@@ -85,27 +85,27 @@ std::string LastPart(const fs::path& folder) {
 }
 
 void ReadCase(const fs::path& folder, const Case& at, const SpeedWindow& window,
-              std::map<std::string, ModelRuns>& models, Complaints& complaints) {
+              std::map<std::string, ModelRuns>& models, Diagnostics& diagnostics) {
   for (const fs::path& path : EntriesOf(folder)) {
     if (path.extension() != ".log") continue;
     const auto name = ParseRunName(path.filename().string());
     if (!name) {
-      complaints.Problem(path.string() +
-                         ": its name is none such as r50_b128_fp32_1.log; it is left out");
+      diagnostics.Problem(path.string() +
+                          ": its name is none such as r50_b128_fp32_1.log; it is left out");
       continue;
     }
-    const auto speed = ReadSpeed(path, at, *name, window, complaints);
+    const auto speed = ReadSpeed(path, at, *name, window, diagnostics);
     if (!speed) continue;
     CaseRuns& runs = models[name->model][at];
     if (runs.batch == 0) runs.batch = name->batch;
     if (runs.batch != name->batch) {
-      complaints.Problem(path.string() + ": its batch is " + std::to_string(name->batch) +
-                         ", that of the logs before it " + std::to_string(runs.batch) +
-                         "; it is left out: give each batch a folder of its own");
+      diagnostics.Problem(path.string() + ": its batch is " + std::to_string(name->batch) +
+                          ", that of the logs before it " + std::to_string(runs.batch) +
+                          "; it is left out: give each batch a folder of its own");
     } else if (!runs.speeds.emplace(name->repeat, *speed).second) {
-      complaints.Problem(path.string() + ": there is another log of " + name->model + ", repeat " +
-                         std::to_string(name->repeat) +
-                         "; it is left out: give each precision a folder of its own");
+      diagnostics.Problem(path.string() + ": there is another log of " + name->model + ", repeat " +
+                          std::to_string(name->repeat) +
+                          "; it is left out: give each precision a folder of its own");
     }
   }
 }
@@ -132,7 +132,7 @@ SpeedWindow WindowOf(const ExtractOptions& options) {
 }
 
 std::optional<double> ReadSpeed(const fs::path& path, const Case& at, const RunName& name,
-                                const SpeedWindow& window, Complaints& complaints) {
+                                const SpeedWindow& window, Diagnostics& diagnostics) {
   const std::vector<Expected> shape = {{"Num GPUs", at.ranks(), "the folder's name"},
                                        {"Per-GPU Batch Size", name.batch, "the file's name"}};
   SpeedMeter meter(window, at.ranks() * name.batch);
@@ -145,60 +145,60 @@ std::optional<double> ReadSpeed(const fs::path& path, const Case& at, const RunN
       if (!line.is_whole) break;
       if (is_utf8 && !line.is_cut && !IsUtf8(line.text)) {
         is_utf8 = false;
-        complaints.Note(Place(path, line) +
-                        "bytes that are no UTF-8; DLPerf's own scripts stop at them");
+        diagnostics.Note(Place(path, line) +
+                         "bytes that are no UTF-8; DLPerf's own scripts stop at them");
       }
       try {
         CheckShape(line.text, shape);
         meter.Add(line.text);
       } catch (const Error& error) {
-        complaints.Problem(Place(path, line) + error.what() + "; the log is left out");
+        diagnostics.Problem(Place(path, line) + error.what() + "; the log is left out");
         return std::nullopt;
       }
     }
   } catch (const Error& error) {
-    complaints.Problem(error.what(), error.exit_code());
+    diagnostics.Problem(error.what(), error.exit_code());
     return std::nullopt;
   }
   if (!meter.is_full()) {
-    complaints.Problem(Place(path, line) + "the log ends after " +
-                       support::Counted(meter.lines(), "line") + " with imgs_per_sec of " +
-                       std::to_string(meter.needed()) + "; it is left out");
+    diagnostics.Problem(Place(path, line) + "the log ends after " +
+                        support::Counted(meter.lines(), "line") + " with imgs_per_sec of " +
+                        std::to_string(meter.needed()) + "; it is left out");
     return std::nullopt;
   }
   const auto speed = meter.Speed();
   if (!speed) {
-    complaints.Problem(Place(path, line) +
-                       "no time has passed since the first step that counts; the log is left out");
+    diagnostics.Problem(Place(path, line) +
+                        "no time has passed since the first step that counts; the log is left out");
   }
   return speed;
 }
 
 ModelSpeeds ReadLogFolder(const fs::path& folder, const SpeedWindow& window,
-                          Complaints& complaints) {
+                          Diagnostics& diagnostics) {
   std::map<std::string, ModelRuns> models;
   for (const fs::path& entry : EntriesOf(folder)) {
     const auto at = ParseCase(entry.filename().string());
     if (!at || !IsFolder(entry)) continue;
     try {
-      ReadCase(entry, *at, window, models, complaints);
+      ReadCase(entry, *at, window, models, diagnostics);
     } catch (const Error& error) {
-      complaints.Problem(error.what(), error.exit_code());
+      diagnostics.Problem(error.what(), error.exit_code());
     }
   }
   ModelSpeeds speeds;
   for (auto& [model, runs] : models) {
     speeds[model] = SpeedsOf(runs);
     if (!runs.contains(Case{1, 1})) {
-      complaints.Note(folder.string() + ": " + model +
-                      " has no log of 1n1g that can be used, so there are no speed-ups");
+      diagnostics.Note(folder.string() + ": " + model +
+                       " has no log of 1n1g that can be used, so there are no speed-ups");
     }
   }
-  if (speeds.empty()) complaints.Problem(folder.string() + kNoLog);
+  if (speeds.empty()) diagnostics.Problem(folder.string() + kNoLog);
   return speeds;
 }
 
-std::vector<fs::path> FindLogFolders(const fs::path& folder, Complaints& complaints) {
+std::vector<fs::path> FindLogFolders(const fs::path& folder, Diagnostics& diagnostics) {
   if (HasCases(folder)) return {folder};
   std::vector<fs::path> found;
   for (const fs::path& entry : EntriesOf(folder)) {
@@ -206,30 +206,30 @@ std::vector<fs::path> FindLogFolders(const fs::path& folder, Complaints& complai
     try {
       if (HasCases(entry)) found.push_back(entry);
     } catch (const Error& error) {
-      complaints.Problem(error.what(), error.exit_code());
+      diagnostics.Problem(error.what(), error.exit_code());
     }
   }
   return found;
 }
 
-std::string Extract(const ExtractOptions& options, Complaints& complaints) {
+std::string Extract(const ExtractOptions& options, Diagnostics& diagnostics) {
   const SpeedWindow window = WindowOf(options);
   std::string text;
   std::set<fs::path> written;
   for (const std::string& folder : options.folders) {
-    const std::size_t told = complaints.messages().size();
+    const std::size_t told = diagnostics.messages().size();
     std::vector<fs::path> log_folders;
     try {
-      log_folders = FindLogFolders(folder, complaints);
+      log_folders = FindLogFolders(folder, diagnostics);
     } catch (const Error& error) {
-      complaints.Problem(error.what(), error.exit_code());
+      diagnostics.Problem(error.what(), error.exit_code());
       continue;
     }
-    if (log_folders.empty() && complaints.messages().size() == told) {
-      complaints.Problem(folder + kNoLog);
+    if (log_folders.empty() && diagnostics.messages().size() == told) {
+      diagnostics.Problem(folder + kNoLog);
     }
     for (const fs::path& log_folder : log_folders) {
-      const ModelSpeeds models = ReadLogFolder(log_folder, window, complaints);
+      const ModelSpeeds models = ReadLogFolder(log_folder, window, diagnostics);
       if (models.empty()) continue;
       const std::string name = LastPart(log_folder);
       for (const auto& [model, rows] : models) {
@@ -240,16 +240,16 @@ std::string Extract(const ExtractOptions& options, Complaints& complaints) {
           options.output_dir.empty() ? fs::path(folder) / "result" : fs::path(options.output_dir);
       const fs::path file = output / (name + "_result.json");
       if (!written.insert(file).second) {
-        complaints.Problem(log_folder.string() + ": " + file.string() +
-                           " is that of another folder of this name already; give each its own "
-                           "--output_dir");
+        diagnostics.Problem(log_folder.string() + ": " + file.string() +
+                            " is that of another folder of this name already; give each its own "
+                            "--output_dir");
         continue;
       }
       try {
         WriteFile(file, FormatJson(models));
       } catch (const Error& error) {
-        complaints.Problem(std::string(error.what()) + "; give ddlbench extract --output_dir DIR",
-                           error.exit_code());
+        diagnostics.Problem(std::string(error.what()) + "; give ddlbench extract --output_dir DIR",
+                            error.exit_code());
         continue;
       }
       text.append("Saving result to ").append(file.string()).append("\n\n");

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 #include "bench/ddlbench/speeds/dlperf.h"
 
 namespace bench {
@@ -30,21 +30,21 @@ SpeedWindow WindowOf(const ExtractOptions& options);
 // problem, which names file and line.
 std::optional<double> ReadSpeed(const std::filesystem::path& path, const Case& at,
                                 const RunName& name, const SpeedWindow& window,
-                                Complaints& complaints);
+                                Diagnostics& diagnostics);
 
 // All <case>/*.log of `folder`, by model.  Logs and cases that cannot be used are problems, and so
 // is a folder that has no other.  Throws trainer::Error(EX_NOINPUT) when `folder` cannot be read.
 ModelSpeeds ReadLogFolder(const std::filesystem::path& folder, const SpeedWindow& window,
-                          Complaints& complaints);
+                          Diagnostics& diagnostics);
 
 // `folder` itself if it has cases, else those of its folders that have, by name; one of these that
 // cannot be read is a problem.
 // Throws trainer::Error(EX_NOINPUT) when `folder` is none or cannot be read.
 std::vector<std::filesystem::path> FindLogFolders(const std::filesystem::path& folder,
-                                                  Complaints& complaints);
+                                                  Diagnostics& diagnostics);
 
 // Reads every log folder, writes <output_dir>/<name of the log folder>_result.json and returns the
 // tables as text.  A file that cannot be written is a problem, with EX_OSERR.
-std::string Extract(const ExtractOptions& options, Complaints& complaints);
+std::string Extract(const ExtractOptions& options, Diagnostics& diagnostics);
 
 }  // namespace bench

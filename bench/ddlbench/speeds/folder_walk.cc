@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> FilesBelow(const fs::path& folder,
                                  const std::function<bool(const fs::path&)>& is_wanted,
-                                 Complaints& complaints) {
+                                 Diagnostics& diagnostics) {
   std::vector<fs::path> files;
   // A recursive_directory_iterator would end at the first folder that it cannot read.
   std::vector<fs::path> folders = {folder};
@@ -29,7 +29,7 @@ std::vector<fs::path> FilesBelow(const fs::path& folder,
       }
     }
     if (error) {
-      complaints.Problem(next.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
+      diagnostics.Problem(next.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
     }
   }
   std::sort(files.begin(), files.end());

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 
 namespace bench {
 
@@ -16,6 +16,6 @@ namespace bench {
 // cannot be read is a problem of its own, with EX_NOINPUT, and the others are read all the same.
 std::vector<std::filesystem::path> FilesBelow(
     const std::filesystem::path& folder,
-    const std::function<bool(const std::filesystem::path&)>& is_wanted, Complaints& complaints);
+    const std::function<bool(const std::filesystem::path&)>& is_wanted, Diagnostics& diagnostics);
 
 }  // namespace bench

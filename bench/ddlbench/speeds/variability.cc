@@ -113,7 +113,7 @@ std::string FormatVariability(const Variability& variability) {
         device.runs > 1 ? fmt::format("{:.2f}", 100 * device.repeat_spread) : "-",
         TextOf(device.mhz), TextOf(device.celsius), TextOf(device.watts), OutlierOf(device));
   }
-  const Box& box = variability.box;
+  const AsciiTable& box = variability.box;
   text += fmt::format("\n{} of {}: median {:.3f} ms, quartiles {:.3f} and {:.3f} ms\n",
                       support::Counted(static_cast<long long>(variability.devices.size()), "GPU"),
                       support::Counted(static_cast<long long>(hosts.size()), "node"),
@@ -133,7 +133,7 @@ std::string FormatVariability(const Variability& variability) {
 }
 
 std::string VariabilityJson(const Variability& variability) {
-  const Box& box = variability.box;
+  const AsciiTable& box = variability.box;
   std::string text = PythonJson(
       LogFields{{"median_seconds", box.median},
                 {"q1_seconds", box.q1},
@@ -171,10 +171,10 @@ std::string VariabilityJson(const Variability& variability) {
   return text + "]}\n";
 }
 
-std::string RunVariability(const VariabilityOptions& options, Complaints& complaints) {
-  const DeviceRuns runs = ReadDurationLogs(options.logs, complaints);
+std::string RunVariability(const VariabilityOptions& options, Diagnostics& diagnostics) {
+  const DeviceRuns runs = ReadDurationLogs(options.logs, diagnostics);
   if (runs.empty()) {
-    const int code = complaints.exit_code() == EX_OK ? EX_DATAERR : complaints.exit_code();
+    const int code = diagnostics.exit_code() == EX_OK ? EX_DATAERR : diagnostics.exit_code();
     throw trainer::Error(code,
                          "there are no durations to compare: give the folder of ddltraind "
                          "--variability_dir, with files such as resnet_iterdur_1649888832_c1.txt");
@@ -184,7 +184,7 @@ std::string RunVariability(const VariabilityOptions& options, Complaints& compla
     try {
       WriteFile(options.json, VariabilityJson(variability));
     } catch (const trainer::Error& error) {
-      complaints.Problem(error.what(), error.exit_code());
+      diagnostics.Problem(error.what(), error.exit_code());
     }
   }
   return FormatVariability(variability);

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/base/complaints.h"
-#include "bench/ddlbench/speeds/box.h"
+#include "bench/base/diagnostics.h"
+#include "bench/ddlbench/speeds/ascii_table.h"
 #include "bench/ddlbench/speeds/duration_logs.h"
 
 namespace bench {
@@ -40,7 +40,7 @@ struct DeviceVariability {
 
 struct Variability {
   std::vector<DeviceVariability> devices;  // the slowest first
-  Box box;                                 // of their seconds
+  AsciiTable box;                          // of their seconds
   double range = 0;                        // of 1: slowest less fastest, over the median
   double median_repeat_spread = 0;         // over GPUs with more than one run
   double max_repeat_spread = 0;
@@ -54,6 +54,6 @@ std::string VariabilityJson(const Variability& variability);
 
 // The text; writes the JSON file, or complains that it cannot.  Throws trainer::Error where there
 // is no run: with the code of what was complained of first, else EX_DATAERR.
-std::string RunVariability(const VariabilityOptions& options, Complaints& complaints);
+std::string RunVariability(const VariabilityOptions& options, Diagnostics& diagnostics);
 
 }  // namespace bench

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "bench/report/readers/file_complaints.h"
+#include "bench/report/readers/file_diagnostics.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
 #include "trainer/core/error.h"
@@ -166,16 +166,17 @@ class SampleTable {
 
 }  // namespace
 
-std::vector<GpuSamples> ReadGpuSamples(const std::filesystem::path& path, Complaints& complaints) {
+std::vector<GpuSamples> ReadGpuSamples(const std::filesystem::path& path,
+                                       Diagnostics& diagnostics) {
   LogLines lines(path);
-  FileComplaints file(path, complaints);
+  FileDiagnostics file(path, diagnostics);
   SampleTable table;
   int rows = 0;  // 0: the titles are still to come, 1: their units
   for (LogLine line; lines.Next(line);) {
     if (line.text.find("==") != std::string_view::npos || line.text.empty()) continue;
     if (!line.is_whole) {
-      complaints.Note(path.string() + ":" + std::to_string(line.number) +
-                      ": the file ends within this line; the lines before it are used");
+      diagnostics.Note(path.string() + ":" + std::to_string(line.number) +
+                       ": the file ends within this line; the lines before it are used");
       break;
     }
     if (rows == 0) {

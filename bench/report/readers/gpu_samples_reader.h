@@ -15,13 +15,13 @@
 #include <filesystem>
 #include <vector>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 #include "bench/report/readers/run.h"
 
 namespace bench {
 
 // The GPUs of one file, by name; none when it is a CSV file of another kind.  Rows that cannot be
 // used are problems.  Throws trainer::Error(EX_NOINPUT) when it cannot be opened or read.
-std::vector<GpuSamples> ReadGpuSamples(const std::filesystem::path& path, Complaints& complaints);
+std::vector<GpuSamples> ReadGpuSamples(const std::filesystem::path& path, Diagnostics& diagnostics);
 
 }  // namespace bench

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "bench/report/readers/file_complaints.h"
+#include "bench/report/readers/file_diagnostics.h"
 #include "bench/report/readers/logger_line.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
@@ -58,8 +58,8 @@ std::string BatchesIn(const Settings& settings) {
 
 class Reader {
  public:
-  Reader(const std::string& path, int skip_steps, RunRecord& run, Complaints& complaints)
-      : path_(path), skip_steps_(skip_steps), run_(run), complaints_(complaints) {}
+  Reader(const std::string& path, int skip_steps, RunRecord& run, Diagnostics& diagnostics)
+      : path_(path), skip_steps_(skip_steps), run_(run), diagnostics_(diagnostics) {}
 
   // Throws Error(EX_DATAERR) for a line that cannot be used.
   void Add(const LogLine& line) {
@@ -178,8 +178,8 @@ class Reader {
 
   void BeginAnew(const std::string& why, std::int64_t number) {
     if (run_.measures.last_step < 0) return;
-    complaints_.Note(path_ + ":" + std::to_string(number) + ": a launch with " + why +
-                     " begins; the steps before it are left out");
+    diagnostics_.Note(path_ + ":" + std::to_string(number) + ": a launch with " + why +
+                      " begins; the steps before it are left out");
     run_.measures = RunMeasures();
   }
 
@@ -210,7 +210,7 @@ class Reader {
   const std::string path_;
   const int skip_steps_;
   RunRecord& run_;
-  Complaints& complaints_;
+  Diagnostics& diagnostics_;
   double first_time_ = 0;
   int steps_to_skip_ = 0;
   std::int64_t used_ = 0;
@@ -219,18 +219,18 @@ class Reader {
 }  // namespace
 
 void ReadRunLog(const std::filesystem::path& path, int skip_steps, RunRecord& run,
-                Complaints& complaints) {
+                Diagnostics& diagnostics) {
   run.log = path.string();
   LogLines lines(path);
-  FileComplaints file(path, complaints);
-  Reader reader(run.log, skip_steps, run, complaints);
+  FileDiagnostics file(path, diagnostics);
+  Reader reader(run.log, skip_steps, run, diagnostics);
   for (LogLine line; lines.Next(line);) {
     // What a launch was killed in says nothing.
     if (!line.is_whole) {
       run.is_torn = true;
-      complaints.Note(run.log + ":" + std::to_string(line.number) +
-                      ": the log ends within this line: the run was killed, or goes on; the lines "
-                      "before it are used");
+      diagnostics.Note(run.log + ":" + std::to_string(line.number) +
+                       ": the log ends within this line: the run was killed, or goes on; the lines "
+                       "before it are used");
       break;
     }
     try {
@@ -242,9 +242,9 @@ void ReadRunLog(const std::filesystem::path& path, int skip_steps, RunRecord& ru
   }
   file.End();
   if (reader.used() == 0) {
-    complaints.Problem(run.log +
-                       ": it has no line of DLLogger's; give a folder that ddltraind had as its "
-                       "--results_dir, or a log.json of it");
+    diagnostics.Problem(run.log +
+                        ": it has no line of DLLogger's; give a folder that ddltraind had as its "
+                        "--results_dir, or a log.json of it");
   }
 }
 

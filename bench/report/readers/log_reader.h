@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 #include "bench/report/readers/run.h"
 
 namespace bench {
@@ -18,6 +18,6 @@ namespace bench {
 // without any line that can. Throws trainer::Error(EX_NOINPUT) when the file cannot be opened or
 // read.
 void ReadRunLog(const std::filesystem::path& path, int skip_steps, RunRecord& run,
-                Complaints& complaints);
+                Diagnostics& diagnostics);
 
 }  // namespace bench

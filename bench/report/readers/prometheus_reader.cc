@@ -84,14 +84,14 @@ struct RankFile {
 }  // namespace
 
 void ReadPrometheusFile(const std::filesystem::path& path, std::map<int, RankTimes>& times,
-                        Complaints& complaints) {
+                        Diagnostics& diagnostics) {
   LogLines lines(path);
   RankFile file;
   for (LogLine line; lines.Next(line) && line.number <= kMaxLines;) {
     if (const auto sample = ParseSample(line.text)) file.Add(*sample);
   }
   if (!file.rank) {
-    complaints.Problem(path.string() + ": it has no metric of ddltraind's with its rank");
+    diagnostics.Problem(path.string() + ": it has no metric of ddltraind's with its rank");
   } else if (file.has_step) {
     times[*file.rank] = file.times;
   }

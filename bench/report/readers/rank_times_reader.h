@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <map>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 #include "bench/report/readers/run.h"
 
 namespace bench {
@@ -17,11 +17,11 @@ namespace bench {
 // Of every rank in a file of ddltraind --trace, which has an event in each line: read line by line,
 // in memory that grows with the ranks alone.  Lines that cannot be used are problems, and so is a
 // file without a step.  Throws trainer::Error(EX_NOINPUT) when it cannot be opened or read.
-std::map<int, RankTimes> ReadTrace(const std::filesystem::path& path, Complaints& complaints);
+std::map<int, RankTimes> ReadTrace(const std::filesystem::path& path, Diagnostics& diagnostics);
 
 // Adds what one file ddltraind-rank-*.prom says to `times`; nothing where the rank made no step.  A
 // file that is none of ddltraind's is a problem.  Throws as above.
 void ReadPrometheusFile(const std::filesystem::path& path, std::map<int, RankTimes>& times,
-                        Complaints& complaints);
+                        Diagnostics& diagnostics);
 
 }  // namespace bench

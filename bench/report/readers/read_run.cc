@@ -15,19 +15,19 @@ namespace {
 
 // Calls `read`; what it throws is a problem.
 template <typename Read>
-void Try(Complaints& complaints, const Read& read) {
+void Try(Diagnostics& diagnostics, const Read& read) {
   try {
     read();
   } catch (const trainer::Error& error) {
-    complaints.Problem(error.what(), error.exit_code());
+    diagnostics.Problem(error.what(), error.exit_code());
   }
 }
 
 void ReadGpus(const std::vector<std::filesystem::path>& paths, RunRecord& run,
-              Complaints& complaints) {
+              Diagnostics& diagnostics) {
   for (const std::filesystem::path& path : paths) {
-    Try(complaints, [&] {
-      std::vector<GpuSamples> gpus = ReadGpuSamples(path, complaints);
+    Try(diagnostics, [&] {
+      std::vector<GpuSamples> gpus = ReadGpuSamples(path, diagnostics);
       // Two nodes have a GPU of the same name each.
       if (paths.size() > 1) {
         for (GpuSamples& gpu : gpus) gpu.name += ", " + path.filename().string();
@@ -45,35 +45,36 @@ bool IsEmpty(const RunRecord& run) {
 
 }  // namespace
 
-std::optional<RunRecord> ReadRun(const RunFiles& files, int skip_steps, Complaints& complaints) {
+std::optional<RunRecord> ReadRun(const RunFiles& files, int skip_steps, Diagnostics& diagnostics) {
   RunRecord run;
   run.path = files.path;
   if (!files.log.empty()) {
-    Try(complaints, [&] { ReadRunLog(files.log, skip_steps, run, complaints); });
+    Try(diagnostics, [&] { ReadRunLog(files.log, skip_steps, run, diagnostics); });
   }
   if (run.measures.last_step < 0 && !files.training_json.empty()) {
-    ReadTrainingJson(files.training_json, run, complaints);
+    ReadTrainingJson(files.training_json, run, diagnostics);
   }
   if (!files.trace.empty()) {
-    Try(complaints, [&] {
-      run.times = ReadTrace(files.trace, complaints);
+    Try(diagnostics, [&] {
+      run.times = ReadTrace(files.trace, diagnostics);
       run.times_from = "trace.json";
     });
   }
   if (run.times.empty()) {
     run.times_from = "files for Prometheus";
     for (const std::filesystem::path& path : files.prometheus) {
-      Try(complaints, [&] { ReadPrometheusFile(path, run.times, complaints); });
+      Try(diagnostics, [&] { ReadPrometheusFile(path, run.times, diagnostics); });
     }
   }
   if (run.times.empty()) run.times_from.clear();
-  ReadGpus(files.gpu_samples, run, complaints);
+  ReadGpus(files.gpu_samples, run, diagnostics);
   if (run.ranks == 0) run.ranks = static_cast<std::int64_t>(run.times.size());
   if (IsEmpty(run)) return std::nullopt;
   if (run.measures.last_step < 0) {
-    complaints.Note(run.path +
-                    ": it has no step, so there is no speed; log.json begins with the 21st step of "
-                    "a launch");
+    diagnostics.Note(
+        run.path +
+        ": it has no step, so there is no speed; log.json begins with the 21st step of "
+        "a launch");
   }
   return run;
 }

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 #include "bench/report/readers/run.h"
 #include "bench/report/readers/run_files.h"
 
@@ -14,6 +14,6 @@ namespace bench {
 
 // What cannot be read is a problem, and the rest is used; nothing when there is no rest.
 // `skip_steps`: ReadRunLog.
-std::optional<RunRecord> ReadRun(const RunFiles& files, int skip_steps, Complaints& complaints);
+std::optional<RunRecord> ReadRun(const RunFiles& files, int skip_steps, Diagnostics& diagnostics);
 
 }  // namespace bench

@@ -32,14 +32,14 @@ bool IsFolder(const fs::path& path) {
 }
 
 // By name; what cannot be read is a problem.
-std::vector<fs::path> EntriesOf(const fs::path& folder, Complaints& complaints) {
+std::vector<fs::path> EntriesOf(const fs::path& folder, Diagnostics& diagnostics) {
   std::error_code error;
   std::vector<fs::path> entries;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     entries.push_back(at->path());
   }
   if (error) {
-    complaints.Problem(folder.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
+    diagnostics.Problem(folder.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
   }
   std::sort(entries.begin(), entries.end());
   return entries;
@@ -58,23 +58,23 @@ void AddSideFiles(const std::vector<fs::path>& entries, RunFiles& files) {
   }
 }
 
-RunFiles FilesOf(const fs::path& folder, Complaints& complaints) {
+RunFiles FilesOf(const fs::path& folder, Diagnostics& diagnostics) {
   RunFiles files;
   files.path = folder.string();
   files.log = IfThere(folder / kLog);
   files.training_json = IfThere(folder / kTrainingJson);
   files.trace = IfThere(folder / kTrace);
-  const std::vector<fs::path> entries = EntriesOf(folder, complaints);
+  const std::vector<fs::path> entries = EntriesOf(folder, diagnostics);
   AddSideFiles(entries, files);
   for (const fs::path& entry : entries) {
-    if (IsFolder(entry) && !IsRun(entry)) AddSideFiles(EntriesOf(entry, complaints), files);
+    if (IsFolder(entry) && !IsRun(entry)) AddSideFiles(EntriesOf(entry, diagnostics), files);
   }
   return files;
 }
 
 class Search {
  public:
-  explicit Search(Complaints& complaints) : complaints_(complaints) {}
+  explicit Search(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
   void Add(const std::string& named) {
     std::error_code error;
@@ -82,18 +82,19 @@ class Search {
     while (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {
-      complaints_.Problem(named + ": there is no such folder; give the --results_dir of a run",
-                          EX_NOINPUT);
+      diagnostics_.Problem(named + ": there is no such folder; give the --results_dir of a run",
+                           EX_NOINPUT);
       return;
     }
     if (fs::is_directory(status)) {
       if (!AddFolder(path, 0)) {
-        complaints_.Problem(named +
-                            ": there is no run in it: no log.json, training.json or trace.json, as "
-                            "ddltraind leaves in its --results_dir");
+        diagnostics_.Problem(
+            named +
+            ": there is no run in it: no log.json, training.json or trace.json, as "
+            "ddltraind leaves in its --results_dir");
       }
     } else if (path.filename() == kLog && path.has_parent_path()) {
-      AddRun(FilesOf(path.parent_path(), complaints_));
+      AddRun(FilesOf(path.parent_path(), diagnostics_));
     } else {
       RunFiles files;
       files.path = path.string();
@@ -108,12 +109,12 @@ class Search {
   // Whether there is a run.
   bool AddFolder(const fs::path& folder, int depth) {
     if (IsRun(folder)) {
-      AddRun(FilesOf(folder, complaints_));
+      AddRun(FilesOf(folder, diagnostics_));
       return true;
     }
     bool has_run = false;
     if (depth == kDeepest) return has_run;
-    for (const fs::path& entry : EntriesOf(folder, complaints_)) {
+    for (const fs::path& entry : EntriesOf(folder, diagnostics_)) {
       if (IsFolder(entry) && AddFolder(entry, depth + 1)) has_run = true;
     }
     return has_run;
@@ -125,18 +126,18 @@ class Search {
     if (known_.insert(error ? fs::path(files.path) : real).second) {
       runs.push_back(std::move(files));
     } else {
-      complaints_.Note(files.path + " is named twice; it counts once");
+      diagnostics_.Note(files.path + " is named twice; it counts once");
     }
   }
 
-  Complaints& complaints_;
+  Diagnostics& diagnostics_;
   std::set<fs::path> known_;
 };
 
 }  // namespace
 
-std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, Complaints& complaints) {
-  Search search(complaints);
+std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, Diagnostics& diagnostics) {
+  Search search(diagnostics);
   for (const std::string& path : paths) search.Add(path);
   return std::move(search.runs);
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 
 namespace bench {
 
@@ -27,6 +27,6 @@ struct RunFiles {
 // Prometheus and of GPUs may also lie in a folder of the run.  What is not there, or has no run, is
 // a problem; what is named twice counts once.  Symbolic links to folders are followed only where
 // they are named themselves.
-std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, Complaints& complaints);
+std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, Diagnostics& diagnostics);
 
 }  // namespace bench

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "bench/report/readers/file_complaints.h"
+#include "bench/report/readers/file_diagnostics.h"
 #include "bench/report/readers/rank_times_reader.h"
 #include "bench/run_log/log_lines.h"
 #include "trainer/core/error.h"
@@ -72,10 +72,10 @@ void AddEvent(std::string_view line, std::map<int, RankTimes>& sums) {
 
 }  // namespace
 
-std::map<int, RankTimes> ReadTrace(const std::filesystem::path& path, Complaints& complaints) {
+std::map<int, RankTimes> ReadTrace(const std::filesystem::path& path, Diagnostics& diagnostics) {
   std::map<int, RankTimes> times;
   LogLines lines(path);
-  FileComplaints file(path, complaints);
+  FileDiagnostics file(path, diagnostics);
   for (LogLine line; lines.Next(line);) {
     try {
       if (line.is_cut) throw Error(EX_DATAERR, "it has more than 64 KiB");
@@ -92,7 +92,8 @@ std::map<int, RankTimes> ReadTrace(const std::filesystem::path& path, Complaints
     for (double& phase : means.phases) phase /= steps;
   }
   if (times.empty()) {
-    complaints.Problem(path.string() + ": it has no step; ddltraind --trace=STEP:COUNT writes one");
+    diagnostics.Problem(path.string() +
+                        ": it has no step; ddltraind --trace=STEP:COUNT writes one");
   }
   return times;
 }

@@ -32,31 +32,31 @@ std::vector<double> RowOf(const json& iterations, const char* key) {
 
 }  // namespace
 
-void ReadTrainingJson(const std::filesystem::path& path, RunRecord& run, Complaints& complaints) {
+void ReadTrainingJson(const std::filesystem::path& path, RunRecord& run, Diagnostics& diagnostics) {
   const support::WholeFile file = support::ReadWholeFile(path, kMaxBytes);
   using support::ReadProblem;
   if (file.problem == ReadProblem::kTooLong) {
-    complaints.Problem(path.string() + ": more than 64 MiB are left out");
+    diagnostics.Problem(path.string() + ": more than 64 MiB are left out");
     return;
   }
   if (file.problem != ReadProblem::kNone) {
     const std::string why = file.problem == ReadProblem::kNotRegular
                                 ? "it is no regular file"
                                 : std::generic_category().message(file.error);
-    complaints.Problem(path.string() + ": cannot be read: " + why, EX_NOINPUT);
+    diagnostics.Problem(path.string() + ": cannot be read: " + why, EX_NOINPUT);
     return;
   }
   const json whole = ParsePythonJson(file.content);
   const auto iterations = whole.is_object() ? whole.find("iter") : whole.end();
   if (!whole.is_object() || iterations == whole.end() || !iterations->is_object()) {
-    complaints.Problem(path.string() + ": it is no training.json; it is left out");
+    diagnostics.Problem(path.string() + ": it is no training.json; it is left out");
     return;
   }
   const std::vector<double> steps = RowOf(*iterations, "iteration");
   const std::vector<double> speeds = RowOf(*iterations, "imgs_per_sec");
   const std::vector<double> losses = RowOf(*iterations, "cross_entropy");
   if (steps.size() != speeds.size() || steps.size() != losses.size()) {
-    complaints.Problem(path.string() + ": its rows are of different lengths; it is left out");
+    diagnostics.Problem(path.string() + ": its rows are of different lengths; it is left out");
     return;
   }
   RunMeasures& measures = run.measures;

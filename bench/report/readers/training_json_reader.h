@@ -7,13 +7,13 @@
 
 #include <filesystem>
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 #include "bench/report/readers/run.h"
 
 namespace bench {
 
 // Adds them to the measures of `run`.  A file that is none of this kind, or larger than 64 MiB, is
 // a problem.
-void ReadTrainingJson(const std::filesystem::path& path, RunRecord& run, Complaints& complaints);
+void ReadTrainingJson(const std::filesystem::path& path, RunRecord& run, Diagnostics& diagnostics);
 
 }  // namespace bench

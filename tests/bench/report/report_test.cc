@@ -101,7 +101,7 @@ RunRecord RunOf(const std::string& path, int ranks, const std::vector<double>& s
 TEST(MakeReportModel, FiguresAreThoseOfTheRawTimes) {
   // 16 images in 0.16, 0.32, 0.16, 0.64 s.
   const ReportModel model = MakeReportModel({RunOf("r", 2, {100, 50, 100, 25})}, 0);
-  const RunFigures& figures = model.figures.at(0);
+  const RunStats& figures = model.figures.at(0);
   EXPECT_EQ(figures.steps, 4);
   EXPECT_EQ(figures.global_batch, 16);
   EXPECT_DOUBLE_EQ(figures.images_per_second->value, 64 / 1.28);
@@ -132,7 +132,7 @@ TEST(MakeReportModel, KnowsNoStepTimesWithoutABatch) {
 }
 
 TEST(MakeReportModel, AStepOfSeveralBatchesTakesTheTimeOfAll) {
-  const RunFigures figures =
+  const RunStats figures =
       MakeReportModel({RunOf("r", 2, {100}, {{"mode", "train"}, {"accumulate", "4"}})}, 0)
           .figures[0];
   EXPECT_EQ(figures.global_batch, 64);
@@ -300,7 +300,7 @@ class MakeReportTest : public ReportFolderTest {
     Write(name + "/log.json", log);
   }
 
-  ReportTexts Make() { return MakeReport(options_, "0.1.0", complaints_); }
+  ReportTexts Make() { return MakeReport(options_, "0.1.0", diagnostics_); }
   std::string RefusalOf() {
     return tests::Refusal<trainer::Error>(EX_USAGE, [&] { Make(); });
   }
@@ -340,7 +340,7 @@ TEST_F(MakeReportTest, ShowsTheRestWhereARunCannotBeRead) {
   Write("bad/log.json", "DLLL {\n");
   options_.runs.push_back((folder_ / "bad").string());
   const ReportTexts texts = Make();
-  EXPECT_EQ(complaints_.exit_code(), EX_NOINPUT);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
   EXPECT_THAT(texts.page, HasSubstr("3 messages about the files"));
   EXPECT_THAT(texts.page, HasSubstr("nowhere: there is no such folder"));
   EXPECT_THAT(texts.page, HasSubstr("<svg id=\"scaling\""));

@@ -4,7 +4,7 @@
 
 #pragma once
 
-#include "bench/base/complaints.h"
+#include "bench/base/diagnostics.h"
 #include "tests/support/test.h"
 
 namespace bench {
@@ -47,7 +47,7 @@ class ReportFolderTest : public ::testing::Test {
 
   std::filesystem::path folder_;
   std::vector<std::string> told_;
-  Complaints complaints_{[this](const std::string& text) { told_.push_back(text); }};
+  Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};
 };
 
 }  // namespace bench

@@ -29,7 +29,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/parts/ranks.h"
+#include "bench/microbenchmarks/ranks.h"
 #include "scaling/resnet50.h"
 #include "scaling/step.h"
 #include "support/number.h"

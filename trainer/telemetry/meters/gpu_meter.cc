@@ -55,8 +55,8 @@ void GpuMeter::Restart() {
   began_ = Now();
 }
 
-std::optional<GpuFigures> GpuMeter::Read() const {
-  GpuFigures figures;
+std::optional<GpuStats> GpuMeter::Read() const {
+  GpuStats figures;
   Memory memory = {};
   std::array<char, 96> name = {};
   if (!Ask("nvmlDeviceGetMemoryInfo", &memory)) return std::nullopt;

@@ -13,7 +13,7 @@
 
 namespace trainer {
 
-struct GpuFigures {
+struct GpuStats {
   std::string model;  // "NVIDIA H200"
   // Of all processes and the driver.
   std::uint64_t used_bytes = 0;
@@ -29,7 +29,7 @@ class GpuMeter {
 
   // The mean power counts from here.
   void Restart();
-  std::optional<GpuFigures> Read() const;
+  std::optional<GpuStats> Read() const;
   // Clocks, temperature, utilisation and power of now.
   DeviceState State() const;
 

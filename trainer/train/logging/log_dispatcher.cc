@@ -179,7 +179,7 @@ void LogDispatcher::EndTraining(const StepTimer& times) {
 
 void LogDispatcher::LogGpuStats(double images_per_second) {
   if (outputs_.gpu == nullptr) return;
-  const std::optional<GpuFigures> figures = outputs_.gpu->Read();
+  const std::optional<GpuStats> figures = outputs_.gpu->Read();
   if (!figures) return;
   constexpr double kGigabyte = 1e9;
   std::string line = fmt::format("GPU of rank 0: {}, {:.1f} of {:.1f} GB in use", figures->model,

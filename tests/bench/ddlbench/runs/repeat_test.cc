@@ -140,10 +140,10 @@ TEST(FormatObservations, HasStatisticsWhereThereAreSome) {
   EXPECT_THAT(FormatObservations(MakeOutcome(3, 2)), Not(HasSubstr("| train")));
 }
 
-TEST(FormatCopies, HasEachAndTheirSum) {
+TEST(FormatMemcpy, HasEachAndTheirSum) {
   std::vector<RepeatOutcome> copies = {MakeOutcome(12, 2), MakeOutcome(12, 4), MakeOutcome(5, 1)};
   copies[1].run.vcd = "7";
-  EXPECT_EQ(FormatCopies(copies),
+  EXPECT_EQ(FormatMemcpy(copies),
             "| device | s         | sd        | images/s  |\n"
             "| ------ | --------- | --------- | --------- |\n"
             "| 3      | 2.0000    | 0.0000    | 160.00    |\n"

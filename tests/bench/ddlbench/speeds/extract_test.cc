@@ -275,7 +275,7 @@ class ExtractTest : public ::testing::Test {
   std::string RunExtract() {
     options_.folders = {folder_.string()};
     options_.train_batches = 25;
-    return Extract(options_, complaints_);
+    return Extract(options_, diagnostics_);
   }
 
   std::string Json(const fs::path& name) {
@@ -287,7 +287,7 @@ class ExtractTest : public ::testing::Test {
   fs::path folder_;
   ExtractOptions options_;
   std::vector<std::string> told_;
-  Complaints complaints_{[this](const std::string& text) { told_.push_back(text); }};
+  Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};
 };
 
 TEST_F(ExtractTest, MakesTablesAndJsonOfAFolderOfLogFolders) {
@@ -299,7 +299,7 @@ TEST_F(ExtractTest, MakesTablesAndJsonOfAFolderOfLogFolders) {
   Write("slurm-1_1.out", "");
   const std::string text = RunExtract();
   EXPECT_THAT(told_, IsEmpty());
-  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
   EXPECT_THAT(text, HasSubstr("## bz4_fp32: r50\n"));
   EXPECT_THAT(text,
               HasSubstr("| 1        | 2       | 27.00     | 1.80    | 27.00     | 1    | 4 "));
@@ -328,14 +328,14 @@ TEST_F(ExtractTest, ByTimeGoesByTheTimesOfTheLines) {
 TEST_F(ExtractTest, NamesAnEmptyFolder) {
   EXPECT_THAT(RunExtract(), IsEmpty());
   EXPECT_THAT(told_, ElementsAre(HasSubstr(folder_.string() + ": there is no log")));
-  EXPECT_EQ(complaints_.exit_code(), EX_DATAERR);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
 
 TEST_F(ExtractTest, NamesAFolderThatIsNotThere) {
   fs::remove_all(folder_);
   EXPECT_THAT(RunExtract(), IsEmpty());
   EXPECT_THAT(told_, ElementsAre(HasSubstr(folder_.string() + ": cannot be read")));
-  EXPECT_EQ(complaints_.exit_code(), EX_NOINPUT);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
 }
 
 TEST_F(ExtractTest, NamesACaseWithoutLogs) {
@@ -355,7 +355,7 @@ TEST_F(ExtractTest, LeavesHalfALogOutAndShowsTheRest) {
                                  AllOf(HasSubstr(half.string() + ":4: the log ends after 2 lines"),
                                        HasSubstr("of 5; it is left out")),
                                  HasSubstr("r50_b4_fp32_4.log: the log ends after 0 lines")));
-  EXPECT_EQ(complaints_.exit_code(), EX_DATAERR);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
 
 TEST_F(ExtractTest, MoreLinesThanNeededDoNotCount) {
@@ -376,7 +376,7 @@ TEST_F(ExtractTest, BytesThatAreNoUtf8AreNamedAndDoNoHarm) {
   EXPECT_THAT(RunExtract(), HasSubstr("| 10.00     | 1    |"));
   EXPECT_THAT(told_,
               ElementsAre(AllOf(HasSubstr("note: "), HasSubstr("r50_b4_fp32_1.log:1: bytes"))));
-  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
 }
 
 TEST_F(ExtractTest, RunsOfAnotherShapeThanTheirNamesAreLeftOut) {
@@ -389,7 +389,7 @@ TEST_F(ExtractTest, RunsOfAnotherShapeThanTheirNamesAreLeftOut) {
       ElementsAre(HasSubstr("r50_b4_fp32_2.log:1: Num GPUs is 2, but the folder's name says 1"),
                   HasSubstr("r50_b4_fp32_3.log:2: Per-GPU Batch Size is 8, but the file's "
                             "name says 4")));
-  EXPECT_EQ(complaints_.exit_code(), EX_DATAERR);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
 
 TEST_F(ExtractTest, RunsThatDoNotBelongTogetherAreLeftOut) {
@@ -409,7 +409,7 @@ TEST_F(ExtractTest, WithoutTheCase1n1gSpeedupsAreMissing) {
   Write("1n2g/r50_b4_fp32_1.log", Log(5, "10.0", 2));
   EXPECT_THAT(RunExtract(), HasSubstr("| 10.00     | -       |"));
   EXPECT_THAT(told_, ElementsAre(HasSubstr("r50 has no log of 1n1g that can be used")));
-  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
 }
 
 TEST_F(ExtractTest, TwoFoldersOfOneNameNeedTwoPlaces) {
@@ -418,7 +418,7 @@ TEST_F(ExtractTest, TwoFoldersOfOneNameNeedTwoPlaces) {
   options_.folders = {(folder_ / "a").string(), (folder_ / "b").string()};
   options_.output_dir = (folder_ / "out").string();
   options_.train_batches = 25;
-  EXPECT_THAT(Extract(options_, complaints_), AllOf(HasSubstr("10.00"), HasSubstr("20.00")));
+  EXPECT_THAT(Extract(options_, diagnostics_), AllOf(HasSubstr("10.00"), HasSubstr("20.00")));
   EXPECT_THAT(told_, ElementsAre(HasSubstr("give each its own --output_dir")));
   EXPECT_THAT(Json("out/logs_result.json"), HasSubstr("10.0"));
 }
@@ -430,7 +430,7 @@ TEST_F(ExtractTest, TablesAreShownAlsoWhereTheirFileCannotBeWritten) {
   EXPECT_THAT(
       told_, ElementsAre(AllOf(HasSubstr("cannot make the folder " + (folder_ / "result").string()),
                                HasSubstr("; give ddlbench extract --output_dir DIR"))));
-  EXPECT_EQ(complaints_.exit_code(), EX_OSERR);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_OSERR);
 }
 
 TEST_F(ExtractTest, NamesALogFolderThatCannotBeReadAndShowsTheRest) {
@@ -443,7 +443,7 @@ TEST_F(ExtractTest, NamesALogFolderThatCannotBeReadAndShowsTheRest) {
   if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
   EXPECT_THAT(RunExtract(), HasSubstr("| 20.00     | 1    |"));
   EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "a").string() + ": cannot be read")));
-  EXPECT_EQ(complaints_.exit_code(), EX_NOINPUT);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
 }
 
 TEST_F(ExtractTest, NamesACaseThatCannotBeReadAndShowsTheRest) {
@@ -456,7 +456,7 @@ TEST_F(ExtractTest, NamesACaseThatCannotBeReadAndShowsTheRest) {
   if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
   EXPECT_THAT(RunExtract(), HasSubstr("| 10.00     | 1    |"));
   EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "a/1n2g").string() + ": cannot be read")));
-  EXPECT_EQ(complaints_.exit_code(), EX_NOINPUT);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
 }
 
 TEST(WindowOf, RefusesWindowsWithoutSteps) {

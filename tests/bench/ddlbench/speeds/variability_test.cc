@@ -22,9 +22,9 @@ using ::testing::UnorderedElementsAre;
 namespace fs = std::filesystem;
 
 // numpy.percentile of the same values.
-TEST(Box, HasTheQuartilesOfPandas) {
+TEST(AsciiTable, HasTheQuartilesOfPandas) {
   const std::vector<double> values = {7, 1, 3, 2};
-  const Box box = BoxOf(values);
+  const AsciiTable box = BoxOf(values);
   EXPECT_DOUBLE_EQ(box.q1, 1.75);
   EXPECT_DOUBLE_EQ(box.median, 2.5);
   EXPECT_DOUBLE_EQ(box.q3, 4);
@@ -150,11 +150,11 @@ class DurationLogsTest : public testing::Test {
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / name, std::ios::binary) << text;
   }
-  DeviceRuns Read() { return ReadDurationLogs({folder_.string()}, complaints_); }
+  DeviceRuns Read() { return ReadDurationLogs({folder_.string()}, diagnostics_); }
 
   fs::path folder_;
   std::vector<std::string> told_;
-  Complaints complaints_{[this](const std::string& text) { told_.push_back(text); }};
+  Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};
 };
 
 TEST_F(DurationLogsTest, ReadsTheIterationsOfEachDeviceButTheFirst) {
@@ -185,7 +185,7 @@ TEST_F(DurationLogsTest, WhatIsWrongIsToldAndTheRestCounts) {
                                  path + ":8: no duration of an iteration; it is left out",
                                  (folder_ / "resnet_iterdur_18_c1.txt").string() +
                                      ": no two iterations on one device; it is left out"));
-  EXPECT_EQ(complaints_.exit_code(), EX_DATAERR);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
 
 TEST_F(DurationLogsTest, ALineThatIsNotWholeIsANote) {
@@ -194,7 +194,7 @@ TEST_F(DurationLogsTest, ALineThatIsNotWholeIsANote) {
   EXPECT_THAT(Read().at({"c1", 0}).at("17").durations, ElementsAre(0.5));
   ASSERT_EQ(told_.size(), 1);
   EXPECT_THAT(told_[0], HasSubstr(":6: the last line is not whole"));
-  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
 }
 
 // What was cut off of a number leaves another number.
@@ -204,7 +204,7 @@ TEST_F(DurationLogsTest, HalfANumberIsNoDuration) {
         "0.2");
   EXPECT_THAT(Read().at({"c1", 0}).at("17").durations, ElementsAre(0.5));
   EXPECT_THAT(told_, ElementsAre(HasSubstr(":6: the last line is not whole; it is left out")));
-  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
 }
 
 TEST_F(DurationLogsTest, HostsWhoseNamesBeginAlikeAreTwo) {
@@ -226,7 +226,7 @@ TEST_F(DurationLogsTest, ARunThatTwoFilesHaveIsTold) {
   EXPECT_THAT(told_, ElementsAre((folder_ / "resnet_iterdur_17_c1.txt").string() +
                                  ": another file has durations of the run 17 on device 0 of c1; "
                                  "these are left out"));
-  EXPECT_EQ(complaints_.exit_code(), EX_DATAERR);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
 
 // Rows as nvprof itself has written them.
@@ -281,14 +281,14 @@ TEST_F(DurationLogsTest, OfNoLogsThereIsNothingToCompare) {
   EXPECT_THAT(Read(), IsEmpty());
   ASSERT_EQ(told_.size(), 1);
   EXPECT_THAT(told_[0], HasSubstr("there is no log such as resnet_iterdur_1649888832_c1.txt"));
-  EXPECT_THROW(RunVariability({{folder_.string()}, ""}, complaints_), trainer::Error);
-  ReadDurationLogs({(folder_ / "log.json").string()}, complaints_);
+  EXPECT_THROW(RunVariability({{folder_.string()}, ""}, diagnostics_), trainer::Error);
+  ReadDurationLogs({(folder_ / "log.json").string()}, diagnostics_);
   EXPECT_THAT(told_, testing::Contains(HasSubstr("log.json: its name is not of the form")));
 }
 
 TEST_F(DurationLogsTest, WhatIsNotThereEndsWithTheCodeForIt) {
   try {
-    RunVariability({{"/nowhere", "/nowhere/resnet_iterdur_1_c.txt"}, ""}, complaints_);
+    RunVariability({{"/nowhere", "/nowhere/resnet_iterdur_1_c.txt"}, ""}, diagnostics_);
     FAIL();
   } catch (const trainer::Error& error) {
     EXPECT_EQ(error.exit_code(), EX_NOINPUT);
@@ -306,7 +306,7 @@ TEST_F(DurationLogsTest, NamesAFolderThatCannotBeReadAndShowsTheRest) {
   if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
   EXPECT_EQ(Read().size(), 2U);
   EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "b").string() + ": cannot be read")));
-  EXPECT_EQ(complaints_.exit_code(), EX_NOINPUT);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
 }
 
 class CompareTest : public ::testing::Test {
@@ -332,7 +332,7 @@ class CompareTest : public ::testing::Test {
 
   int CodeOfReadTargets(const std::string& path) {
     try {
-      ReadTargets(path, complaints_);
+      ReadTargets(path, diagnostics_);
     } catch (const trainer::Error& error) {
       message_ = error.what();
       return error.exit_code();
@@ -343,7 +343,7 @@ class CompareTest : public ::testing::Test {
   fs::path folder_;
   std::string message_;
   std::vector<std::string> told_;
-  Complaints complaints_{[this](const std::string& text) { told_.push_back(text); }};
+  Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};
 };
 
 TEST_F(CompareTest, ReadsMilasTable) {
@@ -351,7 +351,7 @@ TEST_F(CompareTest, ReadsMilasTable) {
       ReadTargets(Write("v100.csv",
                         "bench,target,perf_target,sd_target\r\nconvnet,215.00,0.5,0.05\r\n\r\n"
                         "scaling,1.00,0.85,0.02\n"),
-                  complaints_);
+                  diagnostics_);
   EXPECT_THAT(told_, IsEmpty());
   ASSERT_EQ(targets.size(), 2U);
   EXPECT_EQ(targets.at("convnet").items_per_second, 215);
@@ -360,7 +360,7 @@ TEST_F(CompareTest, ReadsMilasTable) {
 }
 
 TEST_F(CompareTest, ATableMayHaveOtherColumnsInAnotherOrder) {
-  const Targets targets = ReadTargets(Write("t.csv", "unit,target,bench\nx,3,a"), complaints_);
+  const Targets targets = ReadTargets(Write("t.csv", "unit,target,bench\nx,3,a"), diagnostics_);
   EXPECT_EQ(targets.at("a").items_per_second, 3);
   EXPECT_EQ(targets.at("a").least_share, std::nullopt);
   EXPECT_EQ(targets.at("a").largest_sd, std::nullopt);
@@ -370,7 +370,7 @@ TEST_F(CompareTest, ATableMayBeginWithAByteOrderMark) {
   const Targets targets = ReadTargets(Write("t.csv",
                                             "\xEF\xBB\xBF"
                                             "bench,target\r\na,3\r\n"),
-                                      complaints_);
+                                      diagnostics_);
   EXPECT_THAT(told_, IsEmpty());
   EXPECT_EQ(targets.at("a").items_per_second, 3);
 }
@@ -378,14 +378,14 @@ TEST_F(CompareTest, ATableMayBeginWithAByteOrderMark) {
 TEST_F(CompareTest, NamesRowsThatAreWrongAndKeepsTheRest) {
   const std::string path =
       Write("t.csv", "bench,target\na,1\nb,x\nc\nd,0\ne,-1\na,2\nf,nan\ng,7\n");
-  const Targets targets = ReadTargets(path, complaints_);
+  const Targets targets = ReadTargets(path, diagnostics_);
   EXPECT_EQ(targets.size(), 2U);
   EXPECT_EQ(targets.at("a").items_per_second, 1);
   EXPECT_THAT(told_, ElementsAre(HasSubstr(path + ":3: target is 'x', which is no number"),
                                  HasSubstr(":4: 1 cells, but the header has 2"),
                                  HasSubstr(":5: target is 0"), HasSubstr(":6: target is '-1'"),
                                  HasSubstr(":7: a has a row already"), HasSubstr(":8: target")));
-  EXPECT_EQ(complaints_.exit_code(), EX_DATAERR);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
 
 TEST_F(CompareTest, RefusesATableThatIsNone) {
@@ -400,7 +400,7 @@ TEST_F(CompareTest, ReadsFilesAndFoldersByName) {
   Write("r/deep/fast.convnet.R1.D0.20261123-025723-000124.json", Report("convnet", "210.5"));
   Write("r/results/x/log.json", "DLLL {}");
   const std::string other = Write("any name", Report("vae", "7500"));
-  const auto results = ReadReports({(folder_ / "r").string(), other}, complaints_);
+  const auto results = ReadReports({(folder_ / "r").string(), other}, diagnostics_);
   EXPECT_THAT(told_, IsEmpty());
   EXPECT_THAT(results, UnorderedElementsAre(Pair("convnet", UnorderedElementsAre(200.0, 210.5)),
                                             Pair("vae", ElementsAre(7500.0))));
@@ -416,7 +416,7 @@ TEST_F(CompareTest, NamesReportsThatAreNoneAndKeepsTheRest) {
   fs::create_directories(folder_ / "empty");
   const auto results = ReadReports(
       {(folder_ / "r").string(), (folder_ / "empty").string(), (folder_ / "none").string()},
-      complaints_);
+      diagnostics_);
   EXPECT_THAT(results, ElementsAre(Pair("b", ElementsAre(2.0))));
   EXPECT_THAT(told_,
               ElementsAre(HasSubstr(half + ": it is no report of a benchmark of Mila's: it is "
@@ -434,10 +434,10 @@ TEST_F(CompareTest, NamesAFolderThatCannotBeReadAndKeepsTheRest) {
   Write("r/c/fast.c.R0.D0.1.json", Report("c", "3.0"));
   const UnreadableFolder unreadable(folder_ / "r/b");
   if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
-  EXPECT_THAT(ReadReports({(folder_ / "r").string()}, complaints_),
+  EXPECT_THAT(ReadReports({(folder_ / "r").string()}, diagnostics_),
               ElementsAre(Pair("a", ElementsAre(1.0)), Pair("c", ElementsAre(3.0))));
   EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "r/b").string() + ": cannot be read")));
-  EXPECT_EQ(complaints_.exit_code(), EX_NOINPUT);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
 }
 
 TEST(FormatComparison, HasMeanSpreadDifferenceAndWhetherItPasses) {
@@ -471,9 +471,9 @@ TEST_F(CompareTest, NotesWhatHasNoTarget) {
   CompareOptions options;
   options.targets = Write("t.csv", "bench,target\na,1\n");
   options.reports = {Write("b", Report("b", "2"))};
-  EXPECT_THAT(Compare(options, complaints_), HasSubstr("| b  "));
+  EXPECT_THAT(Compare(options, diagnostics_), HasSubstr("| b  "));
   EXPECT_THAT(told_, ElementsAre(HasSubstr("note: " + options.targets + " has no target of b")));
-  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
 }
 
 }  // namespace

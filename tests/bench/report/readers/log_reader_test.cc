@@ -21,7 +21,7 @@ class ReadRunLogTest : public ReportFolderTest {
  protected:
   RunRecord Read(const std::string& text, int skip_steps = 0) {
     RunRecord run;
-    ReadRunLog(Write("log.json", text), skip_steps, run, complaints_);
+    ReadRunLog(Write("log.json", text), skip_steps, run, diagnostics_);
     return run;
   }
   static std::vector<double> Steps(const RunRecord& run) {
@@ -102,7 +102,7 @@ TEST_F(ReadRunLogTest, BeginsAnewWithOtherRanksOrAnotherBatch) {
   EXPECT_THAT(told_,
               ElementsAre(HasSubstr("log.json:5: a launch with 4 ranks in place of 2 begins"),
                           HasSubstr("log.json:4: a launch with batch_size=16 in place of 8")));
-  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
 }
 
 TEST_F(ReadRunLogTest, BeginsAnewWithOtherBatchesOfAStep) {
@@ -134,7 +134,7 @@ TEST_F(ReadRunLogTest, BeginsAnewWithAnotherStepInWhatRunsPrinted) {
   EXPECT_THAT(
       told_, ElementsAre(HasSubstr("log.json:11: a launch with batch_size=16 in place of 8 begins"),
                          HasSubstr("log.json:5: a launch with accumulate=4 in place of 2 begins")));
-  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
 }
 
 TEST_F(ReadRunLogTest, UsesHalfALog) {
@@ -144,7 +144,7 @@ TEST_F(ReadRunLogTest, UsesHalfALog) {
   EXPECT_TRUE(run.is_torn);
   EXPECT_THAT(Steps(run), ElementsAre(20));
   EXPECT_THAT(told_, ElementsAre(HasSubstr("log.json:3: the log ends within this line")));
-  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
 }
 
 TEST_F(ReadRunLogTest, NamesTheFirstLinesThatAreWrongAndCountsTheOthers) {
@@ -160,7 +160,7 @@ TEST_F(ReadRunLogTest, NamesTheFirstLinesThatAreWrongAndCountsTheOthers) {
                                  HasSubstr(":5: imgs_per_sec is no speed above 0"),
                                  HasSubstr(":6: what stands behind DLLL is no JSON object"),
                                  HasSubstr("log.json: 1000 more lines cannot be used")));
-  EXPECT_EQ(complaints_.exit_code(), EX_DATAERR);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
 
 TEST_F(ReadRunLogTest, NamesALogOfAnotherKindAndOneThatIsNotThere) {
@@ -169,7 +169,7 @@ TEST_F(ReadRunLogTest, NamesALogOfAnotherKindAndOneThatIsNotThere) {
   Read("");
   EXPECT_THAT(told_, SizeIs(2));
   RunRecord run;
-  EXPECT_THROW(ReadRunLog(folder_ / "none", 0, run, complaints_), trainer::Error);
+  EXPECT_THROW(ReadRunLog(folder_ / "none", 0, run, diagnostics_), trainer::Error);
 }
 
 std::string RefusalOf(const std::string& text) {

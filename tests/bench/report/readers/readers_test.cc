@@ -41,7 +41,7 @@ TEST_F(GpuSamplesTest, AreThoseOfEachGpu) {
           Row("2.0", 0, "200000/300000", "Power/Limit (mW)") +
           Row("4.0", 0, "300000/300000", "Power/Limit (mW)") +
           Row("1.5", 1, "1380/877", "SM/Memory Clock (MHz)"));
-  const auto gpus = ReadGpuSamples(path, complaints_);
+  const auto gpus = ReadGpuSamples(path, diagnostics_);
   EXPECT_THAT(told_, IsEmpty());
   ASSERT_EQ(gpus.size(), 2U);
   EXPECT_EQ(gpus[0].name, "Tesla V100-SXM2-16GB (0)");
@@ -66,7 +66,7 @@ TEST_F(GpuSamplesTest, AreReadFromWhatATrainingWrites) {
                           trainer::NvprofHead(7, "ddltraind") +
                               trainer::NvprofKernel(gpu, 0.1, 0.002, "update(int, float)", 1) +
                               trainer::NvprofState(gpu, 0.25, state));
-  const auto gpus = ReadGpuSamples(path, complaints_);
+  const auto gpus = ReadGpuSamples(path, diagnostics_);
   EXPECT_THAT(told_, IsEmpty());
   ASSERT_EQ(gpus.size(), 1U);
   EXPECT_EQ(gpus[0].name, gpu);
@@ -79,7 +79,7 @@ TEST_F(GpuSamplesTest, AreReadFromWhatATrainingWrites) {
 TEST_F(GpuSamplesTest, KnowTheUnitOfTheirTimes) {
   const auto gpus = ReadGpuSamples(Write("gpu.csv", std::string(kTitles) + "ms,us,,,,,\n" +
                                                         Row("500", 0, "41", "Temperature (C)")),
-                                   complaints_);
+                                   diagnostics_);
   EXPECT_EQ(gpus.at(0).temperature.points().front().x, 0.5);
 }
 
@@ -88,7 +88,7 @@ TEST_F(GpuSamplesTest, NameRowsThatAreWrong) {
       Write("gpu.csv", std::string(kTitles) + "s,ms,,,,,\n" + Row("x", 0, "41", "Temperature (C)") +
                            Row("1", 0, "-4", "Temperature (C)") + "1,\"[Temperature (C)]\"\n" +
                            Row("1", 0, "41", "Temperature (C)") + "2,,,\"Tes");
-  EXPECT_EQ(ReadGpuSamples(path, complaints_).at(0).temperature.count(), 1);
+  EXPECT_EQ(ReadGpuSamples(path, diagnostics_).at(0).temperature.count(), 1);
   EXPECT_THAT(told_,
               ElementsAre(HasSubstr("gpu.csv:4: 'x' is no number from 0"),
                           HasSubstr(":5: '-4' is no number"),
@@ -97,10 +97,10 @@ TEST_F(GpuSamplesTest, NameRowsThatAreWrong) {
 }
 
 TEST_F(GpuSamplesTest, AreNoneOfOtherTables) {
-  EXPECT_THAT(ReadGpuSamples(Write("t.csv", "bench,target\na,1\n"), complaints_), IsEmpty());
-  EXPECT_THAT(ReadGpuSamples(Write("t.csv", ""), complaints_), IsEmpty());
+  EXPECT_THAT(ReadGpuSamples(Write("t.csv", "bench,target\na,1\n"), diagnostics_), IsEmpty());
+  EXPECT_THAT(ReadGpuSamples(Write("t.csv", ""), diagnostics_), IsEmpty());
   EXPECT_THAT(told_, IsEmpty());
-  ReadGpuSamples(Write("t.csv", std::string(kTitles) + "hours,,,,,,\n"), complaints_);
+  ReadGpuSamples(Write("t.csv", std::string(kTitles) + "hours,,,,,,\n"), diagnostics_);
   EXPECT_THAT(told_, ElementsAre(HasSubstr("t.csv:3: the unit of Start is 'hours'")));
 }
 
@@ -126,7 +126,7 @@ TEST_F(RankTimesTest, AreMeansOverTheStepsOfATrace) {
           Event("all-reduce", "communication", 9999, 1) + Event("step", "step", 2000, 0) +
           "{\"name\": \"update\", \"cat\": \"phase\", \"dur\": 500, \"pid\": 0}\n"
           "], \"displayTimeUnit\": \"ms\"}\n");
-  const auto times = ReadTrace(path, complaints_);
+  const auto times = ReadTrace(path, diagnostics_);
   EXPECT_THAT(told_, IsEmpty());
   ASSERT_EQ(times.size(), 2U);
   EXPECT_EQ(times.at(1).host, "gpu025");
@@ -142,15 +142,15 @@ TEST_F(RankTimesTest, NameWhatIsWrongInATrace) {
       Write("trace.json",
             Event("step", "step", 1, -3) + "{\"cat\": \"phase\"\n" + Event("step", "step", -1, 0) +
                 "{\"cat\": \"phase\", \"pid\": 1e300}\n" + Event("step", "step", 1, 2));
-  EXPECT_EQ(ReadTrace(path, complaints_).size(), 1U);
+  EXPECT_EQ(ReadTrace(path, diagnostics_).size(), 1U);
   EXPECT_THAT(
       told_,
       ElementsAre(HasSubstr("trace.json:1: its pid is no rank"), HasSubstr(":2: it is no event"),
                   HasSubstr(":3: its dur is no time"), HasSubstr(":4: it has no pid")));
   told_.clear();
-  EXPECT_THAT(ReadTrace(Write("trace.json", "{}"), complaints_), IsEmpty());
+  EXPECT_THAT(ReadTrace(Write("trace.json", "{}"), diagnostics_), IsEmpty());
   EXPECT_THAT(told_, ElementsAre(HasSubstr("trace.json: it has no step")));
-  EXPECT_THROW(ReadTrace(folder_, complaints_), trainer::Error);
+  EXPECT_THROW(ReadTrace(folder_, diagnostics_), trainer::Error);
 }
 
 TEST_F(RankTimesTest, AreReadFromFilesForPrometheus) {
@@ -163,7 +163,7 @@ TEST_F(RankTimesTest, AreReadFromFilesForPrometheus) {
             "ddltraind_phase_seconds{rank=\"3\",host=\"gpu025\",phase=\"input_wait\"} 0.05\n"
             "ddltraind_phase_seconds{rank=\"3\",host=\"gpu025\",phase=\"exposed_all_reduce\"} 0.1\n"
             "# EOF\n"),
-      times, complaints_);
+      times, diagnostics_);
   EXPECT_THAT(told_, IsEmpty());
   ASSERT_EQ(times.size(), 1U);
   EXPECT_EQ(times.at(3).host, "gpu025");
@@ -174,9 +174,9 @@ TEST_F(RankTimesTest, AreReadFromFilesForPrometheus) {
 TEST_F(RankTimesTest, HaveNoneOfARankWithoutSteps) {
   std::map<int, RankTimes> times;
   ReadPrometheusFile(Write("a.prom", "ddltraind_running{rank=\"3\",host=\"a\"} 1\n"), times,
-                     complaints_);
+                     diagnostics_);
   EXPECT_THAT(told_, IsEmpty());
-  ReadPrometheusFile(Write("b.prom", "node_load1 0.5\n} {\n{rank=\"x\"} 1\n"), times, complaints_);
+  ReadPrometheusFile(Write("b.prom", "node_load1 0.5\n} {\n{rank=\"x\"} 1\n"), times, diagnostics_);
   EXPECT_THAT(told_, ElementsAre(HasSubstr("b.prom: it has no metric of ddltraind's")));
   EXPECT_THAT(times, IsEmpty());
 }
@@ -187,7 +187,7 @@ class RunFilesTest : public ReportFolderTest {
     std::vector<std::string> paths;
     for (const std::string& name : names) paths.push_back((folder_ / name).string());
     std::vector<std::string> found;
-    files_ = FindRuns(paths, complaints_);
+    files_ = FindRuns(paths, diagnostics_);
     for (const RunFiles& files : files_) {
       found.push_back(std::filesystem::path(files.path).lexically_relative(folder_).string());
     }
@@ -236,7 +236,7 @@ TEST_F(RunFilesTest, AreNamedWhereThereAreNone) {
   EXPECT_THAT(told_, ElementsAre(HasSubstr("empty: there is no run in it"),
                                  HasSubstr("nowhere: there is no such folder"),
                                  HasSubstr("is named twice; it counts once")));
-  EXPECT_EQ(complaints_.exit_code(), EX_DATAERR);
+  EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
 
 TEST_F(RunFilesTest, ARunIsWhatCanBeReadOfIt) {
@@ -244,7 +244,7 @@ TEST_F(RunFilesTest, ARunIsWhatCanBeReadOfIt) {
   Write("run/trace.json", "{\"cat\": \"step\"");
   Write("run/ddltraind-rank-00001.prom", "ddltraind_step_seconds{rank=\"1\",host=\"a\"} 0.25\n");
   Found({"run"});
-  const auto run = ReadRun(files_[0], 0, complaints_);
+  const auto run = ReadRun(files_[0], 0, diagnostics_);
   ASSERT_TRUE(run);
   EXPECT_EQ(run->times_from, "files for Prometheus");
   EXPECT_EQ(run->ranks, 1);
@@ -255,9 +255,9 @@ TEST_F(RunFilesTest, ARunIsWhatCanBeReadOfIt) {
 TEST_F(RunFilesTest, ARunOfNothingIsNone) {
   Write("run/log.json", "no words of ours\n");
   Found({"run"});
-  EXPECT_FALSE(ReadRun(files_[0], 0, complaints_));
+  EXPECT_FALSE(ReadRun(files_[0], 0, diagnostics_));
   std::filesystem::remove(folder_ / "run/log.json");
-  EXPECT_FALSE(ReadRun(files_[0], 0, complaints_));
+  EXPECT_FALSE(ReadRun(files_[0], 0, diagnostics_));
   EXPECT_THAT(told_, ElementsAre(HasSubstr("no line of DLLogger's"), HasSubstr("cannot be read")));
 }
 
@@ -354,7 +354,7 @@ class TrainingJsonTest : public ReportFolderTest {
  protected:
   RunMeasures Read(const std::string& text) {
     RunRecord run;
-    ReadTrainingJson(Write("training.json", text), run, complaints_);
+    ReadTrainingJson(Write("training.json", text), run, diagnostics_);
     return run.measures;
   }
 };
@@ -378,8 +378,8 @@ TEST_F(TrainingJsonTest, NamesWhatIsNone) {
   Write("large/training.json", "");
   std::filesystem::resize_file(folder_ / "large/training.json", 650000000ULL);
   RunRecord run;
-  ReadTrainingJson(folder_ / "large/training.json", run, complaints_);
-  ReadTrainingJson(folder_ / "large", run, complaints_);
+  ReadTrainingJson(folder_ / "large/training.json", run, diagnostics_);
+  ReadTrainingJson(folder_ / "large", run, diagnostics_);
   EXPECT_THAT(
       told_,
       ElementsAre(HasSubstr("it is no training.json"), HasSubstr("it is no training.json"),

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/microbenchmarks/all_reduce.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+
+#include "trainer/backend/registry.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/comm/nccl_communicator.h"
+#include "trainer/comm/nccl_obstacle.h"
+#include "trainer/core/error.h"
+#include "trainer/train/step/nccl_deps.h"
+
+namespace bench {
+namespace {
+
+using trainer::Backend;
+using trainer::Communicator;
+using trainer::Error;
+
+constexpr std::int64_t kBytesOfNumber = sizeof(float);
+
+// NCCL beside what the ranks have met by, or null with `obstacle` where it cannot be or is not
+// wanted.
+std::unique_ptr<Communicator> MakeNccl(const AllReduceOptions& options, const Ranks& ranks,
+                                       Backend& backend, std::string& obstacle) {
+  if (options.comm == "mpi") return nullptr;
+  Communicator& host = ranks.communicator();
+  obstacle = trainer::NcclObstacle(
+      host,
+      {.gpu = backend.device_id(), .multi_rank = ranks.environment()(trainer::kMultiRankVariable)});
+  if (!obstacle.empty()) {
+    if (options.comm == "nccl") throw Error(EX_CONFIG, "--comm=nccl cannot be: " + obstacle);
+    return nullptr;
+  }
+  return trainer::MakeNcclCommunicator(host, trainer::MakeNcclDeps(backend), {});
+}
+
+std::vector<std::string> Devices(const Ranks& ranks, const Backend& backend) {
+  const std::string own =
+      FormatNcclDevice({.rank = ranks.self().rank,
+                        .pid = ::getpid(),
+                        .host = ranks.host(),
+                        .device = backend.is_host() ? 0 : ranks.self().local_rank,
+                        .pci = backend.device_id(),
+                        .name = backend.is_host() ? "CPU" : "GPU"});
+  return trainer::GatherTexts(ranks.communicator(), own);
+}
+
+}  // namespace
+
+void CheckAllReduceOptions(const AllReduceOptions& options) {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+  if (options.min_bytes < kBytesOfNumber || options.max_bytes < options.min_bytes ||
+      options.max_bytes > kMostBytes) {
+    throw Error(EX_USAGE, fmt::format("--min_bytes={} and --max_bytes={}: they must be from {} to "
+                                      "1T, and the second no less than the first",
+                                      options.min_bytes, options.max_bytes, kBytesOfNumber));
+  }
+  if (options.factor < 2) {
+    throw Error(EX_USAGE, fmt::format("--factor={} must be 2 or more", options.factor));
+  }
+  constexpr int kMostIterations = 1'000'000;
+  for (const auto& [option, value, least] :
+       {std::tuple("--iterations", options.iterations, 1),
+        {"--warmup_iterations", options.warmup_iterations, 0}}) {
+    if (value < least || value > kMostIterations) {
+      throw Error(EX_USAGE, fmt::format("{}={} must be from {} to {}", option, value, least,
+                                        kMostIterations));
+    }
+  }
+}
+
+std::vector<std::int64_t> SizesOf(const AllReduceOptions& options) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t bytes = options.min_bytes; bytes <= options.max_bytes;
+       bytes *= options.factor) {
+    sizes.push_back(bytes / kBytesOfNumber * kBytesOfNumber);
+  }
+  return sizes;
+}
+
+float ShareOf(int rank, std::size_t index) {
+  constexpr int kRankValues = 16;
+  constexpr std::size_t kIndexValues = 7;
+  return static_cast<float>((rank % kRankValues + 1) * static_cast<int>(index % kIndexValues + 1));
+}
+
+float SumOf(int ranks, std::size_t index) {
+  float sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) sum += ShareOf(rank, index);
+  return sum;
+}
+
+AllReduceBench::AllReduceBench(Communicator& communicator, Backend& backend, std::int64_t max_bytes)
+    : communicator_(communicator),
+      backend_(backend),
+      stream_(backend.MakeStream()),
+      host_(static_cast<std::size_t>(max_bytes / kBytesOfNumber)),
+      data_(host_.data()) {
+  if (communicator.reduces_device_memory() && !backend.is_host()) {
+    device_ = backend.AllocateDevice(static_cast<std::size_t>(max_bytes));
+    data_ = device_.data();
+  }
+}
+
+void AllReduceBench::Sum(std::size_t count) {
+  communicator_.StartAllReduce(data_, count, trainer::DType::kFloat32, trainer::Reduction::kSum,
+                               *stream_);
+}
+
+void AllReduceBench::Wait() {
+  communicator_.Finish(*stream_);
+  communicator_.Synchronize(*stream_);
+}
+
+std::int64_t AllReduceBench::CountWrong(std::size_t count) {
+  const int rank = communicator_.rank();
+  for (std::size_t i = 0; i < count; ++i) host_[i] = ShareOf(rank, i);
+  const std::size_t bytes = count * sizeof(float);
+  if (data_ != host_.data()) backend_.CopyToDevice(data_, host_.data(), bytes, *stream_);
+  Sum(count);
+  Wait();
+  if (data_ != host_.data()) {
+    backend_.CopyToHost(host_.data(), data_, bytes, *stream_);
+    stream_->Synchronize();
+  }
+  const int ranks = communicator_.size();
+  constexpr std::size_t kPeriod = 7;  // of SumOf
+  std::array<float, kPeriod> expected{};
+  for (std::size_t i = 0; i < kPeriod; ++i) expected[i] = SumOf(ranks, i);
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) wrong += host_[i] == expected[i % kPeriod] ? 0 : 1;
+  // The numbers that are timed: their sums stay as small as they are.
+  std::fill_n(host_.begin(), count, 0.0F);
+  if (data_ != host_.data()) {
+    backend_.Zero(data_, bytes, *stream_);
+    stream_->Synchronize();
+  }
+  return wrong;
+}
+
+double AllReduceBench::SecondsOfOne(std::size_t count, int iterations, Waiting waiting) {
+  using Clock = std::chrono::steady_clock;
+  Clock::duration spent{};
+  communicator_.Barrier();
+  if (waiting == Waiting::kAtTheEnd) {
+    const auto start = Clock::now();
+    for (int i = 0; i < iterations; ++i) Sum(count);
+    Wait();
+    spent = Clock::now() - start;
+  } else {
+    for (int i = 0; i < iterations; ++i) {
+      const auto start = Clock::now();
+      Sum(count);
+      Wait();
+      spent += Clock::now() - start;
+      communicator_.Barrier();
+    }
+  }
+  return std::chrono::duration<double>(spent).count() / iterations;
+}
+
+AllReduceTimes AllReduceBench::Measure(std::int64_t bytes, int warmup, int iterations,
+                                       Waiting waiting) {
+  const auto count = static_cast<std::size_t>(bytes / kBytesOfNumber);
+  DDL_CHECK(count <= host_.size());
+  const std::int64_t wrong = CountWrong(count);
+  if (warmup > 0) SecondsOfOne(count, warmup, waiting);
+  const double seconds = SecondsOfOne(count, iterations, waiting);
+  std::array<double, 2> sums = {seconds, static_cast<double>(wrong)};
+  std::array<double, 2> extremes = {seconds, -seconds};
+  communicator_.AllReduceSum(sums);
+  communicator_.AllReduceMax(extremes);
+  return {.bytes = bytes,
+          .mean_seconds = sums[0] / communicator_.size(),
+          .min_seconds = -extremes[1],
+          .max_seconds = extremes[0],
+          .iterations = iterations,
+          .wrong = static_cast<std::int64_t>(sums[1])};
+}
+
+int RunAllReduce(const AllReduceOptions& options, Ranks& ranks, std::ostream& out,
+                 std::ostream& messages) {
+  CheckAllReduceOptions(options);
+  Communicator& host = ranks.communicator();
+  trainer::BackendOptions backend_options;
+  backend_options.local_rank = ranks.self().local_rank;
+  const std::unique_ptr<Backend> backend = trainer::MakeBackend(options.backend, backend_options);
+  std::string obstacle;
+  const std::unique_ptr<Communicator> nccl = MakeNccl(options, ranks, *backend, obstacle);
+  Communicator& communicator = nccl ? *nccl : host;
+  const bool is_osu = options.form == "osu";
+  const std::vector<std::string> devices = Devices(ranks, *backend);
+  if (ranks.is_root()) {
+    const std::string what = fmt::format("ddlbench allreduce: {}", communicator.description());
+    if (!nccl && !backend->is_host()) {
+      messages << "ddlbench: sums are of host memory: "
+               << (obstacle.empty() ? "--comm=mpi" : obstacle) << "\n";
+    }
+    if (is_osu) messages << "ddlbench: in the form of osu_allreduce -f; " << what << "\n";
+    messages << std::flush;
+    out << (is_osu ? FormatOsuHead() : FormatNcclHead(options, what, devices)) << std::flush;
+  }
+  AllReduceBench bench(communicator, *backend, options.max_bytes);
+  std::vector<AllReduceTimes> all;
+  for (const std::int64_t bytes : SizesOf(options)) {
+    all.push_back(bench.Measure(bytes, options.warmup_iterations, options.iterations,
+                                is_osu ? Waiting::kEach : Waiting::kAtTheEnd));
+    if (!ranks.is_root()) continue;
+    out << (is_osu ? FormatOsuRow(all.back()) : FormatNcclRow(all.back(), communicator.size()))
+        << std::flush;
+  }
+  if (ranks.is_root() && !is_osu) out << FormatNcclTail(all, communicator.size()) << std::flush;
+  const bool is_right =
+      std::all_of(all.begin(), all.end(), [](const auto& times) { return times.wrong == 0; });
+  if (!is_right && ranks.is_root()) messages << "ddlbench: some sums were wrong\n" << std::flush;
+  return is_right ? EX_OK : EX_SOFTWARE;
+}
+
+}  // namespace bench
