@@ -5,14 +5,14 @@
 
 #pragma once
 
+#include "bench/ddlbench/log_analysis/compare.h"
+#include "bench/ddlbench/log_analysis/extract.h"
+#include "bench/ddlbench/log_analysis/variability.h"
 #include "bench/ddlbench/predict.h"
 #include "bench/ddlbench/runs/repeat.h"
 #include "bench/ddlbench/runs/startup.h"
 #include "bench/ddlbench/runs/step.h"
 #include "bench/ddlbench/runs/sweep.h"
-#include "bench/ddlbench/speeds/compare.h"
-#include "bench/ddlbench/speeds/extract.h"
-#include "bench/ddlbench/speeds/variability.h"
 #include "bench/microbenchmarks/all_reduce_options.h"
 #include "bench/microbenchmarks/copies_options.h"
 #include "bench/microbenchmarks/loader_options.h"

@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "bench/base/site_machine.h"
+#include "bench/ddlbench/log_analysis/extract.h"
 #include "bench/ddlbench/profiled_backward.h"
-#include "bench/ddlbench/speeds/extract.h"
 #include "scaling/bus_rates.h"
 #include "scaling/gpus.h"
 #include "scaling/machine.h"

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "bench/microbenchmarks/all_reduce_forms.h"
+#include "bench/microbenchmarks/all_reduce_formats.h"
 #include "bench/microbenchmarks/all_reduce_options.h"
 #include "bench/microbenchmarks/ranks.h"
 #include "trainer/backend/backend.h"

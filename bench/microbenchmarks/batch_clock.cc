@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "bench/microbenchmarks/pace.h"
+#include "bench/microbenchmarks/fixed_rate_consumer.h"
 #include "support/cpu_quota.h"
 #include "trainer/core/error.h"
 

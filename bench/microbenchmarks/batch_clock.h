@@ -25,8 +25,8 @@ class BatchClock {
   // Seconds until `batches` more have come, from asking for the first of them.  Throws
   // trainer::Error(EX_DATAERR) that names file and offset of a bad record.
   double Take(int batches);
-  // The same of a device that is busy so long with each of them (pace.h), until it is done with the
-  // last one.
+  // The same of a device that is busy so long with each of them (fixed_rate_consumer.h), until it
+  // is done with the last one.
   Taking TakeAtRate(int batches, std::chrono::nanoseconds busy);
 
  private:

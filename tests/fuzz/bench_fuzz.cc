@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "bench/ddlbench/speeds/dlperf.h"
+#include "bench/ddlbench/log_analysis/dlperf.h"
 #include "bench/report/charts/printable.h"
 #include "bench/report/charts/svg_chart.h"
 #include "bench/report/readers/logger_line.h"

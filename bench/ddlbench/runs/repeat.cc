@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <sysexits.h>
 
-#include "bench/ddlbench/speeds/mila_benchmarks.h"
+#include "bench/ddlbench/log_analysis/mila_benchmarks.h"
 #include "trainer/core/error.h"
 
 namespace bench {

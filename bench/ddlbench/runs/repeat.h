@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/ddlbench/log_analysis/mila_report.h"
 #include "bench/ddlbench/runs/command_runner.h"
 #include "bench/ddlbench/runs/programs.h"
-#include "bench/ddlbench/speeds/mila_report.h"
 
 namespace bench {
 

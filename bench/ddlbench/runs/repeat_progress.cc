@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "bench/ddlbench/speeds/mila_report.h"
+#include "bench/ddlbench/log_analysis/mila_report.h"
 
 namespace bench {
 

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "bench/ddlbench/speeds/files.h"
+#include "bench/ddlbench/log_analysis/files.h"
 
 namespace bench {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/ddlbench/speeds/mila_report.h"
+#include "bench/ddlbench/log_analysis/mila_report.h"
 #include "bench/run_log/run_steps.h"
 
 namespace bench {

@@ -14,7 +14,7 @@
 
 #include "bench/base/scratch_folder.h"
 #include "bench/base/statistics.h"
-#include "bench/ddlbench/speeds/files.h"
+#include "bench/ddlbench/log_analysis/files.h"
 #include "bench/run_log/log_entry.h"
 #include "launcher/cli/quoting.h"
 #include "launcher/protocol/launchers.h"

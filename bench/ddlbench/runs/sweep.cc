@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "bench/ddlbench/speeds/dlperf.h"
+#include "bench/ddlbench/log_analysis/dlperf.h"
 #include "support/quoting.h"
 #include "trainer/core/error.h"
 

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/ddlbench/log_analysis/run_names.h"
 #include "bench/ddlbench/runs/programs.h"
-#include "bench/ddlbench/speeds/run_names.h"
 
 namespace bench {
 

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <system_error>
 
+#include "bench/ddlbench/log_analysis/extract.h"
+#include "bench/ddlbench/log_analysis/files.h"
 #include "bench/ddlbench/runs/command_runner.h"
-#include "bench/ddlbench/speeds/extract.h"
-#include "bench/ddlbench/speeds/files.h"
 #include "support/quoting.h"
 #include "trainer/core/error.h"
 

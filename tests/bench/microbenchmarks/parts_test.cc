@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include "bench/microbenchmarks/all_reduce.h"
-#include "bench/microbenchmarks/all_reduce_forms.h"
-#include "bench/microbenchmarks/copies.h"
+#include "bench/microbenchmarks/all_reduce_formats.h"
+#include "bench/microbenchmarks/fixed_rate_consumer.h"
 #include "bench/microbenchmarks/loader.h"
+#include "bench/microbenchmarks/memcpy.h"
 #include "bench/microbenchmarks/numa.h"
-#include "bench/microbenchmarks/pace.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/comm/ranks.h"

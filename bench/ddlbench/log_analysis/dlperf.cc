@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/dlperf.h"
+#include "bench/ddlbench/log_analysis/dlperf.h"
 
 #include <algorithm>
 #include <array>

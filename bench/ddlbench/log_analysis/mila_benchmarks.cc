@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/mila_benchmarks.h"
+#include "bench/ddlbench/log_analysis/mila_benchmarks.h"
 
 #include <algorithm>
 #include <array>

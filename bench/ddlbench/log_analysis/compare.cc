@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/compare.h"
+#include "bench/ddlbench/log_analysis/compare.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <system_error>
 
-#include "bench/ddlbench/speeds/folder_walk.h"
-#include "bench/ddlbench/speeds/mila_report.h"
+#include "bench/ddlbench/log_analysis/folder_walk.h"
+#include "bench/ddlbench/log_analysis/mila_report.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
 #include "trainer/core/error.h"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "bench/base/diagnostics.h"
-#include "bench/ddlbench/speeds/ascii_table.h"
-#include "bench/ddlbench/speeds/duration_logs.h"
+#include "bench/ddlbench/log_analysis/ascii_table.h"
+#include "bench/ddlbench/log_analysis/duration_logs.h"
 
 namespace bench {
 

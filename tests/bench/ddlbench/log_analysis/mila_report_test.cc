@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/mila_report.h"
+#include "bench/ddlbench/log_analysis/mila_report.h"
 
 #include <nlohmann/json.hpp>
 
-#include "bench/ddlbench/speeds/mila_benchmarks.h"
-#include "bench/ddlbench/speeds/sha256.h"
+#include "bench/ddlbench/log_analysis/mila_benchmarks.h"
+#include "bench/ddlbench/log_analysis/sha256.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/microbenchmarks/all_reduce_forms.h"
+#include "bench/microbenchmarks/all_reduce_formats.h"
 
 #include <fmt/format.h>
 

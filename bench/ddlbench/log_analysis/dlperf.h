@@ -25,7 +25,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/ddlbench/speeds/run_names.h"
+#include "bench/ddlbench/log_analysis/run_names.h"
 
 namespace bench {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/microbenchmarks/copies.h"
+#include "bench/microbenchmarks/memcpy.h"
 
 #include <fmt/format.h>
 

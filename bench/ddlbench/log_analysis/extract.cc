@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/extract.h"
+#include "bench/ddlbench/log_analysis/extract.h"
 
 #include <sysexits.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 #include <system_error>
 
-#include "bench/ddlbench/speeds/files.h"
+#include "bench/ddlbench/log_analysis/files.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
 #include "support/counted.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/files.h"
+#include "bench/ddlbench/log_analysis/files.h"
 
 #include <system_error>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/duration_logs.h"
+#include "bench/ddlbench/log_analysis/duration_logs.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "bench/ddlbench/speeds/ascii_table.h"
-#include "bench/ddlbench/speeds/folder_walk.h"
+#include "bench/ddlbench/log_analysis/ascii_table.h"
+#include "bench/ddlbench/log_analysis/folder_walk.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
 #include "trainer/core/error.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/base/diagnostics.h"
-#include "bench/ddlbench/speeds/dlperf.h"
+#include "bench/ddlbench/log_analysis/dlperf.h"
 
 namespace bench {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/variability.h"
+#include "bench/ddlbench/log_analysis/variability.h"
 
 #include <nlohmann/json.hpp>
 
-#include "bench/ddlbench/speeds/compare.h"
-#include "bench/ddlbench/speeds/duration_logs.h"
+#include "bench/ddlbench/log_analysis/compare.h"
+#include "bench/ddlbench/log_analysis/duration_logs.h"
 #include "tests/bench/ddlbench/unreadable_folder.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/extract.h"
+#include "bench/ddlbench/log_analysis/extract.h"
 
 #include <cstdio>
 #include <numeric>
 #include <random>
 
-#include "bench/ddlbench/speeds/dlperf.h"
-#include "bench/ddlbench/speeds/run_names.h"
+#include "bench/ddlbench/log_analysis/dlperf.h"
+#include "bench/ddlbench/log_analysis/run_names.h"
 #include "tests/bench/ddlbench/unreadable_folder.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/sha256.h"
+#include "bench/ddlbench/log_analysis/sha256.h"
 
 #include <array>
 #include <bit>

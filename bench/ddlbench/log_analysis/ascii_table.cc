@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/ascii_table.h"
+#include "bench/ddlbench/log_analysis/ascii_table.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/run_names.h"
+#include "bench/ddlbench/log_analysis/run_names.h"
 
 #include <charconv>
 #include <tuple>

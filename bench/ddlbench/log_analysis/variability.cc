@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/variability.h"
+#include "bench/ddlbench/log_analysis/variability.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include <span>
 
 #include "bench/base/statistics.h"
-#include "bench/ddlbench/speeds/files.h"
+#include "bench/ddlbench/log_analysis/files.h"
 #include "support/counted.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/python_format.h"

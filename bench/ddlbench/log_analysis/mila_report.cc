@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/speeds/mila_report.h"
+#include "bench/ddlbench/log_analysis/mila_report.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "bench/ddlbench/speeds/sha256.h"
+#include "bench/ddlbench/log_analysis/sha256.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/python_format.h"
 
