@@ -1,5 +1,5 @@
 # Toolchain file: POWER9 (AC922), cross-compiled against Debian's libraries, which tools/ppc64le fetches. Programs that the build or
-# ctest starts run under QEMU. -DDDLRUN_PPC64LE_SYSROOT=DIR: another folder with libraries.
+# ctest starts run under QEMU. -DDDLRUN_PPC64LE_SYSROOT=DIR: another directory with libraries.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR ppc64le)
 if(NOT DDLRUN_PPC64LE_SYSROOT)

@@ -1,6 +1,6 @@
 # -DDDLRUN_SANITIZE=address,undefined (or thread): for every target, the tests included.
 if(DDLRUN_SANITIZE)
-  # What reads and decides compiles in half the time that it takes with -O1. Folders that compute add
+  # What reads and decides compiles in half the time that it takes with -O1. Directories that compute add
   # DDLRUN_SANITIZED_COMPUTATION; what fuzzers try is optimised, too (ddl_fuzzer).
   set(DDLRUN_SANITIZED_COMPUTATION -O1)
   add_compile_options(-fsanitize=${DDLRUN_SANITIZE} -fno-omit-frame-pointer -g1 -O0)

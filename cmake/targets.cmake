@@ -18,7 +18,7 @@ endif()
 # __FILE__ does not say where this clone lies: messages are shorter, and ccache finds what another clone has compiled.
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>")
 
-# A third of the time to compile is optimising what runs once in a run. Folders that compute set DDLRUN_COMPUTES. With -O1 GCC 12
+# A third of the time to compile is optimising what runs once in a run. Directories that compute set DDLRUN_COMPUTES. With -O1 GCC 12
 # takes the inside of an empty std::optional for a variable without a value.
 option(DDLRUN_QUICK_COMPILE "Optimise little but what computes: for contributors (preset contributor, tools/check)" OFF)
 function(ddl_optimise_little name)
@@ -40,7 +40,7 @@ endfunction()
 # All that is made before anything is compiled, for who only reads sources (tools/tidy).
 add_custom_target(generated_sources)
 
-# ddl_proto_library(NAME x.proto): what protoc makes of a file of this folder, to be included as "its/folder/x.pb.h". It is not our
+# ddl_proto_library(NAME x.proto): what protoc makes of a file of this directory, to be included as "its/folder/x.pb.h". It is not our
 # code, so no warnings.
 function(ddl_proto_library name proto)
   set(generated_dir ${PROJECT_BINARY_DIR}/generated)
@@ -126,7 +126,7 @@ function(ddl_test name)
   endif()
 endfunction()
 
-# ddl_script_test(NAME COMMAND ... [LABELS ...] [TIMEOUT s]): a shell, bats or Python check. DDLRUN_BUILD names the build folder.
+# ddl_script_test(NAME COMMAND ... [LABELS ...] [TIMEOUT s]): a shell, bats or Python check. DDLRUN_BUILD names the build directory.
 function(ddl_script_test name)
   if(NOT DDLRUN_TESTS)
     return()

@@ -10,7 +10,7 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
-# ddl_join_sources(): from here on several sources of a target of this folder are compiled as one. A file then sees the names of
+# ddl_join_sources(): from here on several sources of a target of this directory are compiled as one. A file then sees the names of
 # others, and GCC takes each for a header, whose types must not depend on what is in an unnamed namespace.
 macro(ddl_join_sources)
   set(CMAKE_UNITY_BUILD ON)

@@ -130,7 +130,7 @@ trainer::Checkpoint ReadForExport(const fs::path& model_dir, std::optional<std::
   return std::move(*newest);
 }
 
-[[noreturn]] void RefuseToReplace(const fs::path& file) {
+[[noreturn]] void RejectToReplace(const fs::path& file) {
   throw Error(EX_USAGE,
               file.string() + " is there already, and is not replaced: give another name");
 }
@@ -165,7 +165,7 @@ void WriteWeights(const trainer::Checkpoint& checkpoint, const fs::path& file) {
   }
   if (!is_new) {
     fs::remove(partial, ignored);
-    RefuseToReplace(file);
+    RejectToReplace(file);
   }
   trainer::SyncDirectory(file.has_parent_path() ? file.parent_path() : ".", context);
 }
@@ -210,7 +210,7 @@ int VerifyCheckpoints(const fs::path& model_dir, std::optional<std::int64_t> ste
 std::string ExportWeights(const fs::path& model_dir, std::optional<std::int64_t> step,
                           const fs::path& file, const Output& warn) {
   std::error_code ignored;
-  if (fs::exists(fs::symlink_status(file, ignored))) RefuseToReplace(file);
+  if (fs::exists(fs::symlink_status(file, ignored))) RejectToReplace(file);
   const trainer::Checkpoint checkpoint = ReadForExport(model_dir, step, warn);
   WriteWeights(checkpoint, file);
   return fmt::format("{} of step {} written: {}\n",

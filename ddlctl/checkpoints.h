@@ -18,7 +18,7 @@ using Output = std::function<void(const std::string&)>;
 
 // A table of the checkpoints in `model_dir`, newest first, with a line of names above.  What each
 // is worth is told by its manifest and the sizes of its files; the checksums of tensors are not
-// read. Throws Error(EX_NOINPUT) where there is no checkpoint; Error(EX_OSERR) where the folder
+// read. Throws Error(EX_NOINPUT) where there is no checkpoint; Error(EX_OSERR) where the directory
 // cannot be read.
 std::string CheckpointTable(const std::filesystem::path& model_dir);
 

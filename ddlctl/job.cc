@@ -83,15 +83,15 @@ std::string RanksText(const JobStatus& status) {
 // Who has not been heard of for longest, of those that run; "" without heartbeats.
 std::string HeartbeatText(const JobStatus& status) {
   std::optional<std::size_t> slowest;
-  double least = 0;
+  double min = 0;
   for (std::size_t i = 0; i < status.ranks.size(); ++i) {
     const JobStatus::Rank& rank = status.ranks[i];
     if (!rank.silence || rank.state == RankState::kEnded) continue;
-    least = slowest ? std::min(least, *rank.silence) : *rank.silence;
+    min = slowest ? std::min(min, *rank.silence) : *rank.silence;
     if (!slowest || *rank.silence > *status.ranks[*slowest].silence) slowest = i;
   }
   if (!slowest) return "";
-  return fmt::format("{:.1f} s ago; longest ago {}: {:.1f} s", least, NameOfRank(status, *slowest),
+  return fmt::format("{:.1f} s ago; longest ago {}: {:.1f} s", min, NameOfRank(status, *slowest),
                      *status.ranks[*slowest].silence);
 }
 
@@ -101,10 +101,10 @@ std::size_t NodesOf(const JobStatus& status) {
   return nodes.size();
 }
 
-// A folder of this user's that nobody else can write to.
-bool IsOwn(const fs::path& folder) {
+// A directory of this user's that nobody else can write to.
+bool IsOwn(const fs::path& directory) {
   struct stat info = {};
-  return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+  return ::lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
          info.st_uid == ::geteuid() && (info.st_mode & 0777) == 0700;
 }
 
@@ -158,8 +158,8 @@ std::vector<fs::path> RunDirectoryBases(const launcher::Environment& environment
   return bases;
 }
 
-std::optional<JobStatus> ReadJobStatus(const fs::path& folder) {
-  const fs::path file = folder / launcher::kStatusFileName;
+std::optional<JobStatus> ReadJobStatus(const fs::path& directory) {
+  const fs::path file = directory / launcher::kStatusFileName;
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) return std::nullopt;
   std::ifstream stream(file, std::ios::binary);

@@ -14,18 +14,18 @@
 
 namespace ddlctl {
 
-// Whether `name` is the number of a job, "12" or "12_3", and no folder: one that has such a name is
-// written ./12.
+// Whether `name` is the number of a job, "12" or "12_3", and no directory: one that has such a name
+// is written ./12.
 bool IsJobNumber(const std::string& name);
 
-// The folders in which a ddlrun with this environment makes its run directory, if --run-dir does
-// not say another.
+// The directories in which a ddlrun with this environment makes its run directory, if --run-dir
+// does not say another.
 std::vector<std::filesystem::path> RunDirectoryBases(const launcher::Environment& environment);
 
-// The status in the run directory `folder` of ddlrun; nullopt where there is none, which a file of
-// this name that somebody else has written is not.  Throws Error(EX_DATAERR) for one of another
+// The status in the run directory `directory` of ddlrun; nullopt where there is none, which a file
+// of this name that somebody else has written is not.  Throws Error(EX_DATAERR) for one of another
 // format.
-std::optional<launcher::JobStatus> ReadJobStatus(const std::filesystem::path& folder);
+std::optional<launcher::JobStatus> ReadJobStatus(const std::filesystem::path& directory);
 
 // That of the job `number` on this node, by the run directories of this user in `bases`; the newest
 // of several.  `unread`, where it is not null, gets why the last one that cannot be read cannot be:

@@ -139,7 +139,7 @@ bool IsRequested(ControlCommand command, const RunStatus& status) {
 int Order(Session& session, const Options& options) {
   const ControlCommand command = *options.request.command;
   const trainer::ControlAnswer answer = session.Ask(options.request);
-  if (!answer.refusal.empty()) throw Error(EX_TEMPFAIL, ddlctl::RefusalText(answer));
+  if (!answer.rejection.empty()) throw Error(EX_TEMPFAIL, ddlctl::RejectionText(answer));
   RunStatus status = answer.status;
   if (options.no_wait) return EX_OK;
   const bool is_stop = command == ControlCommand::kStop;
@@ -270,7 +270,7 @@ launcher::JobStatus StatusByNumber(const Options& options, std::vector<std::stri
   throw Error(EX_UNAVAILABLE,
               "no ddlrun of job " + number +
                   " runs here: ask on the node of its script, or give its run directory (ddlrun "
-                  "--run-dir); for a folder write ./" +
+                  "--run-dir); for a directory write ./" +
                   number + (unread.empty() ? "" : "; there is " + ddlctl::Harmless(unread)));
 }
 

@@ -65,7 +65,7 @@ ControlAnswer Session::Ask(const ControlRequest& request) {
     if (trainer::IsRunIn(results_dir_) || IsTrainer(address_.pid)) {
       throw Error(EX_UNAVAILABLE,
                   fmt::format("the training in {0} runs (process {1} on {2}), but its socket {3} "
-                              "cannot be reached from here: was that folder cleaned, or is it "
+                              "cannot be reached from here: was that directory cleaned, or is it "
                               "another one in this container? touch {0}/stop ends it with a "
                               "checkpoint, touch {0}/checkpoint writes one",
                               results_dir_.string(), address_.pid, address_.host, address_.socket));

@@ -52,25 +52,25 @@ std::uint64_t Order(Session& session, const StacksOptions& options, const fs::pa
     options.note(std::string(silence.what()) + " The others are asked without it.\n");
     return command;
   }
-  if (!answer.refusal.empty()) throw Error(EX_TEMPFAIL, RefusalText(answer));
+  if (!answer.rejection.empty()) throw Error(EX_TEMPFAIL, RejectionText(answer));
   return answer.stack_dump_command;
 }
 
-// Makes NFS look which files are there, and not remember: something has changed in the folder.
-void Touch(const fs::path& folder) {
-  const fs::path name = folder / (".ddlctl-" + std::to_string(::getpid()));
+// Makes NFS look which files are there, and not remember: something has changed in the directory.
+void Touch(const fs::path& directory) {
+  const fs::path name = directory / (".ddlctl-" + std::to_string(::getpid()));
   std::error_code ignored;
   fs::create_directory(name, ignored);
   fs::remove(name, ignored);
 }
 
 // Reads what is there of those that have not answered yet; returns whether all have.
-bool ReadAnswers(const fs::path& folder, std::uint64_t command, std::vector<RankAnswer>& ranks) {
+bool ReadAnswers(const fs::path& directory, std::uint64_t command, std::vector<RankAnswer>& ranks) {
   bool has_all = true;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].stacks) continue;
     const support::WholeFile file = support::ReadWholeFile(
-        folder / trainer::StackDumpFileName(static_cast<int>(i)), kMaxStacksBytes);
+        directory / trainer::StackDumpFileName(static_cast<int>(i)), kMaxStacksBytes);
     std::optional<trainer::RankStackTraces> stacks = trainer::ParseRankStackTraces(file.content);
     if (stacks && stacks->command >= command) ranks[i].stacks = std::move(stacks);
     has_all = has_all && ranks[i].stacks;
@@ -93,11 +93,11 @@ int ShowStacks(Session& session, const StacksOptions& options) {
   }
   const double seconds = kStacksSeconds + trainer::StackDumpPollSeconds(ranks.size());
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  bool has_all = ReadAnswers(request->folder, command, ranks);
+  bool has_all = ReadAnswers(request->directory, command, ranks);
   while (!has_all && Clock::now() < end) {
     std::this_thread::sleep_for(kBetweenLooks);
-    Touch(request->folder);
-    has_all = ReadAnswers(request->folder, command, ranks);
+    Touch(request->directory);
+    has_all = ReadAnswers(request->directory, command, ranks);
   }
   for (RankAnswer& rank : ranks) {
     // This is the machine of rank 0.
@@ -109,7 +109,7 @@ int ShowStacks(Session& session, const StacksOptions& options) {
                                     : GroupedStackTraces(ranks, seconds));
   if (!options.all_threads &&
       std::ranges::any_of(ranks, [](const RankAnswer& rank) { return rank.stacks.has_value(); })) {
-    options.note("all threads are in " + Harmless(request->folder.string()) +
+    options.note("all threads are in " + Harmless(request->directory.string()) +
                  "/rank-N.txt, and in ddlctl stacks --all-threads\n");
   }
   return has_all ? EX_OK : EX_UNAVAILABLE;

@@ -62,7 +62,7 @@ std::optional<Frame> FrameIn(const std::string& line) {
   return frame;
 }
 
-// Without arguments and folders, which the files have.
+// Without arguments and directories, which the files have.
 std::string ShortLine(const std::string& line) {
   const auto frame = FrameIn(line);
   return frame ? fmt::format("  #{} {} in {}", frame->number, frame->function, frame->place) : line;

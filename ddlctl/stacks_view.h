@@ -24,8 +24,8 @@ struct RankAnswer {
 
 // The odd ones first: a line for each rank that has not answered within `seconds`, then each group
 // of ranks whose main threads are in the same calls, the smallest first, with the stack of its
-// lowest rank, without arguments and folders.  Two ranks are in the same calls if they are so down
-// to the innermost function of ddltraind: what a library does while it waits differs from one
+// lowest rank, without arguments and directories.  Two ranks are in the same calls if they are so
+// down to the innermost function of ddltraind: what a library does while it waits differs from one
 // moment to the next.
 std::string GroupedStackTraces(const std::vector<RankAnswer>& ranks, double seconds);
 

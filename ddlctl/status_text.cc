@@ -28,12 +28,12 @@ std::string NumberText(double value, int digits) {
   return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : "?";
 }
 
-std::string RefusalText(const trainer::ControlAnswer& answer) {
+std::string RejectionText(const trainer::ControlAnswer& answer) {
   const std::string own = support::ProgramVersion();
   const std::string& other = answer.status.identity.version;
-  if (other == own) return Harmless(answer.refusal);
+  if (other == own) return Harmless(answer.rejection);
   return Harmless(
-      fmt::format("{} (it is ddltraind {}, this is ddlctl {})", answer.refusal, other, own));
+      fmt::format("{} (it is ddltraind {}, this is ddlctl {})", answer.rejection, other, own));
 }
 
 std::string Harmless(std::string text) {

@@ -27,7 +27,7 @@ std::string RequestedText(const trainer::RunStatus& status);
 
 // Why a training has refused what it was asked; where its version is not this one, which may be why
 // it does not know an order, with both.
-std::string RefusalText(const trainer::ControlAnswer& answer);
+std::string RejectionText(const trainer::ControlAnswer& answer);
 
 // With `digits` decimals; "?" for what is no number.
 std::string NumberText(double value, int digits);

@@ -35,10 +35,10 @@ std::size_t Letters(std::string_view text) {
 }
 
 // The first `most` letters.
-std::string Clipped(const std::string& text, std::size_t most) {
+std::string Clipped(const std::string& text, std::size_t max) {
   std::size_t letters = 0;
   std::size_t end = 0;
-  while (end < text.size() && (letters < most || ContinuesLetter(text[end]))) {
+  while (end < text.size() && (letters < max || ContinuesLetter(text[end]))) {
     if (!ContinuesLetter(text[end])) ++letters;
     ++end;
   }
@@ -71,18 +71,18 @@ void Seen::Add(const RunStatus& status) {
   step_ = status.step;
   speeds_.push_back(status.images_per_second);
   losses_.push_back(status.loss);
-  if (speeds_.size() > kMost) speeds_.pop_front();
-  if (losses_.size() > kMost) losses_.pop_front();
+  if (speeds_.size() > kMax) speeds_.pop_front();
+  if (losses_.size() > kMax) losses_.pop_front();
 }
 
 std::string Sparkline(const std::deque<double>& values, std::size_t width, bool is_utf8) {
   const auto begin = values.end() - static_cast<std::ptrdiff_t>(std::min(width, values.size()));
-  double least = INFINITY;
-  double most = -INFINITY;
+  double min = INFINITY;
+  double max = -INFINITY;
   for (auto value = begin; value != values.end(); ++value) {
     if (!std::isfinite(*value)) continue;
-    least = std::min(least, *value);
-    most = std::max(most, *value);
+    min = std::min(min, *value);
+    max = std::max(max, *value);
   }
   std::string text;
   for (auto value = begin; value != values.end(); ++value) {
@@ -91,7 +91,7 @@ std::string Sparkline(const std::deque<double>& values, std::size_t width, bool 
       continue;
     }
     // Values that are all alike lie in the middle.
-    const double share = most > least ? (*value - least) / (most - least) : 0.5;
+    const double share = max > min ? (*value - min) / (max - min) : 0.5;
     const auto level = std::min(static_cast<std::size_t>(share * kLevels), kLevels - 1);
     text += is_utf8 ? kBlocks[level] : kAscii[level];
   }

@@ -22,7 +22,7 @@ struct Screen {
 // What was seen so far.
 class Seen {
  public:
-  static constexpr std::size_t kMost = 512;  // the oldest are forgotten
+  static constexpr std::size_t kMax = 512;  // the oldest are forgotten
 
   // Of a status, unless there was no step since the one before.
   void Add(const trainer::RunStatus& status);

@@ -27,9 +27,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kAnnotationEnding = ".xml";
 constexpr std::int64_t kReadInterval = 1024;
 
-// A file of a folder, or a member of a tar.
+// A file of a directory, or a member of a tar.
 struct AnnotationFile {
-  std::string path;  // within the folder or tar
+  std::string path;  // within the directory or tar
   ByteRange range;   // of the tar
 };
 
@@ -46,20 +46,21 @@ bool IsText(const support::Descriptor& file, const std::string& path) {
       [](std::uint8_t c) { return c >= ' ' || c == '\t' || c == '\r' || c == '\n'; });
 }
 
-std::vector<AnnotationFile> AnnotationsBelow(const std::string& folder) {
+std::vector<AnnotationFile> AnnotationsBelow(const std::string& directory) {
   std::error_code error;
-  fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink,
+  fs::recursive_directory_iterator entry(directory, fs::directory_options::follow_directory_symlink,
                                          error);
   std::vector<AnnotationFile> files;
-  std::string at = folder;
+  std::string at = directory;
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    if (entry.depth() > kMaxFolderDepth) throw TooManyFolders(entry->path().parent_path().string());
+    if (entry.depth() > kMaxDirectoryDepth)
+      throw TooManyDirectories(entry->path().parent_path().string());
     at = entry->path().string();
-    std::error_code ignored;  // a link to nothing is no folder; opening it complains
+    std::error_code ignored;  // a link to nothing is no directory; opening it complains
     if (entry->is_directory(ignored)) {
       if (IsHidden(at)) entry.disable_recursion_pending();
     } else if (IsAnnotation(at)) {
-      files.push_back({entry->path().lexically_relative(folder).string(), {}});
+      files.push_back({entry->path().lexically_relative(directory).string(), {}});
     }
   }
   if (error) throw Error(EX_DATAERR, "cannot read " + at + ": " + error.message());
@@ -103,14 +104,14 @@ std::string ReadMember(const support::Descriptor& file, const std::string& path,
 
 BoxList ReadBoxes(const std::string& path, const std::function<void(std::int64_t)>& on_read) {
   std::error_code ignored;  // of a path to nothing: opening it complains
-  const bool is_folder = fs::is_directory(path, ignored);
+  const bool is_directory = fs::is_directory(path, ignored);
   support::Descriptor file;
-  if (!is_folder) {
+  if (!is_directory) {
     file = OpenForReading(path);
     if (IsText(file, path)) return ParseBoxList(ReadWholeFile(path, kMaxBoxListBytes), path);
   }
   std::vector<AnnotationFile> annotations =
-      is_folder ? AnnotationsBelow(path) : AnnotationsIn(file, path);
+      is_directory ? AnnotationsBelow(path) : AnnotationsIn(file, path);
   if (annotations.empty()) {
     throw Error(EX_DATAERR, path + " has no annotations: no file whose name ends as .xml");
   }
@@ -118,9 +119,9 @@ BoxList ReadBoxes(const std::string& path, const std::function<void(std::int64_t
   BoxList boxes;
   std::int64_t read = 0;
   for (const AnnotationFile& annotation : annotations) {
-    const std::string name = path + (is_folder ? "/" : ", ") + annotation.path;
-    const std::string text =
-        is_folder ? ReadWholeFile(name, kMaxAnnotationBytes) : ReadMember(file, path, annotation);
+    const std::string name = path + (is_directory ? "/" : ", ") + annotation.path;
+    const std::string text = is_directory ? ReadWholeFile(name, kMaxAnnotationBytes)
+                                          : ReadMember(file, path, annotation);
     std::string_view image = annotation.path;
     image.remove_suffix(kAnnotationEnding.size());
     for (const BoundingBox& box : ParseAnnotation(text, name)) {

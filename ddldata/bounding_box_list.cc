@@ -19,9 +19,9 @@ float ParseCorner(std::string_view text, const char* name, const std::string& pa
   if (!value) {
     throw BadLine(path, line, std::string("the ") + name + " " + Quoted(text) + " is no number");
   }
-  constexpr double kLeast = -0.0001;
-  constexpr double kMost = 1.0001;
-  if (*value < kLeast || *value > kMost) {
+  constexpr double kMin = -0.0001;
+  constexpr double kMax = 1.0001;
+  if (*value < kMin || *value > kMax) {
     throw BadLine(path, line,
                   std::string("the ") + name + " " + Quoted(text) +
                       " is not from 0 to 1: a bounding box is in parts of the image's width and "

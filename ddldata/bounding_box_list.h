@@ -20,7 +20,7 @@ namespace trainer {
 inline constexpr std::uint64_t kMaxBoxListBytes = 1U << 30;
 inline constexpr std::size_t kMaxBoxesOfImage = 10'000;  // an image has some dozen
 
-// Of names neither folders in front nor the ending as an image count.
+// Of names neither directories in front nor the ending as an image count.
 class BoxList {
  public:
   // Behind those that the image has.  A box without area is not kept, but counted.  False if the

@@ -66,8 +66,9 @@ std::string DescribeLikeClass(const std::string& name, const std::set<std::strin
   return "";
 }
 
-std::string DescribeNestedFolders(const ImageListing& listing) {
-  std::map<std::string_view, std::set<std::string_view>> classes_of;  // by folders in their folders
+std::string DescribeNestedDirectories(const ImageListing& listing) {
+  std::map<std::string_view, std::set<std::string_view>>
+      classes_of;  // by directories in their directories
   std::set<std::string_view> classes;
   std::string_view root;
   bool has_images_beside = false;
@@ -85,7 +86,7 @@ std::string DescribeNestedFolders(const ImageListing& listing) {
     }
   }
   const std::string rule =
-      ": the class of an image is the folder right below the one that is given";
+      ": the class of an image is the directory right below the one that is given";
   if (!classes.empty() && std::ranges::all_of(classes, IsNameOfSplit)) {
     const auto train = std::ranges::find_if(
         classes, [](std::string_view name) { return FoldedCase(name).starts_with("train"); });
@@ -95,17 +96,17 @@ std::string DescribeNestedFolders(const ImageListing& listing) {
   }
   std::set<std::string_view> with_repeated;
   std::string example;
-  for (const auto& [folder, of] : classes_of) {
+  for (const auto& [directory, of] : classes_of) {
     if (of.size() < 2) continue;
     with_repeated.insert(of.begin(), of.end());
     if (example.empty()) {
-      example = std::string(folder) + " in " + std::string(*of.begin()) + " and in " +
+      example = std::string(directory) + " in " + std::string(*of.begin()) + " and in " +
                 std::string(*std::next(of.begin()));
     }
   }
   if (has_images_beside || with_repeated.empty() || with_repeated.size() < classes.size())
     return "";
-  return "folders of one name are in several classes, " + example + rule;
+  return "directories of one name are in several classes, " + example + rule;
 }
 
 }  // namespace trainer

@@ -15,8 +15,8 @@ namespace trainer {
 // one that differs in capital letters or in the Unicode form of accents only; "" if there is none.
 std::string DescribeLikeClass(const std::string& name, const std::set<std::string>& names);
 
-// Class folders that have the names of splits, or that all have folders which others have too, as
-// 2019/cat and 2020/cat: a sentence; "" for others.
-std::string DescribeNestedFolders(const ImageListing& listing);
+// Class directories that have the names of splits, or that all have directories which others have
+// too, as 2019/cat and 2020/cat: a sentence; "" for others.
+std::string DescribeNestedDirectories(const ImageListing& listing);
 
 }  // namespace trainer

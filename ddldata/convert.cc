@@ -78,10 +78,10 @@ class Conversion {
   void Plan();
   void NoteEmptyClasses() const;
   void NoteSourceOfBoth() const;
-  void NoteNestedFolders() const;
+  void NoteNestedDirectories() const;
   void NoteOrderOfNumbers() const;
   void PlanTrainBoxes();
-  std::vector<Task> MissingFiles(ShardFolder& folder);
+  std::vector<Task> MissingFiles(ShardDirectory& directory);
   void BeginProgress(std::span<const Task> tasks);
   void WriteFile(const Task& task);
   std::string MakeRecord(std::size_t split, const PlannedImage& place,
@@ -141,7 +141,7 @@ void Conversion::NoteEmptyClasses() const {
                  ", unless --class_list names " + (is_one ? "it" : "them"));
 }
 
-// Of a folder or tar that both splits have.
+// Of a directory or tar that both splits have.
 void Conversion::NoteSourceOfBoth() const {
   for (const ImageContainer& one : listings_[0].containers) {
     for (const ImageContainer& other : listings_[1].containers) {
@@ -155,9 +155,9 @@ void Conversion::NoteSourceOfBoth() const {
 }
 
 // A list of classes, or of labels, says what is meant.
-void Conversion::NoteNestedFolders() const {
+void Conversion::NoteNestedDirectories() const {
   if (!options_.class_list.empty() || !options_.train.labels.empty()) return;
-  const std::string note = DescribeNestedFolders(listings_[0]);
+  const std::string note = DescribeNestedDirectories(listings_[0]);
   if (!note.empty()) progress_.Note(note);
 }
 
@@ -198,7 +198,7 @@ void Conversion::Plan() {
   listings_.push_back(List(options_.validation, class_numbers));
   NoteEmptyClasses();
   NoteSourceOfBoth();
-  NoteNestedFolders();
+  NoteNestedDirectories();
   classes_ = NumberClasses(listings_[0], listings_[1], class_list);
   summary_.classes = std::ssize(classes_);
   NoteOrderOfNumbers();
@@ -215,7 +215,7 @@ void Conversion::Plan() {
   description_ = DescribeConversion(options_.seed, options_.image, classes_, orders_, listings);
 }
 
-std::vector<Conversion::Task> Conversion::MissingFiles(ShardFolder& folder) {
+std::vector<Conversion::Task> Conversion::MissingFiles(ShardDirectory& directory) {
   std::vector<Task> tasks;
   std::vector<std::string> names;
   for (std::size_t split = 0; split < orders_.size(); ++split) {
@@ -225,7 +225,8 @@ std::vector<Conversion::Task> Conversion::MissingFiles(ShardFolder& folder) {
     }
   }
   std::vector<Task> missing;
-  for (const std::size_t i : folder.MissingFiles(description_, names)) missing.push_back(tasks[i]);
+  for (const std::size_t i : directory.MissingFiles(description_, names))
+    missing.push_back(tasks[i]);
   summary_.files = static_cast<int>(tasks.size());
   summary_.files_before = summary_.files - static_cast<int>(missing.size());
   return missing;
@@ -311,12 +312,13 @@ void Conversion::CountRecords() {
 ConvertSummary Conversion::Run() {
   CheckConvertOptions(options_);
   Plan();
-  ShardFolder folder(options_.dir);
-  const std::vector<Task> missing = MissingFiles(folder);
+  ShardDirectory directory(options_.dir);
+  const std::vector<Task> missing = MissingFiles(directory);
   WriteLabels(options_.dir, classes_);
   BeginProgress(missing);
-  ShardFolder::WriteFiles(options_.threads, std::ssize(missing), failed_,
-                          [&](std::int64_t i) { WriteFile(missing[static_cast<std::size_t>(i)]); });
+  ShardDirectory::WriteFiles(options_.threads, std::ssize(missing), failed_, [&](std::int64_t i) {
+    WriteFile(missing[static_cast<std::size_t>(i)]);
+  });
   StopIfRequested();
   MakeShardManifest(options_.dir, false, options_.threads);
   CountRecords();

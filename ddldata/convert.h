@@ -3,10 +3,10 @@
 // Makes sharded TFRecords of images as people have them, in the names and features of TensorFlow's
 // build_imagenet_data.py.
 //
-// The files are made in a ShardFolder (shard_folder.h), beside labels.txt (class_list.h), which
-// says what class each label is; the manifest (shard_manifest.h) is last. So a conversion that was
-// killed goes on with the files that are missing, and the same options make the same bytes however
-// often it was stopped and on however many threads.
+// The files are made in a ShardDirectory (shard_directory.h), beside labels.txt (class_list.h),
+// which says what class each label is; the manifest (shard_manifest.h) is last. So a conversion
+// that was killed goes on with the files that are missing, and the same options make the same bytes
+// however often it was stopped and on however many threads.
 
 #pragma once
 

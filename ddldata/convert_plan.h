@@ -32,7 +32,7 @@ inline constexpr int kMaxTrainShards = 1024;
 inline constexpr int kMaxValidationShards = 128;
 inline constexpr int kMaxShardNumber = 99999;  // five digits in the name
 
-// The class of label n is number n - 1; where a listing has numbers in place of names, names are
+// The class of label n is number n - 1; where a listing has numbers instead of names, names are
 // "". `listed` is --class_list, empty if there is none: then the names are those of the training
 // images, sorted, or those of the validation images where there are no others.  Throws
 // Error(EX_DATAERR) when an image's class is not among them, or one split alone has numbers.
@@ -69,8 +69,8 @@ struct SplitOrder {
   std::string ShardName(int shard) const { return trainer::ShardName(split, shard, shards); }
 };
 
-// The order depends on labels, names without folders and the seed alone, not on where the images
-// lie.  `shards`: 0 is one for kImagesOfShard images, up to the split's most.  Throws
+// The order depends on labels, names without directories and the seed alone, not on where the
+// images lie.  `shards`: 0 is one for kImagesOfShard images, up to the split's most.  Throws
 // Error(EX_USAGE) when there are more shards than images.
 SplitOrder PlanSplit(Split split, const ImageListing& listing,
                      const std::vector<ImageClass>& classes, std::uint64_t seed, int shards);

@@ -181,7 +181,7 @@ BoundingBox BoxOf(const Pose& pose, ImageSize size) {
 }  // namespace
 
 Picture Render(int class_index, ImageSize size, Random& random) {
-  const SyntheticClass painted = ClassOf(class_index);
+  const SyntheticClass generated = ClassOf(class_index);
   const Pose pose = RandomPose(size, random);
   const auto [lit, unlit] = RandomColorPair(random);
   const Background background = RandomBackground(size, random);
@@ -202,8 +202,8 @@ Picture Render(int class_index, ImageSize size, Random& random) {
           const double y = (row + dy - pose.y) / pose.radius;
           const double u = x * pose.cosine + y * pose.sine;
           const double v = y * pose.cosine - x * pose.sine;
-          if (!IsInside(painted.outline, u, v)) continue;
-          const Color& fill = IsLit(painted.pattern, painted.periods, u, v) ? lit : unlit;
+          if (!IsInside(generated.outline, u, v)) continue;
+          const Color& fill = IsLit(generated.pattern, generated.periods, u, v) ? lit : unlit;
           for (std::size_t i = 0; i < 3; ++i) color[i] += (fill[i] - behind[i]) / 4;
         }
       }
@@ -218,9 +218,9 @@ Picture Render(int class_index, ImageSize size, Random& random) {
 }
 
 std::string DescribeSyntheticClass(int class_index) {
-  const SyntheticClass painted = ClassOf(class_index);
-  const double periods = painted.periods;
-  return std::string(kOutlines[painted.outline]) + ", " + kPatterns[painted.pattern] + ", " +
+  const SyntheticClass generated = ClassOf(class_index);
+  const double periods = generated.periods;
+  return std::string(kOutlines[generated.outline]) + ", " + kPatterns[generated.pattern] + ", " +
          (periods == 2.5 ? "2.5" : std::to_string(static_cast<int>(periods))) + " periods";
 }
 

@@ -43,7 +43,7 @@ std::uint64_t SizeOf(const fs::directory_entry& entry) {
   return size;
 }
 
-bool IsFolder(const fs::directory_entry& entry) {
+bool IsDirectory(const fs::directory_entry& entry) {
   std::error_code ignored;  // a link to nothing is none; SizeOf complains of it
   return entry.is_directory(ignored);
 }
@@ -78,11 +78,11 @@ class ImageLister {
   ImageListing Finish();
 
  private:
-  void AddFolder(const std::string& root, bool is_alone);
-  void AddClassFolder(const std::string& root, const std::string& below,
-                      const std::string& class_name, int depth);
+  void AddDirectory(const std::string& root, bool is_alone);
+  void AddClassDirectory(const std::string& root, const std::string& below,
+                         const std::string& class_name, int depth);
   void AddTarFile(const std::string& path, const std::string& flat_class);
-  void AddTar(const support::Descriptor& file, const std::string& folder, const ByteRange& range,
+  void AddTar(const support::Descriptor& file, const std::string& directory, const ByteRange& range,
               const std::string& flat_class);
   void TakeNumbers(std::size_t first_image, const std::vector<ClassFile>& files);
   void RequireNoLabelFiles(std::span<const std::size_t> images,
@@ -150,7 +150,7 @@ void ImageLister::AddSource(const std::string& path, bool is_alone) {
     throw Error(why.exit_code(), why.what() + AdviceOfPattern(path));
   }
   if (fs::is_directory(status)) {
-    AddFolder(path, is_alone);
+    AddDirectory(path, is_alone);
   } else {
     AddTarFile(path, is_alone ? "" : StemOf(path));
   }
@@ -162,18 +162,18 @@ void ImageLister::AddSource(const std::string& path, bool is_alone) {
   }
 }
 
-void ImageLister::AddFolder(const std::string& root, bool is_alone) {
+void ImageLister::AddDirectory(const std::string& root, bool is_alone) {
   std::vector<std::string> tars;
-  std::set<std::string> class_folders;  // that have images
+  std::set<std::string> class_directories;  // that have images
   AddContainer(root, false);
   for (const fs::directory_entry& entry : EntriesOf(root)) {
     const std::string name = entry.path().filename().string();
     const bool is_shown = !IsHidden(name);
-    if (is_shown && IsFolder(entry)) {
+    if (is_shown && IsDirectory(entry)) {
       const std::size_t before = listing_.images.size();
-      AddClassFolder(root, name, name, 1);
+      AddClassDirectory(root, name, name, 1);
       if (listing_.images.size() > before) {
-        class_folders.insert(entry.path().string());
+        class_directories.insert(entry.path().string());
       } else {
         empty_classes_.emplace(name, entry.path().string());
       }
@@ -186,28 +186,28 @@ void ImageLister::AddFolder(const std::string& root, bool is_alone) {
     }
   }
   for (const std::string& tar : tars) {
-    const std::string folder = tar.substr(0, tar.size() - kTarEnding.size());
+    const std::string directory = tar.substr(0, tar.size() - kTarEnding.size());
     const std::size_t before = listing_.images.size();
     AddTarFile(tar, is_alone && tars.size() == 1 ? "" : StemOf(tar));
     if (listing_.images.size() == before) empty_classes_.emplace(StemOf(tar), tar);
-    if (listing_.images.size() > before && class_folders.contains(folder)) {
-      throw Error(EX_DATAERR, "both " + folder + " and " + tar +
+    if (listing_.images.size() > before && class_directories.contains(directory)) {
+      throw Error(EX_DATAERR, "both " + directory + " and " + tar +
                                   " have images, most likely the same ones: move one of the two "
                                   "away");
     }
   }
 }
 
-void ImageLister::AddClassFolder(const std::string& root, const std::string& below,
-                                 const std::string& class_name, int depth) {
-  if (depth > kMaxFolderDepth) {
-    throw TooManyFolders(root + "/" + below);
+void ImageLister::AddClassDirectory(const std::string& root, const std::string& below,
+                                    const std::string& class_name, int depth) {
+  if (depth > kMaxDirectoryDepth) {
+    throw TooManyDirectories(root + "/" + below);
   }
   for (const fs::directory_entry& entry : EntriesOf(fs::path(root) / below)) {
     const std::string path = below + "/" + entry.path().filename().string();
     const bool is_shown = !IsHidden(path);
-    if (is_shown && IsFolder(entry)) {
-      AddClassFolder(root, path, class_name, depth + 1);
+    if (is_shown && IsDirectory(entry)) {
+      AddClassDirectory(root, path, class_name, depth + 1);
     } else if (is_shown && HasImageEnding(path)) {
       AddImage({0, SizeOf(entry)}, path, class_name);
     } else {
@@ -222,8 +222,8 @@ void ImageLister::AddTarFile(const std::string& path, const std::string& flat_cl
   AddTar(file, "", {0, FileSize(file, path)}, flat_class);
 }
 
-// `folder`: "" or the name of the tar within the tar, with '/' behind.
-void ImageLister::AddTar(const support::Descriptor& file, const std::string& folder,
+// `directory`: "" or the name of the tar within the tar, with '/' behind.
+void ImageLister::AddTar(const support::Descriptor& file, const std::string& directory,
                          const ByteRange& range, const std::string& flat_class) {
   const std::string path = listing_.containers.back().path;
   const std::size_t first_image = listing_.images.size();
@@ -232,8 +232,8 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& fol
   std::vector<std::size_t> flat_images;
   TarReader tar(file, path, range);
   while (const auto member = tar.Next()) {
-    const std::string name = folder + member->name;
-    if (member->kind == TarKind::kFolder) continue;
+    const std::string name = directory + member->name;
+    if (member->kind == TarKind::kDirectory) continue;
     const bool is_shown = !IsHidden(name) && member->kind != TarKind::kOther;
     const bool is_tar = is_shown && HasEnding(name, kTarEnding);
     const bool is_image = is_shown && HasImageEnding(name);
@@ -242,7 +242,7 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& fol
                                   ": a link to another file: pack the files themselves with tar "
                                   "--dereference --hard-dereference");
     } else if (is_tar) {
-      if (!folder.empty()) {
+      if (!directory.empty()) {
         throw Error(EX_DATAERR, path + ", " + name + ": a tar in a tar in a tar: unpack one");
       }
       const std::size_t before = listing_.images.size();
@@ -257,7 +257,7 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& fol
              {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
       class_files.push_back({name, text});
     } else if (is_image) {
-      const std::string parent(FolderName(member->name));
+      const std::string parent(DirectoryName(member->name));
       if (parent.empty()) flat_images.push_back(listing_.images.size());
       AddImage({member->offset, member->size}, name, parent.empty() ? flat_class : parent);
     } else {
@@ -345,9 +345,10 @@ ImageListing ImageLister::Finish() {
   for (const InputImage& image : listing_.images) {
     const std::string& name = listing_.classes[image.class_number];
     if (name.empty()) {
-      throw Error(EX_DATAERR, listing_.containers[image.container].path + ", " + image.path +
-                                  ": the image lies in no folder, which would be its class: give "
-                                  "a list of classes, --train_labels or --validation_labels");
+      throw Error(EX_DATAERR,
+                  listing_.containers[image.container].path + ", " + image.path +
+                      ": the image lies in no directory, which would be its class: give "
+                      "a list of classes, --train_labels or --validation_labels");
     }
     constexpr std::size_t kMaxDigits = 7;
     const bool is_number =

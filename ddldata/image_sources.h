@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the images of a data set lie, as people have them, and of which class each is:
-//   a folder of folders                 the class is the folder right below (torchvision's rule)
-//   a tar with folders                  the class is the folder that the image lies in
-//   a tar of tars (ILSVRC2012_img_train.tar), a folder of tars, or several tars
+//   a directory of directories                 the class is the directory right below
+//   (torchvision's rule) a tar with directories                  the class is the directory that
+//   the image lies in a tar of tars (ILSVRC2012_img_train.tar), a directory of tars, or several
+//   tars
 //                                       the class is the name of the tar with the images
 //   WebDataset's shards                 the class is the number in KEY.cls, from 0; image KEY.jpg
-//   images side by side, in a folder or a tar (ILSVRC2012_img_val.tar)
+//   images side by side, in a directory or a tar (ILSVRC2012_img_val.tar)
 //                                       classes by a list, which counts over all others
 // A tar whose images lie side by side, most with a file KEY.json, KEY.txt or the like beside them,
 // is refused without labels from elsewhere: its name is hardly the class.  What would count an
-// image twice is refused: a folder NAME with images and NAME.tar with images beside it, a folder or
-// tar that is given or found by two paths, a tar with two images of one name. Tars are read in
-// place.  Files whose names begin with a dot or do not end as those of images are passed over and
-// counted.
+// image twice is refused: a directory NAME with images and NAME.tar with images beside it, a
+// directory or tar that is given or found by two paths, a tar with two images of one name. Tars are
+// read in place.  Files whose names begin with a dot or do not end as those of images are passed
+// over and counted.
 //
 // Errors are Error(EX_DATAERR) with the path.
 
@@ -31,7 +32,7 @@
 
 namespace trainer {
 
-// A folder, or a tar that images are read from.
+// A directory, or a tar that images are read from.
 struct ImageContainer {
   std::string path;
   bool is_tar = false;
@@ -41,7 +42,7 @@ struct ImageContainer {
 struct InputImage {
   std::uint32_t container = 0;     // in ImageListing::containers
   std::uint32_t class_number = 0;  // in ImageListing::classes
-  ByteRange range;                 // of the container's file; in a folder, of the image's own
+  ByteRange range;                 // of the container's file; in a directory, of the image's own
   std::string path;                // within the container
 };
 
@@ -52,7 +53,7 @@ struct ImageListing {
   bool is_numbered = false;          // the names are WebDataset's numbers
   std::int64_t others = 0;           // files that are no images by their names
   std::string one_other;             // the path of one of them, of Parquet if there is one
-  // Folders and tars that have no images, and so are no classes, by their names; where
+  // Directories and tars that have no images, and so are no classes, by their names; where
   // is_numbered, none.
   std::vector<std::string> empty_classes;
 };

@@ -237,9 +237,10 @@ void RequireDiskSpaceForIndex(const fs::path& path) {
   if (std::ifstream(path, std::ios::binary).read(start, 2) && start[0] == '0' && start[1] == ' ') {
     return;
   }
-  throw Error(EX_USAGE, path.string() +
-                            " is no index: replacing it could lose data; give a folder of its own "
-                            "for INDEX_DIR");
+  throw Error(EX_USAGE,
+              path.string() +
+                  " is no index: replacing it could lose data; give a directory of its own "
+                  "for INDEX_DIR");
 }
 
 }  // namespace
@@ -247,7 +248,7 @@ void RequireDiskSpaceForIndex(const fs::path& path) {
 std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& index_dir,
                             int threads) {
   const std::vector<std::string> paths = FindAllDataFiles(data_dir, HasShardManifest(data_dir));
-  MakeFolders(index_dir);
+  MakeDirectories(index_dir);
   for (const std::string& path : paths) RequireDiskSpaceForIndex(IndexPath(index_dir, path));
   std::vector<std::int64_t> records(paths.size());
   ParallelFor(threads, std::ssize(paths), [&](std::int64_t i) {

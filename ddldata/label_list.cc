@@ -110,7 +110,7 @@ void ImageLabels::Take(std::string_view line, std::size_t line_number,
 }
 
 // Of lines that are to be classes.
-void ImageLabels::RefuseFilesAsClasses(const std::vector<std::string>& names) const {
+void ImageLabels::RejectFilesAsClasses(const std::vector<std::string>& names) const {
   std::set<std::string_view> files;
   for (const std::string& name : names) files.insert(WithoutImageEnding(name));
   for (std::size_t i = 0; i < in_order_.size(); ++i) {
@@ -127,7 +127,7 @@ void ImageLabels::RefuseFilesAsClasses(const std::vector<std::string>& names) co
 
 std::vector<std::string> ImageLabels::ClassesOf(const std::vector<std::string>& names,
                                                 const std::string& source) const {
-  RefuseFilesAsClasses(names);
+  RejectFilesAsClasses(names);
   const std::size_t lines = in_order_.size() + by_file_.size();
   if (lines != names.size()) {
     throw Error(

@@ -43,13 +43,14 @@ Command ConvertCommand(DataToolOptions& options) {
   ConvertOptions& values = options.convert;
   return MakeCommand(
       options.command, DataToolCommand::kConvert, "convert",
-      "Make TFRecords of images in folders and tars, in the names and features of TensorFlow's "
+      "Make TFRecords of images in directories and tars, in the names and features of TensorFlow's "
       "converter for ImageNet; the same command goes on where it was stopped",
       {Required({"DATA_DIR", &values.dir, "",
                  "Directory of the data set, before the options; made if need be"}),
        {"--train", &values.train.sources, "FILE|DIR",
-        "Where the images of train-* are: a folder of class folders; a tar of such or of tars, a "
-        "WebDataset shard, several of them or a folder of them; or images side by side, with a "
+        "Where the images of train-* are: a directory of class directories; a tar of such or of "
+        "tars, a "
+        "WebDataset shard, several of them or a directory of them; or images side by side, with a "
         "list of their classes. Takes all words up to the next option"},
        Labels("train", values.train),
        {"--validation", &values.validation.sources, "FILE|DIR",
@@ -58,7 +59,7 @@ Command ConvertCommand(DataToolOptions& options) {
        {"--boxes", &values.boxes, "FILE|DIR",
         "Bounding boxes of training images, for random crops in training: lines "
         "FILE,xmin,ymin,xmax,ymax in parts of width and height, as TensorFlow's script writes "
-        "them, or a folder or a tar of ImageNet's annotations (*.xml)"},
+        "them, or a directory or a tar of ImageNet's annotations (*.xml)"},
        {"--class_list", &values.class_list, "FILE",
         "Line n is the class of label n and, behind a blank, its text; without it the classes of "
         "the training images are counted in the order of their names"},
@@ -79,8 +80,8 @@ Command ConvertCommand(DataToolOptions& options) {
 }
 
 // Of the commands for a data set that is there.
-support::Option DataDir(std::string& folder) {
-  return Required({"DATA_DIR", &folder, "", "Directory with train-*, validation-*"});
+support::Option DataDir(std::string& directory) {
+  return Required({"DATA_DIR", &directory, "", "Directory with train-*, validation-*"});
 }
 
 Command IndexCommand(DataToolOptions& options) {

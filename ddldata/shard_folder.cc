@@ -29,7 +29,7 @@ bool IsDataFileName(std::string_view name) {
          name.starts_with(FilePrefix(Split::kValidation));
 }
 
-// The names of the folder's data files, and of those that are none but look like one.
+// The names of the directory's data files, and of those that are none but look like one.
 std::set<std::string> DataFileNames(const std::string& dir) {
   std::set<std::string> names;
   std::error_code error;
@@ -42,7 +42,7 @@ std::set<std::string> DataFileNames(const std::string& dir) {
   return names;
 }
 
-// What a process that was killed had begun.  REQUIRES: the folder is locked.
+// What a process that was killed had begun.  REQUIRES: the directory is locked.
 void RemoveBegunFiles(const std::string& dir) {
   std::error_code ignored;
   for (fs::directory_iterator entry(dir, ignored), end; !ignored && entry != end;
@@ -63,18 +63,18 @@ std::string_view TakeLineOf(std::string_view& text) {
 
 }  // namespace
 
-ShardFolder::ShardFolder(std::string dir) : dir_(std::move(dir)) {
-  MakeFolders(dir_);
+ShardDirectory::ShardDirectory(std::string dir) : dir_(std::move(dir)) {
+  MakeDirectories(dir_);
   lock_ = support::Descriptor(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock_.is_open()) throw OsError("cannot open the directory " + dir_, errno);
   if (::flock(lock_.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw Error(EX_CONFIG,
-                "another ddldata writes to " + dir_ + ": wait for it, or give another folder");
+                "another ddldata writes to " + dir_ + ": wait for it, or give another directory");
   }
 }
 
-std::vector<std::size_t> ShardFolder::MissingFiles(const std::string& description,
-                                                   std::span<const std::string> names) {
+std::vector<std::size_t> ShardDirectory::MissingFiles(const std::string& description,
+                                                      std::span<const std::string> names) {
   const std::string path = (fs::path(dir_) / kConversionName).string();
   std::set<std::string> there = DataFileNames(dir_);
   std::error_code ignored;
@@ -82,14 +82,15 @@ std::vector<std::size_t> ShardFolder::MissingFiles(const std::string& descriptio
     const std::string difference =
         CompareConversions(ReadWholeFile(path, kMaxConversionBytes), description);
     if (!difference.empty()) {
-      throw Error(EX_USAGE, dir_ + " is of another conversion: " + difference +
-                                "; give the same options and images again, or another folder, or "
-                                "empty this one");
+      throw Error(EX_USAGE,
+                  dir_ + " is of another conversion: " + difference +
+                      "; give the same options and images again, or another directory, or "
+                      "empty this one");
     }
   } else if (!there.empty()) {
     throw Error(EX_USAGE, dir_ + " already has data files (" + std::to_string(there.size()) +
                               ", one is " + *there.begin() +
-                              ") that no conversion has written: give another folder");
+                              ") that no conversion has written: give another directory");
   } else {
     WriteWholeFile(path, description);
   }
@@ -105,8 +106,8 @@ std::vector<std::size_t> ShardFolder::MissingFiles(const std::string& descriptio
   return missing;
 }
 
-void ShardFolder::WriteFiles(int threads, std::int64_t files, std::atomic<bool>& failed,
-                             const std::function<void(std::int64_t)>& write) {
+void ShardDirectory::WriteFiles(int threads, std::int64_t files, std::atomic<bool>& failed,
+                                const std::function<void(std::int64_t)>& write) {
   ParallelFor(threads, files, [&](std::int64_t i) {
     try {
       if (!failed) write(i);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder in which the data files of a set are made, one by one, so that making them goes on where
-// it was stopped.  DATA_DIR/ddldata.conversion, written first, is a text that says what is made;
-// each data file appears under its name when all of it is on the disk (tfrecord.h, RecordWriter).
+// A directory in which the data files of a set are made, one by one, so that making them goes on
+// where it was stopped.  DATA_DIR/ddldata.conversion, written first, is a text that says what is
+// made; each data file appears under its name when all of it is on the disk (tfrecord.h,
+// RecordWriter).
 
 #pragma once
 
@@ -21,17 +22,17 @@ namespace trainer {
 
 inline constexpr char kConversionName[] = "ddldata.conversion";
 
-// Keeps others out of the folder as long as it lives, where the file system has locks.
-class ShardFolder {
+// Keeps others out of the directory as long as it lives, where the file system has locks.
+class ShardDirectory {
  public:
   // Makes `dir` if it is not there.  Throws Error(EX_OSERR) if it cannot, Error(EX_CONFIG) if
   // another process makes files in it.
-  explicit ShardFolder(std::string dir);
+  explicit ShardDirectory(std::string dir);
 
-  // Notes `description` in the folder, or compares it with what is noted, and returns those of
+  // Notes `description` in the directory, or compares it with what is noted, and returns those of
   // `names` that are not there yet, as numbers, in order.  What a process that was killed had begun
-  // is removed.  Throws Error(EX_USAGE) if the folder is of another description, or has other data
-  // files: those are never touched.
+  // is removed.  Throws Error(EX_USAGE) if the directory is of another description, or has other
+  // data files: those are never touched.
   std::vector<std::size_t> MissingFiles(const std::string& description,
                                         std::span<const std::string> names);
 

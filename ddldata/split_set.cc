@@ -248,16 +248,17 @@ SplitSetSummary SplitWork::Run() {
       names.push_back(ShardName(part.split, shard, part.shards));
     }
   }
-  ShardFolder folder(options_.dir);
+  ShardDirectory directory(options_.dir);
   std::vector<Task> missing;
-  for (const std::size_t i : folder.MissingFiles(Describe(), names)) missing.push_back(tasks[i]);
+  for (const std::size_t i : directory.MissingFiles(Describe(), names)) missing.push_back(tasks[i]);
   const std::vector<ImageClass> classes = ReadLabels(options_.from);
   if (!classes.empty()) WriteLabels(options_.dir, classes);
   summary_.files = static_cast<int>(tasks.size());
   summary_.files_before = summary_.files - static_cast<int>(missing.size());
   BeginProgress(missing);
-  ShardFolder::WriteFiles(options_.threads, std::ssize(missing), failed_,
-                          [&](std::int64_t i) { WriteFile(missing[static_cast<std::size_t>(i)]); });
+  ShardDirectory::WriteFiles(options_.threads, std::ssize(missing), failed_, [&](std::int64_t i) {
+    WriteFile(missing[static_cast<std::size_t>(i)]);
+  });
   StopIfRequested();
   MakeShardManifest(options_.dir, false, options_.threads);
   return summary_;

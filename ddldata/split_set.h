@@ -4,9 +4,9 @@
 // training records as the validation part of a set that has none.  Records are copied as they are,
 // checksums and all, and keep their order; file i of n has the records from records * i / n on.
 //
-// The files are made in a ShardFolder (shard_folder.h), the manifest is last: a split that was
-// killed goes on, and the same set and options make the same bytes however often it was stopped and
-// on however many threads.
+// The files are made in a ShardDirectory (shard_directory.h), the manifest is last: a split that
+// was killed goes on, and the same set and options make the same bytes however often it was stopped
+// and on however many threads.
 
 #pragma once
 

@@ -126,7 +126,7 @@ std::vector<fs::path> ExistingDataFiles(const std::string& dir) {
 
 void MakeDataSet(const SynthOptions& options) {
   CheckOptions(options);
-  MakeFolders(options.dir);
+  MakeDirectories(options.dir);
   const std::vector<fs::path> existing = ExistingDataFiles(options.dir);
   Require(existing.empty() || options.force,
           options.dir + " already has data files (" + std::to_string(existing.size()) +

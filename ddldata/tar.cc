@@ -145,7 +145,8 @@ std::string DescribeOtherKind(const TarBlock& block) {
     return "the file is a text in UTF-16: save it as UTF-8";
   }
   if (BeginsAsRecords(block)) {
-    return "the file is a TFRecord file, which needs no conversion: give its folder to ddltraind "
+    return "the file is a TFRecord file, which needs no conversion: give its directory to "
+           "ddltraind "
            "--data_dir, or to ddldata split";
   }
   return "";
@@ -265,7 +266,7 @@ std::optional<TarReader::Block> TarReader::ReadHeader() {
 
 std::uint64_t TarReader::SizeOfData(const Block& block, const Extension& extension) const {
   const char type = static_cast<char>(block[kTypeAt]);
-  // Links, devices and folders have no data, whatever their field says.
+  // Links, devices and directories have no data, whatever their field says.
   if (type >= '1' && type <= '6') return 0;
   const auto listed = NumberField(block, kSizeAt, kSizeLength);
   if (!listed) Fail("the size is no number");
@@ -291,12 +292,12 @@ void TarReader::TakeExtension(char type, std::uint64_t size, Extension& extensio
   }
 }
 
-TarKind TarReader::KindOf(char type, bool names_folder) const {
+TarKind TarReader::KindOf(char type, bool names_directory) const {
   switch (type) {
     case '0':
     case '7':   // contiguous
-    case '\0':  // before POSIX, where a folder is a name with '/' behind
-      return names_folder ? TarKind::kFolder : TarKind::kFile;
+    case '\0':  // before POSIX, where a directory is a name with '/' behind
+      return names_directory ? TarKind::kDirectory : TarKind::kFile;
     case '1':
     case '2':
       return TarKind::kLink;
@@ -305,10 +306,10 @@ TarKind TarReader::KindOf(char type, bool names_folder) const {
     case '6':
       return TarKind::kOther;
     case '5':
-      return TarKind::kFolder;
+      return TarKind::kDirectory;
     default:
       Fail("a member of type " + std::to_string(static_cast<unsigned char>(type)) +
-           ", which is neither file, folder nor link: pack it anew with tar --format=pax");
+           ", which is neither file, directory nor link: pack it anew with tar --format=pax");
   }
 }
 

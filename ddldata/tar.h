@@ -29,7 +29,7 @@ inline constexpr std::string_view kParquetAdvice =
     "few lines of Python that make tars of them";
 
 // kOther: devices and named pipes.
-enum class TarKind { kFile, kFolder, kLink, kOther };
+enum class TarKind { kFile, kDirectory, kLink, kOther };
 
 struct TarMember {
   TarKind kind = TarKind::kFile;
@@ -62,7 +62,7 @@ class TarReader {
   std::optional<Block> ReadHeader();
   std::uint64_t SizeOfData(const Block& block, const Extension& extension) const;
   void TakeExtension(char type, std::uint64_t size, Extension& extension) const;
-  TarKind KindOf(char type, bool names_folder) const;
+  TarKind KindOf(char type, bool names_directory) const;
   std::string ReadText(std::uint64_t size, std::uint64_t max_bytes) const;
   void TakePax(std::string_view records, Extension& extension) const;
   void RequireZerosToTheEnd();

@@ -47,7 +47,7 @@ class Pairing {
   std::vector<std::size_t> Make();
 
  private:
-  [[noreturn]] void RefuseOneKey(const std::string& a, const std::string& b,
+  [[noreturn]] void RejectOneKey(const std::string& a, const std::string& b,
                                  const std::string& why) const;
   void PairByName();
   void PairByKey();
@@ -59,7 +59,7 @@ class Pairing {
   std::vector<std::optional<std::size_t>> image_of_;
 };
 
-void Pairing::RefuseOneKey(const std::string& a, const std::string& b,
+void Pairing::RejectOneKey(const std::string& a, const std::string& b,
                            const std::string& why) const {
   throw Error(EX_DATAERR, tar_ + ": " + a + " and " + b + " have one key, " +
                               std::string(KeyOf(a)) + ", " + why);
@@ -70,7 +70,7 @@ void Pairing::PairByName() {
   for (std::size_t i = 0; i < files_.size(); ++i) {
     const auto [other, is_new] = by_name.emplace(WithoutLastEnding(files_[i].path), i);
     if (is_new) continue;
-    RefuseOneKey(files_[other->second].path, files_[i].path, "which has one class: remove one");
+    RejectOneKey(files_[other->second].path, files_[i].path, "which has one class: remove one");
   }
   for (std::size_t i = 0; i < images_.size(); ++i) {
     const auto found = by_name.find(WithoutLastEnding(images_[i]));
@@ -94,11 +94,11 @@ void Pairing::PairByKey() {
     }
     const std::size_t file = begin->second;
     if (std::next(begin) != end) {
-      RefuseOneKey(files_[file].path, files_[std::next(begin)->second].path,
+      RejectOneKey(files_[file].path, files_[std::next(begin)->second].path,
                    "so that the class of " + images_[i] + " cannot be known: name its file " + own);
     }
     if (image_of_[file]) {
-      RefuseOneKey(images_[i], images_[*image_of_[file]],
+      RejectOneKey(images_[i], images_[*image_of_[file]],
                    "and one class, that in " + files_[file].path +
                        ": give each image a key and a KEY.cls of its own");
     }

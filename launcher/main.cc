@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ddlrun, which is bede-mpirun when it is called by that name.  The folders of the pipeline, in the
-// order in which a job goes through them:
+// ddlrun, which is bede-mpirun when it is called by that name.  The directories of the pipeline, in
+// the order in which a job goes through them:
 //
 //   cli allocation slurm topology plan spawn     options, nodes, cores and GPUs, plan, commands;
 //                                                pipeline puts these steps together

@@ -32,13 +32,13 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: ddl-manual DIR YYYY-MM-DD\n");
     return EX_USAGE;
   }
-  const std::filesystem::path folder = argv[1];
+  const std::filesystem::path directory = argv[1];
   for (const manual::Page& page : manual::AllPages()) {
     const std::string completion = manual::FormatBashCompletion(page);
     const std::string roff = manual::FormatRoff(page, argv[2], "ddlrun " DDLRUN_VERSION);
     for (const std::string& name : page.names) {
-      if (!WriteFile(folder / "man1" / (name + ".1"), roff) ||
-          !WriteFile(folder / "completions" / name, completion)) {
+      if (!WriteFile(directory / "man1" / (name + ".1"), roff) ||
+          !WriteFile(directory / "completions" / name, completion)) {
         return EX_CANTCREAT;
       }
     }

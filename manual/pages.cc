@@ -192,7 +192,7 @@ Page DdltraindPage() {
       {"71", "The operating system refused something, or a GPU failed while it computed."},
       {"75", "Stopped early with a checkpoint written: start the same command again."},
       {"78",
-       "Configuration: the ranks' environment, or a folder that another run uses or whose "
+       "Configuration: the ranks' environment, or a directory that another run uses or whose "
        "checkpoints are not of this run."}};
   page.environment = {{"RANK, WORLD_SIZE, LOCAL_RANK, DDLRUN_*", "Set by ddlrun."},
                       {"NCCL_*", "Read by NCCL, as everywhere."}};
@@ -230,9 +230,9 @@ Page DdlctlPage() {
       "which. A training that was paused, whatever was asked of it then, ends with the same "
       "weights as one that was not.",
       "checkpoint list, verify and export read the files of a training, whether it runs or not. A "
-      "folder with the name of a command is written ./list.",
+      "directory with the name of a command is written ./list.",
       "status of a job's number, or of the run directory of a ddlrun, tells what ddlrun knows of a "
-      "job with any program: its ranks, their ends and heartbeats, restarts, and time. A folder "
+      "job with any program: its ranks, their ends and heartbeats, restarts, and time. A directory "
       "whose name is a number is written ./12."};
   AddRows(page, program);
   page.exit_status = {
@@ -268,7 +268,8 @@ Page DdldataPage() {
                    "ddldata stats [options] DATA_DIR",
                    "ddldata split [options] FROM_DIR DATA_DIR"};
   page.description = {
-      "Works on folders of TFRecord files train-* and validation-*, each record a JPEG image and "
+      "Works on directories of TFRecord files train-* and validation-*, each record a JPEG image "
+      "and "
       "its label, as the scripts of TensorFlow make them of ImageNet.",
       "convert makes them of images. It counts the classes from 1 in the order of their names, "
       "shuffles the images, and stores each JPEG as it is. It can be stopped at any time: the same "
@@ -283,12 +284,12 @@ Page DdldataPage() {
       kInternal,
       kSystem,
       {"75", "A conversion or split was stopped by a signal: start the same command again."},
-      {"78", "Another ddldata writes to the folder."}};
+      {"78", "Another ddldata writes to the directory."}};
   page.files = {{"DATA_DIR/ddldata.manifest",
                  "Records, bytes and checksum of every data file; synth, convert, split and "
                  "manifest write it, ddltraind and verify compare the files with it."},
                 {"DATA_DIR/ddldata.conversion",
-                 "Which conversion or split the folder is of: another one is refused."}};
+                 "Which conversion or split the directory is of: another one is refused."}};
   page.see_also = {"ddltraind(1)"};
   return page;
 }
@@ -327,7 +328,7 @@ Page DdlbenchPage() {
       {"1-255", "That of the first run that failed; 128 + n when signal n stopped it."},
       kUsage,
       {"65", "A log, a report or a target that cannot be used; the message names file and line."},
-      {"66", "A folder or a file that is not there or cannot be read."},
+      {"66", "A directory or a file that is not there or cannot be read."},
       {"69", "ddlrun or sbatch could not be started, or a start that is timed has failed."},
       {"70", "A sum over all ranks was wrong, or an internal error."},
       kSystem,

@@ -92,7 +92,8 @@ DdlOptions ParseDdlOptions(std::string_view text, std::string_view source) {
   Scanner scanner(text, source);
   DdlOptions options;
   bool has_mode = false;
-  for (scanner.SkipBlanks(); !scanner.AtEnd() && scanner.Peek() != '\n'; scanner.SkipBlanks()) {
+  for (scanner.SkipWhitespace(); !scanner.AtEnd() && scanner.Peek() != '\n';
+       scanner.SkipWhitespace()) {
     const Position start = scanner.Here();
     const std::string_view word = scanner.TakeWhile(IsWordChar);
     if (word.empty()) scanner.FailExpected("printable text", kOptionsExample);
@@ -102,7 +103,7 @@ DdlOptions ParseDdlOptions(std::string_view text, std::string_view source) {
     }
     if (has_mode) scanner.FailAt(start, "-mode is given twice");
     has_mode = true;
-    scanner.SkipBlanks();
+    scanner.SkipWhitespace();
     ReadMode(scanner, options);
     if (!scanner.AtEnd() && IsWordChar(scanner.Peek())) {
       scanner.FailExpected("'x' or a blank", kOptionsExample);

@@ -69,9 +69,9 @@ void HostfileParser::ReadOption(HostfileEntry& entry) {
                                std::string(kHostfileExample));
   }
   if (value->has_value()) scanner_.FailAt(start, "the line gives this number twice");
-  scanner_.SkipBlanks();
+  scanner_.SkipWhitespace();
   scanner_.Expect('=', kHostfileExample);
-  scanner_.SkipBlanks();
+  scanner_.SkipWhitespace();
   *value = scanner_.ReadNumber(key, 1, kMaxRanks);
 }
 

@@ -100,7 +100,7 @@ void AppendNames(const Item& item, std::vector<std::string>& hosts) {
 
 std::vector<std::string> HostlistParser::Parse() {
   std::vector<std::string> hosts;
-  if (!scanner_.AtEnd() && !IsBlank(scanner_.Peek()) && scanner_.Peek() != '\n') {
+  if (!scanner_.AtEnd() && !IsSpaceOrTab(scanner_.Peek()) && scanner_.Peek() != '\n') {
     do {
       AppendNames(ReadItem(kMaxHosts - hosts.size()), hosts);
     } while (scanner_.Eat(','));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ddl-rankfile: checks, converts, expands and compresses the text formats of this folder.
+// ddl-rankfile: checks, converts, expands and compresses the text formats of this directory.
 
 #include <algorithm>
 #include <cerrno>
@@ -196,7 +196,7 @@ std::string Compress(const Options& options) {
     } else {
       hosts.push_back(rankfile::ReadHostName(scanner, example));
     }
-    if (!rankfile::IsBlank(scanner.Peek()) && !scanner.Eat(',') && !scanner.AtEntryEnd()) {
+    if (!rankfile::IsSpaceOrTab(scanner.Peek()) && !scanner.Eat(',') && !scanner.AtEntryEnd()) {
       scanner.FailExpected("a blank, a comma or the end of the line", example);
     }
   }

@@ -61,20 +61,20 @@ void RankfileParser::ExpectKeyword(std::string_view keyword) {
 void RankfileParser::ReadLine() {
   const Position start = scanner_.Here();
   ExpectKeyword("rank");
-  if (!IsBlank(scanner_.Peek())) scanner_.FailExpected("a blank", kRankfileExample);
-  scanner_.SkipBlanks();
+  if (!IsSpaceOrTab(scanner_.Peek())) scanner_.FailExpected("a blank", kRankfileExample);
+  scanner_.SkipWhitespace();
   const int rank = scanner_.ReadNumber("a rank", 0, kMaxRanks - 1);
-  scanner_.SkipBlanks();
+  scanner_.SkipWhitespace();
   scanner_.Expect('=', kRankfileExample);
-  scanner_.SkipBlanks();
+  scanner_.SkipWhitespace();
   PlacedRank placed;
   placed.host = ReadHost();
-  scanner_.SkipBlanks();
+  scanner_.SkipWhitespace();
   ExpectKeyword("slot");
   scanner_.Eat('s');
-  scanner_.SkipBlanks();
+  scanner_.SkipWhitespace();
   scanner_.Expect('=', kRankfileExample);
-  scanner_.SkipBlanks();
+  scanner_.SkipWhitespace();
   placed.cores = ReadSlotList();
   if (!scanner_.AtEntryEnd()) scanner_.FailExpected("the end of the line", kRankfileExample);
   builder_.Add(rank, std::move(placed), start);

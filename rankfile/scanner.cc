@@ -53,7 +53,7 @@ int Scanner::ReadNumber(std::string_view what, int lowest, int highest) {
   const std::string_view digits = TakeWhile(IsDigit);
   const std::string bounds = std::to_string(lowest) + " to " + std::to_string(highest);
   if (digits.empty()) {
-    Fail("expected " + std::string(what) + " (" + bounds + "), not " + NextInWords());
+    Fail("expected " + std::string(what) + " (" + bounds + "), not " + DescribeNext());
   }
   int value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -64,16 +64,16 @@ int Scanner::ReadNumber(std::string_view what, int lowest, int highest) {
   return value;
 }
 
-void Scanner::SkipBlanks() { TakeWhile(IsBlank); }
+void Scanner::SkipWhitespace() { TakeWhile(IsSpaceOrTab); }
 
 void Scanner::ExpectEnd(std::string_view example) {
-  TakeWhile([](char c) { return IsBlank(c) || c == '\n'; });
+  TakeWhile([](char c) { return IsSpaceOrTab(c) || c == '\n'; });
   if (!AtEnd()) FailExpected("the end of the text", example);
 }
 
 void Scanner::SkipToEntry() {
   for (;;) {
-    TakeWhile([](char c) { return IsBlank(c) || c == '\n'; });
+    TakeWhile([](char c) { return IsSpaceOrTab(c) || c == '\n'; });
     if (Peek() == '#' || StartsWith("//")) {
       TakeWhile([](char c) { return c != '\n'; });
     } else if (StartsWith("/*")) {
@@ -85,7 +85,7 @@ void Scanner::SkipToEntry() {
 }
 
 bool Scanner::AtEntryEnd() {
-  SkipBlanks();
+  SkipWhitespace();
   return AtEnd() || Peek() == '\n' || Peek() == '#' || StartsWith("//") || StartsWith("/*");
 }
 
@@ -104,10 +104,10 @@ void Scanner::FailAt(Position where, std::string_view message) const {
 
 void Scanner::FailExpected(std::string_view what, std::string_view example) const {
   Fail("expected " + std::string(what) + ", as in " + std::string(example) + ", not " +
-       NextInWords());
+       DescribeNext());
 }
 
-std::string Scanner::NextInWords() const {
+std::string Scanner::DescribeNext() const {
   if (AtEnd()) return "the end of the text";
   const char c = Peek();
   if (c == '\n') return "the end of the line";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A cursor over text that knows its line and column, and refuses in one way.  Every parser of this
-// folder reads through it.  For one thread; the text must outlive the scanner.
+// directory reads through it.  For one thread; the text must outlive the scanner.
 
 #pragma once
 
@@ -17,7 +17,9 @@ namespace rankfile {
 inline constexpr std::size_t kMaxTextBytes = std::size_t{32} << 20;
 
 // Blanks part the words of a line; a carriage return is one.
-inline bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
+inline bool IsSpaceOrTab(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
+}
 
 class Scanner {
  public:
@@ -53,7 +55,7 @@ class Scanner {
   // A decimal number in [lowest, highest]. `what` names it in refusals: "a rank".
   int ReadNumber(std::string_view what, int lowest, int highest);
 
-  void SkipBlanks();
+  void SkipWhitespace();
   // Refuses anything but blanks and line ends up to the end of the text.
   void ExpectEnd(std::string_view example);
 
@@ -73,7 +75,7 @@ class Scanner {
   }
   void SkipBlockComment();
   // How a message names the next character: "'x'", "byte 0x07", "the end of the line".
-  std::string NextInWords() const;
+  std::string DescribeNext() const;
 
   std::string_view text_;
   std::string source_;

@@ -38,7 +38,7 @@ Calibration Calibrate(const StepWork& work, const Links& links, double batch, co
   if (speeds.one_node > 0) {
     const double node_step = batch * links.gpus_per_node / speeds.one_node;
     step.spread = SpreadOf(step, links, node_step);
-    if (overlap == Overlap::kAuto && step.spread > kMostSpread * step.alone) {
+    if (overlap == Overlap::kAuto && step.spread > kMaxSpread * step.alone) {
       found.waits = true;
       step.overlaps = false;
       step.spread = SpreadOf(step, links, node_step);

@@ -26,7 +26,7 @@ enum class Overlap : std::uint8_t { kAuto, kYes, kNo };
 // of kernels, hooks, the input) rather than for one another, and then sums are started late, too,
 // and hide behind nothing.  Found with the published speeds in tests/fixtures/scaling: of the
 // eleven series there those up to 5.2 % hide their sums, those from 6.3 % on lose what they take.
-inline constexpr double kMostSpread = 0.058;
+inline constexpr double kMaxSpread = 0.058;
 
 struct Calibration {
   StepWork work = {};

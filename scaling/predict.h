@@ -15,7 +15,7 @@
 
 namespace scaling {
 
-inline constexpr int kMostNodes = 4096;
+inline constexpr int kMaxNodes = 4096;
 
 // What the images come from.  0: it is never waited for.
 struct Input {

@@ -28,7 +28,7 @@ bool IsAmong(const std::array<std::string_view, kCount>& names, const std::strin
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string RefuseNoValue(const std::string& text) {
+std::string RejectNoValue(const std::string& text) {
   if (!text.empty() && !text.starts_with("--")) return "";
   return text.empty()
              ? "has no value: is a variable of your script empty?"
@@ -54,37 +54,37 @@ std::optional<Number> Decimal(const std::string& text) {
 }
 
 // What CLI11 would call "Could not convert".
-std::string RefuseFraction(const std::string& text) {
+std::string RejectFraction(const std::string& text) {
   if (Decimal<std::int64_t>(text) || Decimal<std::uint64_t>(text)) return "";
   return "needs a whole number, not '" + text + "'";
 }
 
-std::string RefuseNoNumber(const std::string& text) {
+std::string RejectNoNumber(const std::string& text) {
   return Decimal<double>(text) ? "" : "needs a number, not '" + text + "'";
 }
 
 // Digits, and letters behind them.
-std::string RefuseNoSize(const std::string& text) {
+std::string RejectNoSize(const std::string& text) {
   const auto unit = std::find_if_not(text.begin(), text.end(), IsDigit);
   const auto is_letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
   const bool is_size = unit != text.begin() && std::all_of(unit, text.end(), is_letter);
   return is_size ? "" : "needs a size such as 64K, not '" + text + "'";
 }
 
-std::string RefuseNoTruth(const std::string& text) {
+std::string RejectNoTruth(const std::string& text) {
   bool value = false;
   return CLI::detail::lexical_cast(text, value) ? "" : "needs true or false, not '" + text + "'";
 }
 
-void RefuseSlips(CLI::Option& option) {
+void RejectSlips(CLI::Option& option) {
   const std::string name = option.get_type_name();
-  if (!IsAmong(kMayBeEmpty, name)) option.check(CLI::Validator(RefuseNoValue, ""));
-  if (name == "N" || name == "N,...") option.check(CLI::Validator(RefuseFraction, ""));
-  if (name == "X" || name == "SECONDS") option.check(CLI::Validator(RefuseNoNumber, ""));
-  if (option.get_expected_max() == 0) option.check(CLI::Validator(RefuseNoTruth, ""));
+  if (!IsAmong(kMayBeEmpty, name)) option.check(CLI::Validator(RejectNoValue, ""));
+  if (name == "N" || name == "N,...") option.check(CLI::Validator(RejectFraction, ""));
+  if (name == "X" || name == "SECONDS") option.check(CLI::Validator(RejectNoNumber, ""));
+  if (option.get_expected_max() == 0) option.check(CLI::Validator(RejectNoTruth, ""));
   // A transformation is done before those that were added earlier, and before all checks.
   if (IsAmong(kNumbers, name)) option.transform(CLI::Validator(RemoveZeros, ""));
-  if (name == "BYTES") option.transform(CLI::Validator(RefuseNoSize, ""));
+  if (name == "BYTES") option.transform(CLI::Validator(RejectNoSize, ""));
 }
 
 CLI::Option* AddPlace(CLI::App& app, const Option& row) {
@@ -143,7 +143,7 @@ void AddCommand(CLI::App& app, const Command& command, const Program& program) {
   app.allow_extras(program.adds_hints);
   for (const Option& row : command.options) AddRow(app, row);
   for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
-    RefuseSlips(*option);
+    RejectSlips(*option);
   }
   for (const Command& below : command.commands) {
     CLI::App* subcommand = app.add_subcommand(below.name, below.help);
@@ -183,7 +183,7 @@ std::string DescribeUnknown(const std::string& argument, const CLI::App& to,
                           : "; did you mean " + nearest + "?");
 }
 
-void RefuseUnknown(const CLI::App& app, const std::string& program) {
+void RejectUnknown(const CLI::App& app, const std::string& program) {
   const CLI::App* chosen = &app;
   while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
   const std::vector<std::string> unknown = chosen->remaining();
@@ -274,7 +274,7 @@ Parsed Parse(const Program& program, std::vector<std::string> arguments) {
     const std::string hint = " (" + program.root.name + " --help lists the options)";
     throw UsageError(error.what() + (program.adds_hints ? hint : ""));
   }
-  if (program.adds_hints) RefuseUnknown(app, program.root.name);
+  if (program.adds_hints) RejectUnknown(app, program.root.name);
   Parsed parsed;
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0) continue;

@@ -51,7 +51,7 @@ struct Option {
   std::string shape = {};
   std::string help = {};
   std::string group = {};                        // heading in --help; "": Options
-  std::optional<std::string> default_text = {};  // in place of what is in `place`; of a value
+  std::optional<std::string> default_text = {};  // instead of what is in `place`; of a value
                                                  // that may be left out what stands for it
   std::vector<std::string> choices = {};         // all that may be written; none: anything
   std::vector<Check> checks = {};

@@ -66,37 +66,37 @@ CpuQuota ReadQuota(const char* group, GroupVersion version) {
 }
 
 // Of the group `path` below `mount`, and of all above it.
-int LeastThreads(const char* mount, const char* path, GroupVersion version, int ranks) {
-  int least = INT_MAX;
+int MinThreads(const char* mount, const char* path, GroupVersion version, int ranks) {
+  int min = INT_MAX;
   char group[2 * PATH_MAX];
   const int length = snprintf(group, sizeof(group), "%s%s", mount, path);
-  if (length < 0 || static_cast<size_t>(length) >= sizeof(group)) return least;
+  if (length < 0 || static_cast<size_t>(length) >= sizeof(group)) return min;
   const size_t mount_length = strlen(mount);
   for (;;) {
     const int threads = ThreadsOfShare(ReadQuota(group, version), ranks);
-    if (threads < least) least = threads;
+    if (threads < min) min = threads;
     char* slash = strrchr(group, '/');
-    if (slash == nullptr || static_cast<size_t>(slash - group) < mount_length) return least;
+    if (slash == nullptr || static_cast<size_t>(slash - group) < mount_length) return min;
     *slash = '\0';
   }
 }
 
 template <size_t count>
-int LeastOfMounts(const char* root, const char* const (&mounts)[count], const char* own_groups,
-                  GroupVersion version, int ranks) {
+int MinOfMounts(const char* root, const char* const (&mounts)[count], const char* own_groups,
+                GroupVersion version, int ranks) {
   char path[PATH_MAX];
   if (!FindCpuGroup(own_groups, version, path, sizeof(path))) return INT_MAX;
   // The path of a group that is outside of what this container sees.
   if (strncmp(path, "/..", 3) == 0) path[0] = '\0';
-  int least = INT_MAX;
+  int min = INT_MAX;
   for (const char* name : mounts) {
     char mount[PATH_MAX];
     const int length = snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup%s", root, name);
     if (length < 0 || static_cast<size_t>(length) >= sizeof(mount)) continue;
-    const int threads = LeastThreads(mount, path, version, ranks);
-    if (threads < least) least = threads;
+    const int threads = MinThreads(mount, path, version, ranks);
+    if (threads < min) min = threads;
   }
-  return least;
+  return min;
 }
 
 }  // namespace
@@ -145,12 +145,10 @@ bool FindCpuGroup(const char* text, GroupVersion version, char* path, size_t siz
 
 int ThreadsWithinQuota(const char* root, int cores, int ranks) {
   const FileText own = ReadFile(root, "proc/self/cgroup");
-  const int of_version_1 =
-      LeastOfMounts(root, kMountsOfVersion1, own.text, GroupVersion::k1, ranks);
-  const int of_version_2 =
-      LeastOfMounts(root, kMountsOfVersion2, own.text, GroupVersion::k2, ranks);
-  const int least = of_version_1 < of_version_2 ? of_version_1 : of_version_2;
-  return least < cores ? least : cores;
+  const int of_version_1 = MinOfMounts(root, kMountsOfVersion1, own.text, GroupVersion::k1, ranks);
+  const int of_version_2 = MinOfMounts(root, kMountsOfVersion2, own.text, GroupVersion::k2, ranks);
+  const int min = of_version_1 < of_version_2 ? of_version_1 : of_version_2;
+  return min < cores ? min : cores;
 }
 
 }  // namespace support

@@ -91,24 +91,24 @@ Transfer WriteAll(int fd, std::string_view bytes) {
   return {done, 0};
 }
 
-std::string MakeFolders(const std::filesystem::path& folder) {
+std::string MakeDirectories(const std::filesystem::path& directory) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  return error ? DescribeObstacle(folder, error.value()) : "";
+  std::filesystem::create_directories(directory, error);
+  return error ? DescribeObstacle(directory, error.value()) : "";
 }
 
-std::string DescribeObstacle(const std::filesystem::path& folder, int error) {
+std::string DescribeObstacle(const std::filesystem::path& directory, int error) {
   namespace fs = std::filesystem;
-  for (fs::path part = folder; part.has_relative_path(); part = part.parent_path()) {
+  for (fs::path part = directory; part.has_relative_path(); part = part.parent_path()) {
     std::error_code ignored;
     const fs::file_type named = fs::symlink_status(part, ignored).type();
     if (named == fs::file_type::not_found) continue;
     const fs::file_type type = fs::status(part, ignored).type();
     if (named == fs::file_type::symlink && type == fs::file_type::not_found) {
       return part.string() + " is a link to " + fs::read_symlink(part, ignored).string() +
-             ", which is not there (make that folder)";
+             ", which is not there (make that directory)";
     }
-    if (type == fs::file_type::regular) return part.string() + " is a file, not a folder";
+    if (type == fs::file_type::regular) return part.string() + " is a file, not a directory";
     break;
   }
   return std::generic_category().message(error);
@@ -116,9 +116,9 @@ std::string DescribeObstacle(const std::filesystem::path& folder, int error) {
 
 std::string DescribeWriteError(const std::filesystem::path& path, int error) {
   const std::string words = std::generic_category().message(error);
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
   struct statvfs left = {};
-  if (error != ENOSPC || ::statvfs(folder.c_str(), &left) != 0) return words;
+  if (error != ENOSPC || ::statvfs(directory.c_str(), &left) != 0) return words;
   const bool counts_files = left.f_files > 0;  // Btrfs does not
   const bool lacks_files = counts_files && left.f_favail == 0 && left.f_bavail > 0;
   return lacks_files ? words + " (for no more files: df -i)" : words;
@@ -155,14 +155,14 @@ AtomicFile::AtomicFile(std::filesystem::path path, const AtomicFileOptions& opti
     : options_(options),
       path_(std::move(path)),
       temporary_(HiddenName(path_)),
-      file_(::openat(options_.folder, temporary_.c_str(),
+      file_(::openat(options_.directory, temporary_.c_str(),
                      O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
                      options_.mode)),
       error_(file_.is_open() ? 0 : errno),
       is_there_(file_.is_open()) {}
 
 AtomicFile::~AtomicFile() {
-  if (is_there_) ::unlinkat(options_.folder, temporary_.c_str(), 0);
+  if (is_there_) ::unlinkat(options_.directory, temporary_.c_str(), 0);
 }
 
 int AtomicFile::Write(std::string_view bytes) {
@@ -180,7 +180,7 @@ int AtomicFile::Finish() {
 int AtomicFile::Commit() {
   if (file_.is_open()) Finish();
   if (error_ != 0) return error_;
-  if (::renameat(options_.folder, temporary_.c_str(), options_.folder, path_.c_str()) != 0) {
+  if (::renameat(options_.directory, temporary_.c_str(), options_.directory, path_.c_str()) != 0) {
     error_ = errno;
   } else {
     is_there_ = false;

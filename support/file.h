@@ -35,12 +35,12 @@ Transfer WriteAll(int fd, std::string_view bytes);
 // written is all that can be had there.
 int SyncFile(int fd);
 
-// Makes `folder` with what is missing above it.  "", or why that cannot be: with what is in its
+// Makes `directory` with what is missing above it.  "", or why that cannot be: with what is in its
 // place, or above it, where that is a file, or a link to nothing, which the system calls "File
 // exists".
-std::string MakeFolders(const std::filesystem::path& folder);
-// Why the folder cannot be made: MakeFolders' words for errno `error`.
-std::string DescribeObstacle(const std::filesystem::path& folder, int error);
+std::string MakeDirectories(const std::filesystem::path& directory);
+// Why the directory cannot be made: MakeDirectories' words for errno `error`.
+std::string DescribeObstacle(const std::filesystem::path& directory, int error);
 
 // Errno `error` of writing `path`, in words; where a file system has room, but for no more files,
 // it says so, since ENOSPC alone does not.
@@ -70,7 +70,7 @@ struct AtomicFileOptions {
   // On the disk before it takes its place, so that a crash of the machine leaves it whole too.
   bool is_durable = false;
   mode_t mode = 0666;
-  int folder = AT_FDCWD;  // of a path that is relative
+  int directory = AT_FDCWD;  // of a path that is relative
 };
 
 // A file that is written as .NAME.tmp beside its place and takes its place, also that of an older

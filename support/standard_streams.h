@@ -9,7 +9,7 @@
 
 namespace support {
 
-// Opens /dev/null in place of each standard stream that is closed: a pipe or file that is opened
+// Opens /dev/null instead of each standard stream that is closed: a pipe or file that is opened
 // later would otherwise get its number, and be taken for it.
 inline void OpenStandardStreams() {
   // The lowest free descriptor is the one that open gives.

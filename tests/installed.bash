@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# For tests that need the installed tree, not the build folder.
+# For tests that need the installed tree, not the build directory.
 
 # install_ddlrun PREFIX: what `cmake --install` puts there. Its messages come only when it fails.
 install_ddlrun() {

@@ -125,7 +125,7 @@ DataLoaders OpenSources(const World& world, Backend& backend) {
   const DataLoaderDeps deps = {
       .data_threads = options.data_threads > 0 ? options.data_threads
                                                : ThreadsOfRank(world.rank.local_world_size),
-      .scan_cache_dir = ScanCacheFolder(options, EnvironmentVariable),
+      .scan_cache_dir = ScanCacheDirectory(options, EnvironmentVariable),
       .on_bad_record =
           [log = world.log](const std::string& message) { log->warn("skipped: {}", message); },
       .allocate = [&backend](std::size_t bytes) { return backend.AllocateHost(bytes); },
@@ -316,7 +316,7 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
     if (sources.training) {
       config.settings = RecordedSettings(options, backend.name(), sources.training->samples());
     }
-    lock = PrepareFolders(config, MakeRunLockOptions(log), log);
+    lock = PrepareDirectories(config, MakeRunLockOptions(log), log);
     const std::filesystem::path plans = PlanPath(options);
     if (options.plan_cache != "auto" && !plans.empty()) TryToWrite(plans, "another --plan_cache");
     const RunMetadata launch = {.version = DDLRUN_VERSION,

@@ -11,17 +11,17 @@
 
 namespace bench {
 
-ScratchFolder::ScratchFolder(const std::string& name) {
+ScratchDirectory::ScratchDirectory(const std::string& name) {
   std::error_code error;
   std::string path = (std::filesystem::temp_directory_path(error) / (name + ".XXXXXX")).string();
-  if (error) throw trainer::Error(EX_OSERR, "TMPDIR is no folder: " + error.message());
+  if (error) throw trainer::Error(EX_OSERR, "TMPDIR is no directory: " + error.message());
   if (::mkdtemp(path.data()) == nullptr) {
-    throw trainer::OsError("cannot make the folder " + path, errno);
+    throw trainer::OsError("cannot make the directory " + path, errno);
   }
   path_ = path;
 }
 
-ScratchFolder::~ScratchFolder() {
+ScratchDirectory::~ScratchDirectory() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }

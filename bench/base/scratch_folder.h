@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder of a benchmark's own for what it does not keep (0700), below TMPDIR or /tmp.
+// A directory of a benchmark's own for what it does not keep (0700), below TMPDIR or /tmp.
 
 #pragma once
 
@@ -9,14 +9,14 @@
 
 namespace bench {
 
-class ScratchFolder {
+class ScratchDirectory {
  public:
   // Its name begins with `name`.  Throws trainer::Error(EX_OSERR) when it cannot be made.
-  explicit ScratchFolder(const std::string& name);
+  explicit ScratchDirectory(const std::string& name);
   // Removes it with all that is in it.
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
 

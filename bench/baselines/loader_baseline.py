@@ -22,7 +22,7 @@ import time
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("peer", choices=list(PEERS))
-    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--probe", action="store_true")
     parser.add_argument("--batch_size", type=int, default=64)
     parser.add_argument("--image_size", type=int, default=224)
@@ -95,7 +95,7 @@ class EndlessOrder:
 
 def torchvision_batches(arguments, decode):
     import torch
-    paths = sorted(arguments.folder.glob("files/*.jpg"))
+    paths = sorted(arguments.directory.glob("files/*.jpg"))
     yield from torch.utils.data.DataLoader(Files(paths, Training(decode, arguments.image_size)), arguments.batch_size,
                                            sampler=EndlessOrder(len(paths)), num_workers=arguments.threads, drop_last=True)
 
@@ -118,7 +118,7 @@ def webdataset_peer(arguments):
     import torchvision
     import webdataset
     yield version_of(webdataset)
-    tars = [str(path) for path in sorted(arguments.folder.glob("tars/*.tar"))]
+    tars = [str(path) for path in sorted(arguments.directory.glob("tars/*.tar"))]
     training = Training(torch_image, arguments.image_size)
     images = webdataset.WebDataset(tars, resampled=True, shardshuffle=False).shuffle(256).to_tuple("jpg", "cls")
     batches = images.map_tuple(training, int).batched(arguments.batch_size, partial=False)
@@ -142,7 +142,7 @@ def tensorflow_peer(arguments):
 
     options = tf.data.Options()
     options.threading.private_threadpool_size = arguments.threads
-    paths = [str(path) for path in sorted(arguments.folder.glob("records/train-*"))]
+    paths = [str(path) for path in sorted(arguments.directory.glob("records/train-*"))]
     records = tf.data.TFRecordDataset(paths).repeat().shuffle(256)
     images = records.map(load, num_parallel_calls=arguments.threads, deterministic=False)
     yield from images.batch(arguments.batch_size, drop_remainder=True).prefetch(2).with_options(options)
@@ -152,7 +152,7 @@ def dali_peer(arguments):
     import nvidia.dali
     from nvidia.dali import fn, types
     yield f"DALI {nvidia.dali.__version__}"
-    paths = [str(path) for path in sorted(arguments.folder.glob("files/*.jpg"))]
+    paths = [str(path) for path in sorted(arguments.directory.glob("files/*.jpg"))]
 
     @nvidia.dali.pipeline_def(batch_size=arguments.batch_size, num_threads=arguments.threads, device_id=None)
     def training():
@@ -173,8 +173,8 @@ def ffcv_peer(arguments):
     import cv2
     from ffcv import fields, loader, transforms, writer
     yield f"ffcv {importlib.metadata.version('ffcv')}"
-    paths = sorted(arguments.folder.glob("files/*.jpg"))
-    written = arguments.folder / "ffcv.beton"
+    paths = sorted(arguments.directory.glob("files/*.jpg"))
+    written = arguments.directory / "ffcv.beton"
     if not written.exists():  # by compressing anew, at the quality of its example for ImageNet
 
         class Decoded(Files):

@@ -37,18 +37,18 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   constexpr int kArguments = 5;
-  const long least = argc == kArguments ? support::WholeNumber<long>(argv[1]).value_or(0) : 0;
-  const long most = argc == kArguments ? support::WholeNumber<long>(argv[2]).value_or(0) : 0;
+  const long min = argc == kArguments ? support::WholeNumber<long>(argv[1]).value_or(0) : 0;
+  const long max = argc == kArguments ? support::WholeNumber<long>(argv[2]).value_or(0) : 0;
   const long factor = argc == kArguments ? support::WholeNumber<long>(argv[3]).value_or(0) : 0;
   const int iterations = argc == kArguments ? support::WholeNumber<int>(argv[4]).value_or(0) : 0;
-  if (least < static_cast<long>(sizeof(float)) || factor < 2 || iterations < 1) {
+  if (min < static_cast<long>(sizeof(float)) || factor < 2 || iterations < 1) {
     if (rank == 0)
       std::fputs("usage: mpi_all_reduce MIN_BYTES MAX_BYTES FACTOR ITERATIONS\n", stderr);
     MPI_Finalize();
     return 64;
   }
-  std::vector<float> data(static_cast<std::size_t>(most) / sizeof(float));
-  for (long bytes = least; bytes <= most; bytes *= factor) {
+  std::vector<float> data(static_cast<std::size_t>(max) / sizeof(float));
+  for (long bytes = min; bytes <= max; bytes *= factor) {
     const std::size_t count = static_cast<std::size_t>(bytes) / sizeof(float);
     Measure(data, count, std::max(1, iterations / 4));  // warm-up
     double mean = Measure(data, count, iterations);

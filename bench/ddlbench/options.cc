@@ -27,9 +27,10 @@ support::Command SweepCommand(BenchOptions& options) {
       "Measure images/s over nodes, GPUs per node, precisions and kinds of images, as DLPerf does: "
       "in the job at hand, on this machine, or as one array of jobs. Options of ddltraind follow "
       "behind --",
-      {Required({"DIR", &values.folder, "",
-                 "Folder for logs and tables; made if need be. What it has already is not measured "
-                 "again"}),
+      {Required(
+           {"DIR", &values.directory, "",
+            "Directory for logs and tables; made if need be. What it has already is not measured "
+            "again"}),
        {"--cases", &values.cases, "CASE,...", "Nodes and GPUs on each: 2n8g, ..."},
        {"--precision", &values.precisions, "TYPE,...",
         "fp32, tf32, fp16, bf16, amp, as ddltraind knows them"},
@@ -38,7 +39,7 @@ support::Command SweepCommand(BenchOptions& options) {
        OneOf({"--data", &values.data, "KIND,...",
               "synthetic, real; without it synthetic, and real where --data_dir is given"},
              {"synthetic", "real"}),
-       {"--data_dir", &values.data_dir, "DIR", "Folder of the real images' TFRecord files"},
+       {"--data_dir", &values.data_dir, "DIR", "Directory of the real images' TFRecord files"},
        {"--arch", &values.arch, "NAME", "Network"},
        {"--repeats", &values.repeats, "N", "Runs of each"},
        {"--steps", &values.steps, "N", "Steps of a run; the first 20 are not measured"},
@@ -60,10 +61,10 @@ support::Command ExtractCommand(BenchOptions& options) {
       options.command, BenchCommand::kExtract, "extract",
       "Print speeds and speed-ups of logs by the rules of DLPerf, and write its JSON files; exit "
       "code 65 if a log cannot be used",
-      {Required({"LOG_DIR", &values.folders, "",
-                 "Folder with logs such as 1n1g/r50_b128_fp32_1.log, or a folder of such"}),
+      {Required({"LOG_DIR", &values.directories, "",
+                 "Directory with logs such as 1n1g/r50_b128_fp32_1.log, or a directory of such"}),
        {"--output_dir", &values.output_dir, "DIR",
-        "Folder of the JSON files; without it: result in each LOG_DIR"},
+        "Directory of the JSON files; without it: result in each LOG_DIR"},
        OneOf({"--by", &values.rule, "",
               "rate: the mean of the speeds in the log; time: the times of its first and last line "
               "that count"},
@@ -80,7 +81,8 @@ support::Command RepeatCommand(BenchOptions& options) {
       "Time a training and report it as a benchmark of Mila's suite: observations of several "
       "steps, their mean, sd, min and max, and a JSON file that mlbench-report finds. The defaults "
       "are those of the benchmark --name. Options of ddltraind follow behind --",
-      {Required({"DIR", &values.folder, "", "Folder for the report and the log; made if need be"}),
+      {Required(
+           {"DIR", &values.directory, "", "Directory for the report and the log; made if need be"}),
        {"--repeat", &values.repeat, "N", "Observations; the first 10 are warm-up"},
        {"--number", &values.number, "N", "Steps of an observation"},
        WithDefault({"--batch_size", &values.batch_size, "N",
@@ -96,7 +98,7 @@ support::Command RepeatCommand(BenchOptions& options) {
         "users of one node; a report of each. They are started without ddlrun"},
        {"--arch", &values.arch, "NAME", "Network"},
        {"--lr", &values.learning_rate, "X", "--lr_init of ddltraind"},
-       {"--half", &values.half, "", "fp16 in place of fp32"},
+       {"--half", &values.half, "", "fp16 instead of fp32"},
        {"--data_dir", &values.data_dir, "DIR", "TFRecord files; without it: synthetic images"},
        {"--suite", &values.suite, "NAME",
         "First part of the report's name: what mlbench-report --jobs names"},
@@ -115,7 +117,7 @@ support::Command CompareCommand(BenchOptions& options) {
       "Print the items/s of reports in Mila's form beside a table of targets: mean, sd over "
       "reports, difference, and whether they pass; exit code 65 if a file cannot be used",
       {Required({"REPORT", &values.reports, "",
-                 "Reports, and folders in which they are looked for by name"}),
+                 "Reports, and directories in which they are looked for by name"}),
        Required({"--targets", &values.targets, "FILE",
                  "CSV table with the columns bench and target, and, where passing is to be said, "
                  "perf_target and sd_target, such as Mila's target_v100.csv"})});
@@ -129,7 +131,8 @@ support::Command ReportCommand(BenchOptions& options) {
       "step, scaling, GPUs, accuracy, energy, environment, and how the runs differ; exit code 65 "
       "if a file cannot be used",
       {Required({"RUN", &values.runs, "",
-                 "Folders that ddltraind had as --results_dir, folders of such, as ddlbench sweep "
+                 "Directories that ddltraind had as --results_dir, directories of such, as "
+                 "ddlbench sweep "
                  "makes them, and logs"}),
        {"--output", &values.output, "FILE",
         "The page; without it report.html, and none with --text or --json"},
@@ -153,7 +156,7 @@ support::Command VariabilityCommand(BenchOptions& options) {
                      "repeats, by the rules of the SC22 study of variability, with the clock, "
                      "temperature and power of each GPU; exit code 65 if a file cannot be used",
                      {Required({"LOG", &values.logs, "",
-                                "Folders of ddltraind --variability_dir, or files in them: "
+                                "Directories of ddltraind --variability_dir, or files in them: "
                                 "resnet_iterdur_SECONDS_HOST.txt, resnet_PID_SECONDS_HOST.csv"}),
                       {"--json", &values.json, "FILE", "File for the same as JSON"}});
 }
@@ -164,9 +167,9 @@ support::Command LoaderCommand(BenchOptions& options) {
       options.command, BenchCommand::kLoader, "loader",
       "Measure how many images/s the input of a training gives by itself: records read, images "
       "decoded, cropped and laid into batches. Behind ddlrun every rank reads its share",
-      {Required({"DATA_DIR", &values.data_dir, "", "Folder of TFRecord files train-*"}),
+      {Required({"DATA_DIR", &values.data_dir, "", "Directory of TFRecord files train-*"}),
        {"--data_idx_dir", &values.data_idx_dir, "DIR",
-        "Folder of DALI's index files; without it record boundaries are found by scanning"},
+        "Directory of DALI's index files; without it record boundaries are found by scanning"},
        {"--batch_size", &values.batch_size, "N", "Images of a rank in a step"},
        {"--image_size", &values.image_size, "N", "Height and width in pixels"},
        {"--threads", &values.threads, "N,...",

@@ -24,23 +24,23 @@ using trainer::Error;
 
 constexpr std::size_t kMaxTableBytes = std::size_t{1} << 20;
 
-void RequireAtLeast(double value, double least, const std::string& option) {
-  if (value >= least && value < 1e12) return;
-  throw Error(EX_USAGE, option + " must be " + (least > 0 ? "above 0" : "0 or more"));
+void RequireAtLeast(double value, double min, const std::string& option) {
+  if (value >= min && value < 1e12) return;
+  throw Error(EX_USAGE, option + " must be " + (min > 0 ? "above 0" : "0 or more"));
 }
 
 void CheckNumbers(const PredictOptions& options) {
   for (const int nodes : options.nodes) {
-    if (nodes < 1 || nodes > scaling::kMostNodes) {
+    if (nodes < 1 || nodes > scaling::kMaxNodes) {
       throw Error(EX_USAGE, "--nodes=" + std::to_string(nodes) + " must be from 1 to " +
-                                std::to_string(scaling::kMostNodes));
+                                std::to_string(scaling::kMaxNodes));
     }
   }
   if (options.nodes.empty()) throw Error(EX_USAGE, "--nodes is empty: --nodes=1,2,4");
   for (const int ranks : options.ranks) {
-    if (ranks < 1 || ranks > 64 * scaling::kMostNodes) {
+    if (ranks < 1 || ranks > 64 * scaling::kMaxNodes) {
       throw Error(EX_USAGE, "--ranks=" + std::to_string(ranks) + " must be from 1 to " +
-                                std::to_string(64 * scaling::kMostNodes));
+                                std::to_string(64 * scaling::kMaxNodes));
     }
   }
   if (options.batch_size < 1 || options.batch_size > 1000000) {
@@ -50,9 +50,9 @@ void CheckNumbers(const PredictOptions& options) {
   RequireAtLeast(options.node_speed, 0, "--node_speed");
   RequireAtLeast(options.two_nodes_speed, 0, "--two_nodes_speed");
   RequireAtLeast(options.other_speed, 0, "--other_speed");
-  if (options.other_nodes < 0 || options.other_nodes > scaling::kMostNodes) {
+  if (options.other_nodes < 0 || options.other_nodes > scaling::kMaxNodes) {
     throw Error(EX_USAGE, "--other_nodes=" + std::to_string(options.other_nodes) +
-                              " must be from 0 to " + std::to_string(scaling::kMostNodes));
+                              " must be from 0 to " + std::to_string(scaling::kMaxNodes));
   }
   if (options.other_nodes > 0 && options.other_site.empty()) {
     throw Error(EX_USAGE, "--other_nodes: which? Give --other_site=FILE|NAME");
@@ -106,32 +106,35 @@ std::vector<scaling::BusRate> ReadTable(const std::string& path) {
   return table.rates;
 }
 
-// The one folder of logs in what --from names, and its one model.
-std::vector<CaseSpeed> ReadSweep(const std::string& folder, Diagnostics& diagnostics) {
-  const std::vector<std::filesystem::path> folders = FindLogFolders(folder, diagnostics);
-  if (folders.empty()) throw Error(EX_DATAERR, folder + ": no folder of logs such as 1n1g in it");
-  if (folders.size() > 1) {
-    throw Error(EX_USAGE, "--from: " + folder + " has " + std::to_string(folders.size()) +
-                              " folders of logs: name one, such as " + folders.front().string());
+// The one directory of logs in what --from names, and its one model.
+std::vector<CaseSpeed> ReadSweep(const std::string& directory, Diagnostics& diagnostics) {
+  const std::vector<std::filesystem::path> directories = FindLogDirectories(directory, diagnostics);
+  if (directories.empty())
+    throw Error(EX_DATAERR, directory + ": no directory of logs such as 1n1g in it");
+  if (directories.size() > 1) {
+    throw Error(EX_USAGE, "--from: " + directory + " has " + std::to_string(directories.size()) +
+                              " directories of logs: name one, such as " +
+                              directories.front().string());
   }
-  const ModelSpeeds models = ReadLogFolder(folders.front(), WindowOf({}), diagnostics);
+  const ModelSpeeds models = ReadLogDirectory(directories.front(), WindowOf({}), diagnostics);
   if (models.size() != 1) {
-    throw Error(EX_DATAERR, folders.front().string() + ": logs of one network are needed, not of " +
+    throw Error(EX_DATAERR, directories.front().string() +
+                                ": logs of one network are needed, not of " +
                                 std::to_string(models.size()));
   }
   return models.begin()->second;
 }
 
 // Takes speeds, batch and, where nobody has said them, GPUs per node from a sweep.
-scaling::Speeds TakeSweep(const std::vector<CaseSpeed>& sweep, const std::string& folder,
+scaling::Speeds TakeSweep(const std::vector<CaseSpeed>& sweep, const std::string& directory,
                           scaling::Machine& machine, PredictionBasis& basis) {
-  int most = 1;
-  for (const CaseSpeed& row : sweep) most = std::max(most, row.name.gpus);
-  if (!machine.gpus_per_node) machine.gpus_per_node = most;
+  int max = 1;
+  for (const CaseSpeed& row : sweep) max = std::max(max, row.name.gpus);
+  if (!machine.gpus_per_node) machine.gpus_per_node = max;
   scaling::Speeds speeds;
   for (const CaseSpeed& row : sweep) {
     if (row.batch != sweep.front().batch) {
-      throw Error(EX_DATAERR, folder + ": logs of one batch are needed");
+      throw Error(EX_DATAERR, directory + ": logs of one batch are needed");
     }
     // A part of a node on several nodes is another machine.
     if (row.name.nodes > 1 && row.name.gpus != *machine.gpus_per_node) continue;
@@ -142,10 +145,11 @@ scaling::Speeds TakeSweep(const std::vector<CaseSpeed>& sweep, const std::string
     if (row.name.nodes == 2) speeds.two_nodes = row.median;
   }
   if (speeds.one_gpu <= 0) {
-    throw Error(EX_DATAERR, folder + ": no log of 1n1g, one GPU, which all else is compared with");
+    throw Error(EX_DATAERR,
+                directory + ": no log of 1n1g, one GPU, which all else is compared with");
   }
   basis.training.batch = static_cast<double>(sweep.front().batch);
-  basis.speed_source = "measured in " + folder;
+  basis.speed_source = "measured in " + directory;
   return speeds;
 }
 

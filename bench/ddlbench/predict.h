@@ -48,7 +48,7 @@ struct PredictOptions {
   double node_input = 0;  // images/s
   double image_kb = 110;
   std::vector<int> nodes = {1, 2, 4, 8, 16};
-  std::vector<int> ranks;  // in place of nodes, also of a part of one; none: nodes
+  std::vector<int> ranks;  // instead of nodes, also of a part of one; none: nodes
   bool json = false;
 };
 

@@ -31,7 +31,7 @@ support::Command PredictCommand(BenchOptions& options) {
                     "Images/s of two nodes: says what is waited for between nodes"},
                    ""),
        {"--from", &values.from, "DIR",
-        "Folder of logs of ddlbench sweep, in place of the three speeds: 1n1g, and where it has "
+        "Directory of logs of ddlbench sweep, instead of the three speeds: 1n1g, and where it has "
         "them one and two whole nodes; what else it has is shown beside"},
        OneOf({"--precision", &values.precision, "",
               "Of the known speed of --gpu or the site, where no other is given"},
@@ -42,7 +42,7 @@ support::Command PredictCommand(BenchOptions& options) {
         .place = &values.profile,
         .shape = "FILE",
         .help = "profile.json of one GPU (ddltraind --profile): says how long backward takes in "
-                "each block, and of a step, in place of what is typical",
+                "each block, and of a step, instead of what is typical",
         .excludes = "--backward_share"},
        {"--site", &values.site, "FILE|NAME",
         "Links of this site file of ddlrun, or of an installed one: bede"},
@@ -91,7 +91,7 @@ support::Command PredictCommand(BenchOptions& options) {
        {"--image_kb", &values.image_kb, "X", "kB of an image's file"},
        {"--nodes", &values.nodes, "N,...", "Numbers of nodes, each from 1 to 4096"},
        {"--ranks", &values.ranks, "N,...",
-        "Numbers of GPUs, in place of --nodes; they fill node after node"},
+        "Numbers of GPUs, instead of --nodes; they fill node after node"},
        {"--json", &values.json, "", "Print all numbers as one JSON object"}});
 }
 

@@ -33,7 +33,7 @@ std::string DescribeAllReduce(const PredictOptions& options, const PredictionBas
   return text;
 }
 
-std::string InputInWords(const scaling::Input& input) {
+std::string DescribeInput(const scaling::Input& input) {
   if (input.node_images <= 0 && input.file_system <= 0) return "never waited for (assumed)";
   std::string text;
   if (input.file_system > 0) {
@@ -80,7 +80,7 @@ std::string FormatPrediction(const PredictOptions& options, const PredictionBasi
   text += "sums      " + DescribeAllReduce(options, basis) + "\n";
   text += fmt::format("backward  {:.1f} % of a step: {}\n", 100 * training.work.backward_share,
                       basis.backward_source);
-  text += "input     " + InputInWords(training.input) + "\n";
+  text += "input     " + DescribeInput(training.input) + "\n";
   text += fmt::format("ranks     {}\n",
                       training.work.spread > 0
                           ? fmt::format("steps {:.1f} % apart, as the speed of one node says",
@@ -116,7 +116,7 @@ std::string PredictionAsJson(const PredictOptions& options, const PredictionBasi
   if (training.others.nodes > 0) json["others"] = basis.others;
   json["sums"] = DescribeAllReduce(options, basis);
   json["backward"] = {{"share", training.work.backward_share}, {"source", basis.backward_source}};
-  json["input"] = InputInWords(training.input);
+  json["input"] = DescribeInput(training.input);
   json["spread_s"] = training.work.spread;
   json["waits"] = basis.calibration.waits;
   json["reason"] = basis.calibration.reason;

@@ -55,7 +55,7 @@ bool IsBackward(std::string_view op) {
 }  // namespace
 
 ProfiledBackward ParseProfiledBackward(std::string_view text, const std::string& path) {
-  const auto refused = [&](const std::string& why) {
+  const auto rejected = [&](const std::string& why) {
     return Error(EX_DATAERR, path + ": " + why +
                                  "; profile.json is written by ddltraind --profile "
                                  "--results_dir=DIR");
@@ -69,9 +69,9 @@ ProfiledBackward ParseProfiledBackward(std::string_view text, const std::string&
       const double seconds = row.at("seconds").get<double>();
       const auto layer = row.at("layer").get<std::string>();
       const auto block = BlockOf(layer);
-      if (!(seconds >= 0)) throw refused("an op took " + row.at("seconds").dump() + " seconds");
+      if (!(seconds >= 0)) throw rejected("an op took " + row.at("seconds").dump() + " seconds");
       if (!block && layer != "update") {
-        throw refused("'" + layer + "' is no layer of ResNet-50, which alone is predicted");
+        throw rejected("'" + layer + "' is no layer of ResNet-50, which alone is predicted");
       }
       all += seconds;
       if (!block || !IsBackward(row.at("op").get<std::string>())) continue;
@@ -79,11 +79,11 @@ ProfiledBackward ParseProfiledBackward(std::string_view text, const std::string&
       of_blocks += seconds;
     }
   } catch (const nlohmann::json::exception&) {
-    throw refused("no profile of ddltraind");
+    throw rejected("no profile of ddltraind");
   }
   const auto of_bottlenecks = std::pair(backward.times.begin() + 1, backward.times.end() - 1);
   if (std::find(of_bottlenecks.first, of_bottlenecks.second, 0.0) != of_bottlenecks.second) {
-    throw refused("not all of the 16 bottlenecks of ResNet-50 have gone backward in it");
+    throw rejected("not all of the 16 bottlenecks of ResNet-50 have gone backward in it");
   }
   backward.share = of_blocks / all;
   return backward;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LD_PRELOAD=slow_storage.so makes each pread of a file below the folder SLOW_STORAGE_DIR take
+// LD_PRELOAD=slow_storage.so makes each pread of a file below the directory SLOW_STORAGE_DIR take
 // SLOW_STORAGE_MS milliseconds longer, as a shared file system does, whatever else is being read.
 
 #include <sys/syscall.h>
@@ -17,17 +17,17 @@
 namespace {
 
 struct Settings {
-  std::string folder;  // ends with a slash
+  std::string directory;  // ends with a slash
   timespec pause{};
 };
 
 Settings ReadSettings() {
-  const char* folder = std::getenv("SLOW_STORAGE_DIR");
+  const char* directory = std::getenv("SLOW_STORAGE_DIR");
   const char* milliseconds = std::getenv("SLOW_STORAGE_MS");
-  if (folder == nullptr || milliseconds == nullptr) return {};
+  if (directory == nullptr || milliseconds == nullptr) return {};
   constexpr long kNanoseconds = 1'000'000'000;
   const long pause = support::WholeNumber<long>(milliseconds).value_or(0) * 1'000'000;
-  return {std::string(folder) + "/", {pause / kNanoseconds, pause % kNanoseconds}};
+  return {std::string(directory) + "/", {pause / kNanoseconds, pause % kNanoseconds}};
 }
 
 void WaitAsStorageDoes(int file) {
@@ -37,7 +37,8 @@ void WaitAsStorageDoes(int file) {
   std::array<char, 4096> path{};
   const ssize_t length = ::readlink(link.c_str(), path.data(), path.size());
   if (length < 0) return;
-  if (std::string_view(path.data(), static_cast<std::size_t>(length)).starts_with(settings.folder))
+  if (std::string_view(path.data(), static_cast<std::size_t>(length))
+          .starts_with(settings.directory))
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &settings.pause, nullptr);
 }
 

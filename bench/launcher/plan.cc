@@ -29,7 +29,7 @@
 
 namespace {
 
-using bench::ScratchFolder;
+using bench::ScratchDirectory;
 
 namespace fs = std::filesystem;
 
@@ -43,17 +43,18 @@ struct Run {
   int exit_code = 0;
 };
 
-void WriteProgram(const ScratchFolder& folder, const std::string& name, const std::string& text) {
-  std::ofstream(folder.path() / name) << text;
-  fs::permissions(folder.path() / name, fs::perms::owner_all);
+void WriteProgram(const ScratchDirectory& directory, const std::string& name,
+                  const std::string& text) {
+  std::ofstream(directory.path() / name) << text;
+  fs::permissions(directory.path() / name, fs::perms::owner_all);
 }
 
 // Of a batch script on the first of `nodes` nodes.
-std::vector<std::string> EnvironmentOf(int nodes, const ScratchFolder& folder) {
+std::vector<std::string> EnvironmentOf(int nodes, const ScratchDirectory& directory) {
   const std::string count = std::to_string(nodes);
   const std::string gpus = std::to_string(kGpus);
-  return {"PATH=" + folder.path().string() + ":/usr/bin:/bin",
-          "TMPDIR=" + folder.path().string(),
+  return {"PATH=" + directory.path().string() + ":/usr/bin:/bin",
+          "TMPDIR=" + directory.path().string(),
           "SLURM_JOB_ID=4711",
           "SLURM_JOB_NODELIST=n[1-" + count + "]",
           "SLURM_JOB_NUM_NODES=" + count,
@@ -159,8 +160,8 @@ void PrintRun(const Run& run, const Run& before) {
   std::printf(" %6.1f", run.mebibytes);
 }
 
-void PrintPlans(int rounds, const std::string& ddlrun, const ScratchFolder& folder) {
-  WriteProgram(folder, "srun", SrunScript("exit 0"));
+void PrintPlans(int rounds, const std::string& ddlrun, const ScratchDirectory& directory) {
+  WriteProgram(directory, "srun", SrunScript("exit 0"));
   std::printf("%14s | %31s | %31s\n", "", "plan", "start");
   std::printf("%6s %7s", "nodes", "ranks");
   for (int i = 0; i < 2; ++i) std::printf(" | %8s %8s %6s %6s", "ms", "CPU ms", "growth", "MiB");
@@ -173,7 +174,7 @@ void PrintPlans(int rounds, const std::string& ddlrun, const ScratchFolder& fold
   Run plan_before;
   Run start_before;
   for (const int nodes : {64, 256, 1024, 4096, 16384}) {
-    const std::vector<std::string> environment = EnvironmentOf(nodes, folder);
+    const std::vector<std::string> environment = EnvironmentOf(nodes, directory);
     const Run plan = Measure(rounds, plan_words, environment, "/dev/null", 0);
     const Run start = Measure(rounds, start_words, environment, "/dev/null", 0);
     std::printf("%6d %7d", nodes, nodes * kGpus);
@@ -185,19 +186,19 @@ void PrintPlans(int rounds, const std::string& ddlrun, const ScratchFolder& fold
   }
 }
 
-void PrintStorm(int rounds, const std::string& ddlrun, const ScratchFolder& folder) {
+void PrintStorm(int rounds, const std::string& ddlrun, const ScratchDirectory& directory) {
   constexpr int kNodes = 4096;
-  WriteProgram(folder, "storm", Storm(kNodes * kGpus));
-  const std::string storm = (folder.path() / "storm").string();
-  const std::string output = (folder.path() / "output").string();
-  const std::vector<std::string> environment = EnvironmentOf(kNodes, folder);
+  WriteProgram(directory, "storm", Storm(kNodes * kGpus));
+  const std::string storm = (directory.path() / "storm").string();
+  const std::string output = (directory.path() / "output").string();
+  const std::vector<std::string> environment = EnvironmentOf(kNodes, directory);
   const std::vector<std::string> words = {ddlrun, "--topology",         kTopology, "--pmi",
                                           "none", "--no-ddl-host-list", "true"};
   const std::string write =
       "sed \"s/KEY/$(echo \"$DDLRUN_RANK_JOB\" | cut -d ' ' -f 3)/\" " + storm;
-  WriteProgram(folder, "srun", SrunScript(write + " > /dev/null; exit 134"));
+  WriteProgram(directory, "srun", SrunScript(write + " > /dev/null; exit 134"));
   const Run quiet = Measure(rounds, words, environment, output, EX_UNAVAILABLE);
-  WriteProgram(folder, "srun", SrunScript(write + " >&2; exit 134"));
+  WriteProgram(directory, "srun", SrunScript(write + " >&2; exit 134"));
   const Run run = Measure(rounds, words, environment, output, 134);
   std::printf(
       "\n%d ranks die at once and write %.1f MB: %.1f ms (%.1f of CPU) more than when nobody says "
@@ -218,9 +219,9 @@ int main(int argc, char** argv) {
     }
     const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
     const std::string ddlrun = (own.parent_path() / "bin/ddlrun").string();
-    const ScratchFolder folder("plan_cost");
-    PrintPlans(rounds, ddlrun, folder);
-    PrintStorm(rounds, ddlrun, folder);
+    const ScratchDirectory directory("plan_cost");
+    PrintPlans(rounds, ddlrun, directory);
+    PrintStorm(rounds, ddlrun, directory);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "plan_cost: %s\n", error.what());
     return 70;

@@ -56,9 +56,9 @@ std::vector<std::string> Devices(const Ranks& ranks, const Backend& backend) {
 }  // namespace
 
 void CheckAllReduceOptions(const AllReduceOptions& options) {
-  constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+  constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
   if (options.min_bytes < kBytesOfNumber || options.max_bytes < options.min_bytes ||
-      options.max_bytes > kMostBytes) {
+      options.max_bytes > kMaxBytes) {
     throw Error(EX_USAGE, fmt::format("--min_bytes={} and --max_bytes={}: they must be from {} to "
                                       "1T, and the second no less than the first",
                                       options.min_bytes, options.max_bytes, kBytesOfNumber));
@@ -66,13 +66,12 @@ void CheckAllReduceOptions(const AllReduceOptions& options) {
   if (options.factor < 2) {
     throw Error(EX_USAGE, fmt::format("--factor={} must be 2 or more", options.factor));
   }
-  constexpr int kMostIterations = 1'000'000;
-  for (const auto& [option, value, least] :
-       {std::tuple("--iterations", options.iterations, 1),
-        {"--warmup_iterations", options.warmup_iterations, 0}}) {
-    if (value < least || value > kMostIterations) {
-      throw Error(EX_USAGE, fmt::format("{}={} must be from {} to {}", option, value, least,
-                                        kMostIterations));
+  constexpr int kMaxIterations = 1'000'000;
+  for (const auto& [option, value, min] : {std::tuple("--iterations", options.iterations, 1),
+                                           {"--warmup_iterations", options.warmup_iterations, 0}}) {
+    if (value < min || value > kMaxIterations) {
+      throw Error(EX_USAGE,
+                  fmt::format("{}={} must be from {} to {}", option, value, min, kMaxIterations));
     }
   }
 }

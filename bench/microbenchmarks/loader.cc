@@ -52,23 +52,23 @@ void AddRound(const LoaderOptions& options, Ranks& ranks, LoaderSpeeds& speeds) 
 }  // namespace
 
 void CheckLoaderOptions(const LoaderOptions& options) {
-  const auto require = [](const char* option, std::int64_t value, std::int64_t least,
-                          std::int64_t most) {
-    if (value >= least && value <= most) return;
-    throw Error(EX_USAGE, fmt::format("{}={} must be from {} to {}", option, value, least, most));
+  const auto require = [](const char* option, std::int64_t value, std::int64_t min,
+                          std::int64_t max) {
+    if (value >= min && value <= max) return;
+    throw Error(EX_USAGE, fmt::format("{}={} must be from {} to {}", option, value, min, max));
   };
-  constexpr int kMost = 1'000'000;
-  constexpr int kMostPixels = 4096;
-  constexpr int kMostThreads = 4096;
-  constexpr int kMostAhead = 1024;
-  require("--batch_size", options.batch_size, 1, kMost);
-  require("--image_size", options.image_size, 1, kMostPixels);
-  require("--prefetch", options.prefetch, 1, kMostAhead);
-  require("--steps", options.steps, 1, kMost);
-  require("--warmup_steps", options.warmup_steps, 0, kMost);
-  require("--rounds", options.rounds, 1, kMost);
-  require("--take_rate", options.take_rate, 0, kMost);
-  for (const int threads : options.threads) require("--threads", threads, 1, kMostThreads);
+  constexpr int kMax = 1'000'000;
+  constexpr int kMaxPixels = 4096;
+  constexpr int kMaxThreads = 4096;
+  constexpr int kMaxAhead = 1024;
+  require("--batch_size", options.batch_size, 1, kMax);
+  require("--image_size", options.image_size, 1, kMaxPixels);
+  require("--prefetch", options.prefetch, 1, kMaxAhead);
+  require("--steps", options.steps, 1, kMax);
+  require("--warmup_steps", options.warmup_steps, 0, kMax);
+  require("--rounds", options.rounds, 1, kMax);
+  require("--take_rate", options.take_rate, 0, kMax);
+  for (const int threads : options.threads) require("--threads", threads, 1, kMaxThreads);
 }
 
 trainer::TfRecordLoaderOptions RecordOptions(const LoaderOptions& options, int threads, int rank,

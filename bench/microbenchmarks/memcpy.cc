@@ -42,14 +42,14 @@ double Rate(const MemcpyBenchOptions& options, trainer::Stream& stream,
 }  // namespace
 
 void CheckCopiesOptions(const MemcpyBenchOptions& options) {
-  constexpr std::int64_t kMostBytes = std::int64_t{1} << 34;
-  if (options.bytes < 1 || options.bytes > kMostBytes) {
+  constexpr std::int64_t kMaxBytes = std::int64_t{1} << 34;
+  if (options.bytes < 1 || options.bytes > kMaxBytes) {
     throw Error(EX_USAGE, fmt::format("--bytes={} must be from 1 to 16G", options.bytes));
   }
-  constexpr int kMostRounds = 100'000;
-  if (options.rounds < 1 || options.rounds > kMostRounds) {
+  constexpr int kMaxRounds = 100'000;
+  if (options.rounds < 1 || options.rounds > kMaxRounds) {
     throw Error(EX_USAGE,
-                fmt::format("--rounds={} must be from 1 to {}", options.rounds, kMostRounds));
+                fmt::format("--rounds={} must be from 1 to {}", options.rounds, kMaxRounds));
   }
 }
 
@@ -103,14 +103,14 @@ int RunCopies(const MemcpyBenchOptions& options, Ranks& ranks, std::ostream& out
   std::vector<NumaCpus> nodes = ReadNumaCpus("");
   if (nodes.size() < 2) nodes.clear();  // nothing to choose from
   // Hosts may differ: all ranks meet as often as the largest host has ranks and nodes.
-  std::array<double, 2> most = {static_cast<double>(nodes.size()),
-                                static_cast<double>(ranks.self().local_world_size)};
-  communicator.AllReduceMax(most);
-  for (int place = -1; place < static_cast<int>(most[0]); ++place) {
+  std::array<double, 2> max = {static_cast<double>(nodes.size()),
+                               static_cast<double>(ranks.self().local_world_size)};
+  communicator.AllReduceMax(max);
+  for (int place = -1; place < static_cast<int>(max[0]); ++place) {
     const bool is_bound = place < 0;
     const auto node = static_cast<std::size_t>(std::max(place, 0));
     std::optional<CopyRates> rates;
-    for (int turn = 0; turn < static_cast<int>(most[1]); ++turn) {
+    for (int turn = 0; turn < static_cast<int>(max[1]); ++turn) {
       if (turn == ranks.self().local_rank && (is_bound || node < nodes.size())) {
         const OnCpus there(is_bound ? std::vector<int>{} : nodes[node].cpus);
         if (is_bound || there.are_allowed()) rates = MeasureMemcpy(options, *backend, [] {});

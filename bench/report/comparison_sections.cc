@@ -14,7 +14,7 @@ namespace bench {
 namespace {
 
 // Rows that one chart has; the table has all.
-constexpr std::size_t kMostRows = 64;
+constexpr std::size_t kMaxRows = 64;
 
 std::string Percent(double share) { return fmt::format("{:.1f} %", share * kPercent); }
 
@@ -91,7 +91,7 @@ Figure DifferenceFigure(const std::string& id, const std::string& title,
                  {}};
   for (const Difference& difference : differences) {
     const Estimate& percent = difference.percent;
-    if (chart.rows.size() < kMostRows) {
+    if (chart.rows.size() < kMaxRows) {
       chart.rows.push_back({names[difference.b], percent.value, percent.margin.value_or(0)});
     }
     table.rows.push_back({names[difference.b], names[difference.a],
@@ -133,7 +133,7 @@ Section ScalingSection(const ReportModel& model) {
   }
   LineChart speed = {"ranks", "images/s", true, true, {}};
   LineChart efficiency = {"ranks", "efficiency, %", true, true, {}};
-  const std::size_t shown = std::min(model.scalings.size(), kMostSeries);
+  const std::size_t shown = std::min(model.scalings.size(), kMaxSeries);
   for (std::size_t i = 0; i < shown; ++i) {
     const Scaling& scaling = model.scalings[i];
     LineSeries speeds = {scaling.name, {}, false};

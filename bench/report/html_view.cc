@@ -11,7 +11,7 @@ namespace bench {
 namespace {
 
 // Rows of a table that stands open; longer ones are folded.
-constexpr std::size_t kMostOpenRows = 60;
+constexpr std::size_t kMaxOpenRows = 60;
 
 std::string Cell(const char* element, bool is_number, const char* more, const std::string& text) {
   return fmt::format("<{0}{1}{2}>{3}</{0}>", element, more, is_number ? " class=\"number\"" : "",
@@ -63,7 +63,7 @@ std::string HtmlSection(const Section& section) {
     html += "</div>\n";
   }
   for (const Table& table : section.tables) {
-    const bool is_open = table.is_short && table.rows.size() <= kMostOpenRows;
+    const bool is_open = table.is_short && table.rows.size() <= kMaxOpenRows;
     html += is_open ? HtmlTable(table) : Folded(table.caption, HtmlTable(table));
   }
   return html + "</section>\n";

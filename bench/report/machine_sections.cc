@@ -13,7 +13,7 @@
 namespace bench {
 namespace {
 
-constexpr std::size_t kMostPoints = 200;
+constexpr std::size_t kMaxPoints = 200;
 
 struct Quantity {
   const char* id;
@@ -42,9 +42,9 @@ Figure QuantityFigure(const RunRecord& run, const std::string& name, std::size_t
                  /*is_short=*/false};
   for (const GpuSamples& gpu : run.gpus) {
     const ThinnedSeries& sampled = gpu.*quantity.series;
-    if (sampled.count() == 0 || chart.series.size() == kMostSeries) continue;
+    if (sampled.count() == 0 || chart.series.size() == kMaxSeries) continue;
     LineSeries series = {gpu.name, {}, false};
-    for (const SeriesPoint& point : Thinned(sampled.points(), kMostPoints)) {
+    for (const SeriesPoint& point : Thinned(sampled.points(), kMaxPoints)) {
       series.points.push_back({point.x, point.mean, point.min, point.max});
       table.rows.push_back({gpu.name, fmt::format("{:.3f}", point.x), FourDigits(point.mean),
                             FourDigits(point.min), FourDigits(point.max)});

@@ -12,7 +12,7 @@
 namespace bench {
 
 struct ReportOptions {
-  std::vector<std::string> runs;  // folders and logs
+  std::vector<std::string> runs;  // directories and logs
   std::string output;             // the page; "": report.html, and none with text or json
   std::string title;              // "": from the runs
   std::string baseline;  // one of `runs`, or the name of a run in the report; "": the first

@@ -13,16 +13,16 @@ namespace {
 
 constexpr double kMilliseconds = 1e3;
 // Bars that one chart has; the table has all ranks.
-constexpr std::size_t kMostBars = 64;
+constexpr std::size_t kMaxBars = 64;
 
 std::string Milliseconds(double seconds) { return FourDigits(seconds * kMilliseconds); }
 
 // Points of a curve, so that all curves together stay readable.
 std::size_t PointsFor(std::size_t curves) {
   constexpr std::size_t kAll = 2000;
-  constexpr std::size_t kMost = 200;
+  constexpr std::size_t kMax = 200;
   constexpr std::size_t kFewest = 20;
-  return std::clamp(kAll / std::max<std::size_t>(1, curves), kFewest, kMost);
+  return std::clamp(kAll / std::max<std::size_t>(1, curves), kFewest, kMax);
 }
 
 // What a stretch of the curve shows: its mean, and the least and the most of it.
@@ -47,7 +47,7 @@ Figure CurveFigure(const std::string& id, const std::string& title, const std::s
                  {{"run", false}, {"step", true}, {"mean", true}, {"min", true}, {"max", true}},
                  {},
                  /*is_short=*/false};
-  const std::size_t shown = std::min(curves.size(), kMostSeries);
+  const std::size_t shown = std::min(curves.size(), kMaxSeries);
   for (std::size_t i = 0; i < shown; ++i) {
     LineSeries series = {curves[i].name, {}, false};
     for (const SeriesPoint& stretch : Thinned(curves[i].series->points(), PointsFor(shown))) {
@@ -84,7 +84,7 @@ Figure BreakdownFigure(const RunRecord& run, const std::string& name, std::size_
   }
   for (const auto& [rank, times] : run.times) {
     table.rows.push_back(RankCells(rank, times));
-    if (chart.rows.size() == kMostBars) continue;
+    if (chart.rows.size() == kMaxBars) continue;
     BarRow row = {"rank " + std::to_string(rank), {}, Milliseconds(times.step)};
     for (const double phase : times.phases) row.parts.push_back(phase * kMilliseconds);
     chart.rows.push_back(std::move(row));

@@ -12,12 +12,12 @@ namespace {
 constexpr std::size_t kWidestColumn = 60;
 
 std::string Padded(const std::string& text, std::size_t width, bool is_number) {
-  const std::size_t letters = LettersIn(text);
+  const std::size_t letters = CountChars(text);
   const std::string blanks(width > letters ? width - letters : 0, ' ');
   return is_number ? blanks + text : text + blanks;
 }
 
-std::string WithoutBlanksAtEnd(std::string line) {
+std::string StripTrailingWhitespace(std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
 }
@@ -32,7 +32,7 @@ std::string TextTable(const Table& table) {
   std::vector<std::size_t> widths(table.columns.size(), 0);
   for (const std::vector<std::string>& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], std::min(LettersIn(row[i]), kWidestColumn));
+      widths[i] = std::max(widths[i], std::min(CountChars(row[i]), kWidestColumn));
     }
   }
   std::string text = Printable(table.caption) + "\n";
@@ -41,7 +41,7 @@ std::string TextTable(const Table& table) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       line += " " + Padded(row[i], widths[i], table.columns[i].is_number) + " ";
     }
-    line = WithoutBlanksAtEnd(std::move(line));
+    line = StripTrailingWhitespace(std::move(line));
     if (!line.empty()) text += line + "\n";
   }
   return text + "\n";

@@ -24,9 +24,9 @@ double NumberIn(std::string_view key, std::string_view value) {
   return *number;
 }
 
-double CountIn(std::string_view key, std::string_view value, double least) {
+double CountIn(std::string_view key, std::string_view value, double min) {
   const double number = NumberIn(key, value);
-  if (number < least || number > kMaxCount || number != std::floor(number)) {
+  if (number < min || number > kMaxCount || number != std::floor(number)) {
     throw Wrong(key, value, "which is no number of this kind");
   }
   return number;

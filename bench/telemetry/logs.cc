@@ -75,13 +75,13 @@ class Reader {
   FILE* pipe_;
 };
 
-TrainConfig ConfigIn(const fs::path& folder, unsigned logs) {
+TrainConfig ConfigIn(const fs::path& directory, unsigned logs) {
   TrainConfig config;
   config.batch_size = kBatch;
   config.schedule.iter_unit = IterationUnit::kBatch;
   config.schedule.num_iter = kSteps;
   if ((logs & kTrace) != 0) config.trace = {200, 20};
-  config.results_dir = folder;
+  config.results_dir = directory;
   return config;
 }
 
@@ -105,28 +105,28 @@ struct Times {
 
 // Of a rank that writes `logs`.
 Times Cost(unsigned logs, double step_seconds) {
-  const bench::ScratchFolder folder("log_cost");
+  const bench::ScratchDirectory directory("log_cost");
   const Reader reader;
   const auto skip =
       std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(step_seconds));
   TimePoint::duration skipped{};
   const WallClock clock = [&] { return std::chrono::system_clock::now() + skipped; };
-  std::ofstream errors(folder.path() / "stderr");
+  std::ofstream errors(directory.path() / "stderr");
   RedrawnLine line(errors);
   const Logger log = MakeLogger(line, 0, "info");
   const auto fail = [](int error) { throw std::runtime_error(fmt::format("errno {}", error)); };
 
   LineOutput text_buffer(reader.fd(), /*is_own=*/false, fail);
   std::ostream text(&text_buffer);
-  LogFile json(folder.path() / "log.json", "another TMPDIR", log);
-  LogFile mllog_file(folder.path() / "mlperf.txt", "another TMPDIR", log);
+  LogFile json(directory.path() / "log.json", "another TMPDIR", log);
+  LogFile mllog_file(directory.path() / "mlperf.txt", "another TMPDIR", log);
   NvLog nvlog(text, clock);
   DlLogger dllogger(&text, &json.stream(), clock);
   Progress progress({}, line, clock);
   MlLog mllog(mllog_file.stream(), {"open", "Durham", "Bede", "research"}, clock);
-  TrainingJson training_json(folder.path() / "training.json", fail, clock);
-  EventFile events(folder.path(), "host", "another TMPDIR", fail, clock);
-  PrometheusFile prometheus(folder.path(), {0, "host", "1.0"}, fail, clock);
+  TrainingJson training_json(directory.path() / "training.json", fail, clock);
+  EventFile events(directory.path(), "host", "another TMPDIR", fail, clock);
+  PrometheusFile prometheus(directory.path(), {0, "host", "1.0"}, fail, clock);
   SpanRecorder recorder(100'000);
 
   Outputs outputs;
@@ -138,7 +138,7 @@ Times Cost(unsigned logs, double step_seconds) {
   if ((logs & kPrometheus) != 0) outputs.logs.push_back(&prometheus);
   SpanRecorder* const spans = (logs & kTrace) != 0 ? &recorder : nullptr;
 
-  const TrainConfig config = ConfigIn(folder.path(), logs);
+  const TrainConfig config = ConfigIn(directory.path(), logs);
   const std::unique_ptr<Communicator> communicator = MakeCommunicator({});
   const Schedule schedule = MakeSchedule(config.schedule, kImages, {kBatch, kRanks});
   LogDispatcher report(config, *communicator, outputs, {});

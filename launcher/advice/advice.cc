@@ -123,7 +123,7 @@ scaling::Training TrainingOf(const AdviceBasis& basis, const Assumed& assumed) {
   return training;
 }
 
-std::string TimeInWords(double seconds) {
+std::string DescribeTime(double seconds) {
   const long long minutes = std::llround(seconds / 60);
   if (minutes < 1) return Format("%.0f s", seconds);
   if (minutes < 60) return Format("%lld min", minutes);
@@ -135,7 +135,7 @@ double SecondsOf(const TrainingRequest& requested, const scaling::Prediction& at
                                  : requested.num_iter * at.step;
 }
 
-std::string RateInWords(const TrainingRequest& requested, double global_batch) {
+std::string DescribeRate(const TrainingRequest& requested, double global_batch) {
   if (requested.recipe != "none") return "recipe";
   double factor = global_batch / 256;
   if (requested.lr_scaling == "sqrt") factor = std::sqrt(factor);
@@ -153,8 +153,8 @@ std::string RowOf(const AdviceBasis& basis, const Assumed& assumed,
       assumed.gpu == nullptr ? "-" : Format("%.1f", gpu_hours * assumed.gpu->watts / 1000);
   const bool is_this = nodes == basis.job.nodes && ranks == basis.job.ranks;
   return Format("%-6d %-6d %-13.0f %-14s %-9.0f %-11.3f %-13s %-10.1f %-8s %s%s\n", nodes, ranks,
-                global_batch, RateInWords(basis.requested, global_batch).c_str(),
-                at.images_per_second, at.efficiency, TimeInWords(seconds).c_str(), gpu_hours,
+                global_batch, DescribeRate(basis.requested, global_batch).c_str(),
+                at.images_per_second, at.efficiency, DescribeTime(seconds).c_str(), gpu_hours,
                 energy.c_str(), std::string(scaling::NameOf(at.bound)).c_str(),
                 is_this ? "  <- this job" : "") +
          (global_batch > kLargestByRule && basis.requested.recipe != "mlperf"
@@ -163,7 +163,7 @@ std::string RowOf(const AdviceBasis& basis, const Assumed& assumed,
               : "");
 }
 
-std::string RecipeInWords(const TrainingRequest& requested) {
+std::string DescribeRecipe(const TrainingRequest& requested) {
   if (requested.recipe != "none") {
     return "--recipe=" + requested.recipe +
            " has one for each global batch, which ddltraind --dry_run prints";
@@ -210,7 +210,7 @@ std::string AdviceText(const AdviceBasis& basis) {
                ? ", " + std::to_string(requested.accumulate) + " batches for one update"
                : "") +
           ", " + assumed.batch_source + "\n";
-  text += "learning rate  " + RecipeInWords(requested) + "\n";
+  text += "learning rate  " + DescribeRecipe(requested) + "\n";
   text += requested.recipe == "mlperf"
               ? "recipe         LARS by MLPerf's reference convergence points, for 1632 to 65536 "
                 "images; ddltraind refuses others\n"

@@ -55,7 +55,7 @@ const std::map<std::string, Setter>& Setters() {
          throw LaunchError(
              EX_USAGE,
              "--advise shows what more nodes make of a --batch_size of each rank: give "
-             "that in place of --global_batch_size");
+             "that instead of --global_batch_size");
        }},
       {"num_iter", [](TrainingRequest& requested, Name name,
                       Name value) { requested.num_iter = Positive<double>(name, value); }},

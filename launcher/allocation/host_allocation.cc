@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kExample = ": write hosts as in -H gpu01,gpu02:4,node[1-8]:2";
 
-[[noreturn]] void Refuse(std::size_t column, const std::string& message) {
+[[noreturn]] void Reject(std::size_t column, const std::string& message) {
   throw LaunchError(EX_USAGE, "-H, column " + std::to_string(column) + ": " + message + kExample);
 }
 
@@ -38,23 +38,23 @@ std::size_t FindPartEnd(std::string_view text, std::size_t start) {
 std::pair<std::vector<std::string>, std::optional<int>> ParsePart(std::string_view part,
                                                                   std::size_t column) {
   std::optional<int> slots;
-  if (rankfile::LooksLikeIpv6(part)) Refuse(column, rankfile::kNoIpv6);
+  if (rankfile::LooksLikeIpv6(part)) Reject(column, rankfile::kNoIpv6);
   const std::size_t colon = part.find(':');
   if (colon != std::string_view::npos) {
     const std::string_view number = part.substr(colon + 1);
     const int value = support::WholeNumber<int>(number).value_or(0);
     if (value < 1 || value > rankfile::kMaxRanks) {
-      Refuse(column + colon + 1, "slots are a number from 1");
+      Reject(column + colon + 1, "slots are a number from 1");
     }
     slots = value;
     part = part.substr(0, colon);
   }
   try {
     std::vector<std::string> hosts = rankfile::ExpandHostlist(part, "-H");
-    if (hosts.empty()) Refuse(column, "a host is missing");
+    if (hosts.empty()) Reject(column, "a host is missing");
     return {std::move(hosts), slots};
   } catch (const rankfile::ParseError& error) {
-    Refuse(column + static_cast<std::size_t>(error.where().column) - 1, error.message());
+    Reject(column + static_cast<std::size_t>(error.where().column) - 1, error.message());
   }
 }
 
@@ -79,10 +79,10 @@ Allocation AllocationFromHostList(const std::string& text) {
       } else {
         std::optional<int>& sum = allocation.nodes[found->second].slots;
         const long long more = 1LL * sum.value_or(1) + slots.value_or(1);
-        if (more > rankfile::kMaxRanks) Refuse(start + 1, "too many slots on " + host);
+        if (more > rankfile::kMaxRanks) Reject(start + 1, "too many slots on " + host);
         sum = static_cast<int>(more);
       }
-      if (allocation.nodes.size() > rankfile::kMaxHosts) Refuse(start + 1, "too many hosts");
+      if (allocation.nodes.size() > rankfile::kMaxHosts) Reject(start + 1, "too many hosts");
     }
     start = end + 1;
   }

@@ -35,7 +35,7 @@ int ThreadsOf(const NodeTopology& topology, const std::vector<int>& cores, const
   return 1;
 }
 
-[[noreturn]] void RefuseWithoutGpu(const std::string& host) {
+[[noreturn]] void RejectWithoutGpu(const std::string& host) {
   throw LaunchError(EX_CONFIG, "--bede-par 1ppg: no GPU on " + host +
                                    ": ask for GPUs with '#SBATCH --gres=gpu:4', or for one rank "
                                    "per node with --bede-par 1ppn");
@@ -47,7 +47,7 @@ BedeLayout PlanByGpu(Allocation allocation, const NodeTopology& topology, const 
   allocation.cpus_per_rank.reset();
   for (AllocatedNode& node : allocation.nodes) {
     node.slots.reset();
-    if (node.gpus == 0) RefuseWithoutGpu(node.host);
+    if (node.gpus == 0) RejectWithoutGpu(node.host);
   }
   const LaunchPlan plan = MakePlan(allocation, {topology}, PlacementOptions());
 
@@ -55,7 +55,7 @@ BedeLayout PlanByGpu(Allocation allocation, const NodeTopology& topology, const 
   result.ranks = static_cast<int>(plan.ranks.size());
   result.threads = std::numeric_limits<int>::max();
   for (const RankPlacement& rank : plan.ranks) {
-    if (rank.gpu < 0) RefuseWithoutGpu(plan.nodes[static_cast<std::size_t>(rank.node)].host);
+    if (rank.gpu < 0) RejectWithoutGpu(plan.nodes[static_cast<std::size_t>(rank.node)].host);
     result.threads = std::min(result.threads, ThreadsOf(topology, rank.cores, par));
   }
   for (const NodePlacement& node : plan.nodes) {

@@ -15,9 +15,9 @@
 
 namespace launcher {
 
-template <std::optional<int> Options::*member, int least = 1>
+template <std::optional<int> Options::*member, int min = 1>
 std::string SetCount(Options& options, const std::string& value) {
-  return ParseCount(value, least, &(options.*member));
+  return ParseCount(value, min, &(options.*member));
 }
 
 template <int Options::*member>

@@ -210,7 +210,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .help =
            "end the job, with exit code 70, when the program no longer touches FILE, as it must "
            "with every step; %r in FILE is the rank, so that the one which hangs is named. "
-           "Ranks find FILE in DDLRUN_HEARTBEAT; its folder is made",
+           "Ranks find FILE in DDLRUN_HEARTBEAT; its directory is made",
        .set = SetText<&Options::heartbeat>},
       {.section = kHow,
        .names = {"hang-after"},
@@ -250,8 +250,8 @@ const std::vector<OptionSpec>& OptionTable() {
        .unit = "nodes",
        .default_value = "0",
        .help =
-           "run on all but N nodes of the job; a restart takes one of them in place of a node that "
-           "was lost, --check=full in place of one that is bad. Needs #SBATCH --no-kill and srun",
+           "run on all but N nodes of the job; a restart takes one of them instead of a node that "
+           "was lost, --check=full instead of one that is bad. Needs #SBATCH --no-kill and srun",
        .set = SetCountOrNone<&Options::spare_nodes>},
       {.section = kAgain,
        .names = {"min-nodes"},
@@ -276,7 +276,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .names = {"progress-file"},
        .argument = "FILE|DIR",
        .default_value = "the checkpoints of ddltraind; else a run of 60 s or more",
-       .help = "a run has made progress if this file, or the newest entry of this folder (of "
+       .help = "a run has made progress if this file, or the newest entry of this directory (of "
                "checkpoints), became newer",
        .set = SetText<&Options::progress_file>},
       {.section = kDdl,

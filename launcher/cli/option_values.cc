@@ -10,18 +10,18 @@
 
 namespace launcher {
 
-std::string ParseCount(const std::string& value, int least, int* count) {
+std::string ParseCount(const std::string& value, int min, int* count) {
   const std::optional<int> number = support::WholeNumber<int>(value);
-  if (!number || *number < least || *number > kMaxCount) {
-    return "a whole number from " + std::to_string(least) + " to " + std::to_string(kMaxCount);
+  if (!number || *number < min || *number > kMaxCount) {
+    return "a whole number from " + std::to_string(min) + " to " + std::to_string(kMaxCount);
   }
   *count = *number;
   return "";
 }
 
-std::string ParseCount(const std::string& value, int least, std::optional<int>* count) {
+std::string ParseCount(const std::string& value, int min, std::optional<int>* count) {
   int number = 0;
-  const std::string expected = ParseCount(value, least, &number);
+  const std::string expected = ParseCount(value, min, &number);
   if (expected.empty()) *count = number;
   return expected;
 }

@@ -14,8 +14,8 @@ namespace launcher {
 inline constexpr int kMaxCount = 1'000'000;
 
 // Each stores `value` and returns "", or what was expected instead.
-std::string ParseCount(const std::string& value, int least, int* count);
-std::string ParseCount(const std::string& value, int least, std::optional<int>* count);
+std::string ParseCount(const std::string& value, int min, int* count);
+std::string ParseCount(const std::string& value, int min, std::optional<int>* count);
 std::string OneOf(std::string& target, const std::string& value,
                   const std::vector<std::string>& choices);
 

@@ -24,7 +24,7 @@ const OptionSpec* FindOption(const std::string& name) {
   return nullptr;
 }
 
-// What to use in place of an option that other launchers have and ddlrun has not; "" for any other
+// What to use instead of an option that other launchers have and ddlrun has not; "" for any other
 // name.
 std::string OtherWay(const std::string& name) {
   if (name == "timeout") return "write: timeout -k 60 3600 ddlrun ...";

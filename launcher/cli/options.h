@@ -56,7 +56,7 @@ struct Options {
   int spare_nodes = 0;           // how many nodes of the job get no ranks until another one is lost
   std::optional<int> min_nodes;  // so many are enough for a restart; empty: all but the spare ones
   std::optional<int> requeue;    // how often the job may be put into the queue again; empty: never
-  std::string progress_file;     // path of a file or folder
+  std::string progress_file;     // path of a file or directory
   // DDL.
   std::string mode = "p";
   std::vector<std::string> ddl_options;

@@ -22,7 +22,7 @@
 namespace launcher {
 namespace {
 
-LaunchError Refusal(const std::string& path, int line, const std::string& problem) {
+LaunchError Rejection(const std::string& path, int line, const std::string& problem) {
   return LaunchError(EX_CONFIG, path + ":" + std::to_string(line) + ": " + problem);
 }
 
@@ -58,18 +58,18 @@ class LimitCheck : public YAML::EventHandler {
  private:
   void Check(const YAML::Mark& mark, YAML::anchor_t anchor, bool is_empty = false) const {
     if (documents_ > 1 && !is_empty) {
-      throw Refusal(path_, LineOf(mark),
-                    "a second document begins here, behind '---': a site file is one");
+      throw Rejection(path_, LineOf(mark),
+                      "a second document begins here, behind '---': a site file is one");
     }
     if (anchor != 0) {
-      throw Refusal(path_, LineOf(mark), "no anchors (&) and aliases (*): write the value out");
+      throw Rejection(path_, LineOf(mark), "no anchors (&) and aliases (*): write the value out");
     }
   }
   void Enter(const YAML::Mark& mark, YAML::anchor_t anchor) {
     Check(mark, anchor);
     if (++depth_ > kMaxSiteDepth) {
-      throw Refusal(path_, LineOf(mark),
-                    "nested deeper than " + std::to_string(kMaxSiteDepth) + " levels");
+      throw Rejection(path_, LineOf(mark),
+                      "nested deeper than " + std::to_string(kMaxSiteDepth) + " levels");
     }
   }
 
@@ -86,7 +86,7 @@ struct Entry {
 
   int line() const { return LineOf(node.Mark()); }
   LaunchError Wrong(const std::string& expected) const {
-    return Refusal(path, line(), key + " must be " + expected);
+    return Rejection(path, line(), key + " must be " + expected);
   }
 };
 
@@ -121,10 +121,10 @@ int WholeNumberIn(const Entry& entry) {
 }
 
 SiteValue<int> ReadSeconds(const Entry& entry) {
-  constexpr int kMostSeconds = 3600;
+  constexpr int kMaxSeconds = 3600;
   const int seconds = WholeNumberIn(entry);
-  if (seconds < 0 || seconds > kMostSeconds) {
-    throw entry.Wrong("a whole number of seconds from 0 to " + std::to_string(kMostSeconds));
+  if (seconds < 0 || seconds > kMaxSeconds) {
+    throw entry.Wrong("a whole number of seconds from 0 to " + std::to_string(kMaxSeconds));
   }
   return {seconds, entry.line()};
 }
@@ -141,12 +141,12 @@ std::map<std::string, SiteValue<std::string>> ReadEnvironment(const Entry& entry
   for (const auto& item : entry.node) {
     const std::string text = ReadText({entry.path, entry.key, item.first}).value;
     if (text.find('=') != std::string::npos) {
-      throw Refusal(entry.path, LineOf(item.first.Mark()),
-                    "'" + text + "' is no name of a variable");
+      throw Rejection(entry.path, LineOf(item.first.Mark()),
+                      "'" + text + "' is no name of a variable");
     }
     const SiteValue<std::string> read = ReadText({entry.path, entry.key + "." + text, item.second});
     if (!variables.emplace(text, read).second) {
-      throw Refusal(entry.path, read.line, entry.key + "." + text + " is given twice");
+      throw Rejection(entry.path, read.line, entry.key + "." + text + " is given twice");
     }
   }
   return variables;
@@ -162,18 +162,18 @@ scaling::Machine ReadMachine(const Entry& entry) {
     const int line = LineOf(item.first.Mark());
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
       const std::string nearest = support::NearestSpelling(key, keys);
-      throw Refusal(entry.path, line,
-                    "unknown key '" + entry.key + "." + key + "'" +
-                        (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+      throw Rejection(entry.path, line,
+                      "unknown key '" + entry.key + "." + key + "'" +
+                          (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
     }
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      throw Refusal(entry.path, line, entry.key + "." + key + " is given twice");
+      throw Rejection(entry.path, line, entry.key + "." + key + " is given twice");
     }
     seen.push_back(key);
     const Entry value = {entry.path, entry.key, item.second};
     const std::string expected = scaling::SetMachineValue(machine, key, ReadText(value).value);
     if (!expected.empty()) {
-      throw Refusal(entry.path, line, entry.key + "." + key + " must be " + expected);
+      throw Rejection(entry.path, line, entry.key + "." + key + " must be " + expected);
     }
   }
   return machine;
@@ -231,12 +231,12 @@ std::string Joined(const std::vector<std::string>& words) {
   return text;
 }
 
-[[noreturn]] void RefuseLength(const std::string& path) {
-  throw Refusal(path, 1, "longer than " + std::to_string(kMaxSiteBytes) + " bytes");
+[[noreturn]] void RejectLength(const std::string& path) {
+  throw Rejection(path, 1, "longer than " + std::to_string(kMaxSiteBytes) + " bytes");
 }
 
 YAML::Node LoadTree(const std::string& text, const std::string& path) {
-  if (text.size() > kMaxSiteBytes) RefuseLength(path);
+  if (text.size() > kMaxSiteBytes) RejectLength(path);
   try {
     std::istringstream stream(text);
     LimitCheck limits(path);
@@ -247,11 +247,11 @@ YAML::Node LoadTree(const std::string& text, const std::string& path) {
     const std::size_t first = text.find_first_not_of(" \t\r\n");
     // yaml-cpp takes such a text for an empty one.
     if (tree.IsNull() && first != std::string::npos && text[first] == ',') {
-      throw Refusal(path, 1, "a site file does not begin with a comma");
+      throw Rejection(path, 1, "a site file does not begin with a comma");
     }
     return tree;
   } catch (const YAML::Exception& error) {
-    throw Refusal(path, LineOf(error.mark), error.msg);
+    throw Rejection(path, LineOf(error.mark), error.msg);
   }
 }
 
@@ -262,7 +262,7 @@ SiteConfig ParseSiteConfig(const std::string& text, const std::string& path) {
   site.path = path;
   const YAML::Node tree = LoadTree(text, path);
   if (tree.IsNull()) return site;
-  if (!tree.IsMap()) throw Refusal(path, 1, "a site file is a map of keys: 'launcher: mpirun'");
+  if (!tree.IsMap()) throw Rejection(path, 1, "a site file is a map of keys: 'launcher: mpirun'");
   std::vector<std::string> seen;
   for (const auto& item : tree) {
     const int line = LineOf(item.first.Mark());
@@ -272,7 +272,7 @@ SiteConfig ParseSiteConfig(const std::string& text, const std::string& path) {
       std::vector<std::string> keys;
       for (const auto& [name, unused] : Readers()) keys.push_back(name);
       const std::string nearest = support::NearestSpelling(key, keys);
-      throw Refusal(
+      throw Rejection(
           path, line,
           "unknown key '" + key + "'" +
               (nearest.empty() ? "; take it out, or use the version of ddlrun that has it;"
@@ -281,7 +281,7 @@ SiteConfig ParseSiteConfig(const std::string& text, const std::string& path) {
                                : "; did you mean '" + nearest + "'?"));
     }
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      throw Refusal(path, line, key + " is given twice");
+      throw Rejection(path, line, key + " is given twice");
     }
     seen.push_back(key);
     reader->second(site, Entry{path, key, item.second});
@@ -292,7 +292,7 @@ SiteConfig ParseSiteConfig(const std::string& text, const std::string& path) {
 SiteConfig LoadSiteConfig(const std::string& path) {
   const support::WholeFile file =
       support::ReadWholeFile(path, kMaxSiteBytes, support::FileKind::kAny);
-  if (file.problem == support::ReadProblem::kTooLong) RefuseLength(path);
+  if (file.problem == support::ReadProblem::kTooLong) RejectLength(path);
   if (file.problem != support::ReadProblem::kNone) {
     throw LaunchError(EX_CONFIG, "site file " + path + " cannot be read");
   }

@@ -47,19 +47,19 @@ bool Is(std::string_view word, const OwnArgument& own) {
 
 void RequireNoOwnArgument(const std::vector<std::string>& words, const std::string& origin,
                           int exit_code) {
-  const auto refuse = [&](const std::string& word, const std::string& why) {
+  const auto reject = [&](const std::string& word, const std::string& why) {
     throw LaunchError(exit_code, "an argument of srun (" + origin + "), '" + word + "', " + why);
   };
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     // Behind an option a word without a dash is its value.
     if (word == "--" || word == ":" || (i == 0 && !word.starts_with("-"))) {
-      refuse(word, "is none of its options: srun would take it, or what follows, for the program");
+      reject(word, "is none of its options: srun would take it, or what follows, for the program");
     }
     const auto* const own =
         std::ranges::find_if(kOwn, [&](const OwnArgument& each) { return Is(word, each); });
     if (own == std::end(kOwn)) continue;
-    refuse(word, "is one that ddlrun gives itself: " +
+    reject(word, "is one that ddlrun gives itself: " +
                      (own->instead.empty() ? std::string("leave it out")
                                            : "use " + std::string(own->instead) + " of ddlrun"));
   }

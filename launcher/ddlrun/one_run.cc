@@ -67,9 +67,9 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
   if (!planned.job_id.empty()) {
     supervisor.nodes_of_job.question = ShowJobCommand(invocation.environment);
     supervisor.nodes_of_job.environment = supervisor.step_tools.environment;
-    supervisor.nodes_of_job.refusal = [&](const std::string& text) {
+    supervisor.nodes_of_job.rejection = [&](const std::string& text) {
       const auto job = ParseSlurmJob(text, SlurmJobNumber(invocation.environment));
-      return job ? RefusalOfHosts(*job, supervisor.hosts) : "";
+      return job ? RejectionOfHosts(*job, supervisor.hosts) : "";
     };
   }
   return Supervise(commands, supervisor, signals);
@@ -116,13 +116,13 @@ bool LeavesOutLostHosts(const PlannedJob& planned, const Environment& environmen
   if (planned.job_id.empty()) return false;
   const std::vector<std::string> hosts = PlannedHostsOfJob(planned);
   const std::optional<SlurmJob> job = QuerySlurmForJob(environment);
-  const std::string refusal = job ? RefusalOfHosts(*job, hosts) : "";
-  if (refusal.empty()) return false;
+  const std::string rejection = job ? RejectionOfHosts(*job, hosts) : "";
+  if (rejection.empty()) return false;
   std::vector<std::string> lost;
   const std::set<std::string> left(job->nodes.begin(), job->nodes.end());
   std::copy_if(hosts.begin(), hosts.end(), std::back_inserter(lost),
                [&left](const std::string& host) { return !left.contains(host); });
-  if (!may_leave || !restarts.LeaveOut(lost)) throw LaunchError(EX_CONFIG, refusal);
+  if (!may_leave || !restarts.LeaveOut(lost)) throw LaunchError(EX_CONFIG, rejection);
   for (const std::string& host : lost) {
     Say("ddlrun: " + Coded(Message::kNodeLeftOut, host + " is left out: the job no longer has it") +
         "\n");
@@ -151,8 +151,8 @@ std::optional<RunResult> LookAtNodes(const Invocation& invocation, const Planned
         "ddlrun: " + Coded(Message::kNodeLeftOut, node.host + " is left out: " + node.reason) +
         "\n";
   }
-  const bool goes_on = !is_all && !bad_hosts.empty() && restarts.LeaveOut(bad_hosts);
-  last_lines = goes_on ? last_lines + "ddlrun: checking again, without them\n" : report.refusal;
+  const bool continues = !is_all && !bad_hosts.empty() && restarts.LeaveOut(bad_hosts);
+  last_lines = continues ? last_lines + "ddlrun: checking again, without them\n" : report.rejection;
   directory.Append(kRunLogName, report.commands + report.table + report.messages + last_lines);
   const bool is_stop_requested = report.exit_code > 128;
   Say(report.commands, is_stop_requested);
@@ -163,7 +163,7 @@ std::optional<RunResult> LookAtNodes(const Invocation& invocation, const Planned
   }
   Say(report.messages + last_lines, is_stop_requested);
   if (!is_all && report.exit_code == EX_OK) return std::nullopt;
-  return RunResult{report.exit_code, goes_on};
+  return RunResult{report.exit_code, continues};
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ namespace launcher {
 namespace {
 
 // The time for the check of this machine alone, which gives up by itself before.
-constexpr std::chrono::seconds kPatienceWithThisMachine{40};
+constexpr std::chrono::seconds kTimeoutWithThisMachine{40};
 // Accounts of people begin here on the distributions that are supported.
 constexpr uid_t kFirstPerson = 1000;
 constexpr uid_t kNobody = 65534;
@@ -93,7 +93,7 @@ NodeInfo LookHere(const Environment& environment) {
   own.erase("PMIX_NAMESPACE");
   const std::string program = RequireHelper("ddlrun-node-check", ProgramDirectory());
   CommandOutput check({program, "--details", "yes"}, own);
-  check.Wait(kPatienceWithThisMachine);
+  check.Wait(kTimeoutWithThisMachine);
   NodeInfoReader reader(1);
   std::istringstream lines(check.text());
   for (std::string line; std::getline(lines, line);) reader.Add(line);
@@ -134,7 +134,7 @@ void LookAtSite(const Options& options, const Settings& settings, const Environm
   found.job = JobLines(requested.planned, requested.launch);
   QueryNodes(options, settings, environment, requested);
   if (requested.report.exit_code > 128) {
-    Say(requested.report.refusal, true);
+    Say(requested.report.rejection, true);
     found.exit_code = requested.report.exit_code;
     return;
   }
@@ -175,8 +175,8 @@ void QueryThisMachine(const Environment& environment, Findings& found) {
 std::vector<SiteReportField> BuildLines() {
   std::vector<SiteReportField> lines = {
       {"ddlrun", support::ProgramVersion() + ", " + ProgramDirectory()}};
-  std::istringstream told(support::BuildText());
-  for (std::string line; std::getline(told, line);) {
+  std::istringstream logged(support::BuildText());
+  for (std::string line; std::getline(logged, line);) {
     const std::size_t colon = line.find(": ");
     if (colon != std::string::npos) {
       lines.push_back({line.substr(0, colon), line.substr(colon + 2)});

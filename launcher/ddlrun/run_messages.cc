@@ -42,12 +42,12 @@ std::string StoppedText(const JobResult& result, const std::string& how) {
 }
 
 std::string FirstOf(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostNames = 8;
+  constexpr std::size_t kMaxNames = 8;
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i) {
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNames); ++i) {
     text += (i == 0 ? "" : ", ") + names[i];
   }
-  return text + (names.size() > kMostNames ? ", ..." : "");
+  return text + (names.size() > kMaxNames ? ", ..." : "");
 }
 
 std::string StartThatHung(const JobResult& result) {
@@ -75,8 +75,8 @@ std::string LauncherReport(const JobResult& result) {
 
 std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.exit_code == 0) return "";
-  if (!result.refusal.empty()) {
-    return "ddlrun: " + CodedError(LaunchError(result.exit_code, result.refusal)) + "\n";
+  if (!result.rejection.empty()) {
+    return "ddlrun: " + CodedError(LaunchError(result.exit_code, result.rejection)) + "\n";
   }
   const bool end_hung = !result.not_ended.empty();
   if (result.exit_code == EX_TEMPFAIL) {

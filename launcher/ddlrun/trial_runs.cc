@@ -16,7 +16,7 @@ namespace {
 using TrialClock = std::chrono::steady_clock;
 
 // How long a ddlrun that was told to stop may take to end its ranks.
-constexpr std::chrono::seconds kPatienceWithEnd{20};
+constexpr std::chrono::seconds kTimeoutWithEnd{20};
 constexpr int kMillisecondsBetweenLooks = 20;
 
 }  // namespace
@@ -41,7 +41,7 @@ TrialOutput TrialRuns::Run(const std::vector<std::string>& more,
     if (stopped_by != 0 || TrialClock::now() - start > limit) {
       // It ends its ranks.
       kill(run.pid(), SIGTERM);
-      run.Wait(kPatienceWithEnd);
+      run.Wait(kTimeoutWithEnd);
       if (stopped_by != 0) throw StoppedBySignal(stopped_by);
       return {false, run.text(), 0};
     }

@@ -47,7 +47,7 @@ const std::vector<std::string> kSmallSizes = {"-b", "64K", "-e", "1M", "-f",
 const std::vector<std::string> kPairSizes = {"-b", "1M", "-e", "1M", "-f",
                                              "16", "-n", "4",  "-w", "1"};
 
-void RefuseWithTune(const Options& options) {
+void RejectWithTune(const Options& options) {
   if (!options.program.empty()) {
     throw LaunchError(EX_USAGE, "--tune measures by programs of its own: leave '" +
                                     options.program.front() +
@@ -96,7 +96,7 @@ class Tuner {
     }
     for (const NodePlacement& node : requested.planned.plan.nodes) {
       hosts_.push_back(node.host);
-      most_ranks_ = std::max(most_ranks_, static_cast<int>(node.ranks.size()));
+      max_ranks_ = std::max(max_ranks_, static_cast<int>(node.ranks.size()));
     }
   }
 
@@ -106,7 +106,7 @@ class Tuner {
     const Rails rails = RailsOf(requested_.report.info);
     const bool by_open_mpi = requested_.report.info.front().mpi.starts_with("Open MPI");
     Change chosen;
-    for (const Knob& knob : MakeKnobs(rails, {by_nccl, by_open_mpi, most_ranks_}, settings_)) {
+    for (const Knob& knob : MakeKnobs(rails, {by_nccl, by_open_mpi, max_ranks_}, settings_)) {
       Say("ddlrun: trying " + knob.title + "\n");
       tuned.results.push_back(
           TryKnob(knob, chosen, [this](const Change& change) { return Measure(change); }));
@@ -246,7 +246,7 @@ class Tuner {
   TrialRuns& runs_;
   const std::string benchmark_;
   std::vector<std::string> hosts_;
-  int most_ranks_ = 1;
+  int max_ranks_ = 1;
   std::vector<std::string> sizes_;
   std::string first_problem_;
   bool has_measured_ = false;
@@ -288,7 +288,7 @@ std::string FoundText(const TunedSite& tuned, const Environment& environment) {
 
 int TuneSite(const std::vector<std::string>& arguments, const Options& options,
              const Environment& environment) {
-  RefuseWithTune(options);
+  RejectWithTune(options);
   const std::string path = *options.tune;
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) {
@@ -296,9 +296,10 @@ int TuneSite(const std::vector<std::string>& arguments, const Options& options,
                                     " is there already, and --tune writes over no file: move it "
                                     "away, or name another one: --tune=FILE");
   }
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
-    throw OsError("no file can be made in " + (folder.empty() ? "the working directory" : folder));
+  const std::string directory = std::filesystem::path(path).parent_path().string();
+  if (access(directory.empty() ? "." : directory.c_str(), W_OK) != 0) {
+    throw OsError("no file can be made in " +
+                  (directory.empty() ? "the working directory" : directory));
   }
   const SiteConfig site = LoadSite(options.site, environment);
   const std::string old_text = site.path.empty() ? "" : ReadFile(site.path);
@@ -313,7 +314,7 @@ int TuneSite(const std::vector<std::string>& arguments, const Options& options,
   }
   QueryNodes(options, settings, environment, requested);
   if (requested.report.exit_code > 128) {
-    Say(requested.report.refusal, true);
+    Say(requested.report.rejection, true);
     return requested.report.exit_code;
   }
   for (const NodeInfo& node : requested.report.info) {

@@ -54,14 +54,14 @@ std::vector<std::string> NodesOfAll(std::vector<Pair> pairs,
 }
 
 // How many nodes are named; the pairs of others are only counted, since the table is for people.
-constexpr int kMostNamed = 8;
+constexpr int kMaxNamed = 8;
 
 // The pairs in few words: "n3 with n[1-2,4], n1 with n2".
 std::string PairsText(std::vector<Pair> pairs, const std::vector<std::string>& hosts) {
   const auto name = [&hosts](int node) { return hosts[static_cast<std::size_t>(node)]; };
   std::string text;
   for (int named = 0; !pairs.empty(); ++named) {
-    if (named == kMostNamed) return text + " and " + CountText(pairs.size(), "pair") + " more";
+    if (named == kMaxNamed) return text + " and " + CountText(pairs.size(), "pair") + " more";
     const std::map<int, int> counts = CountPairs(pairs);
     const auto worst = std::max_element(counts.begin(), counts.end(),
                                         [](auto& a, auto& b) { return a.second < b.second; });
@@ -116,11 +116,11 @@ std::string VersionsText(const NodeInfo& info) {
 
 // The hosts that are not like the majority; none where there is no majority.
 std::vector<std::string> OddOnes(HostsByText groups, std::size_t nodes) {
-  const auto most = std::max_element(
-      groups.begin(), groups.end(),
-      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  if (2 * most->second.size() <= nodes) return {};
-  groups.erase(most);
+  const auto max = std::max_element(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+    return a.second.size() < b.second.size();
+  });
+  if (2 * max->second.size() <= nodes) return {};
+  groups.erase(max);
   return HostsOf(groups);
 }
 
@@ -190,7 +190,7 @@ Verdict CheckConnections(const Nodes& nodes, const std::vector<std::string>& hos
   const std::string seen =
       CountText(static_cast<std::size_t>(links.ok), "pair") + " of " +
       CountText(hosts.size(), "node") + " talk" +
-      (count > kMostNodesOfAllPairs
+      (count > kMaxNodesOfAllPairs
            ? " (a sample, " + std::to_string(RoundsOf(count)) + " partners each)"
            : "") +
       ", the slowest " +

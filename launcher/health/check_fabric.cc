@@ -108,7 +108,7 @@ Verdict CheckImex(const Nodes& nodes) {
             ""};
   }
   const std::string advice =
-      "without an IMEX channel NCCL talks over the network in place of NVLink, or fails with "
+      "without an IMEX channel NCCL talks over the network instead of NVLink, or fails with "
       "NCCL_MNNVL_ENABLE=1: ask your admin for NVreg_CreateImexChannel0=1 or Slurm's "
       "SwitchType=switch/nvidia_imex";
   const std::vector<std::string> bad = HostsOf(problems);

@@ -78,14 +78,14 @@ std::string UseFault(const GpuInfo& gpu) {
 }
 
 // For each model of GPU, the most active NVLinks that a GPU of it has.
-std::map<std::string, int> MostNvlinks(const Nodes& nodes) {
-  std::map<std::string, int> most;
+std::map<std::string, int> MaxNvlinks(const Nodes& nodes) {
+  std::map<std::string, int> max;
   for (const AnsweredNode& node : nodes) {
     for (const GpuInfo& gpu : node.info->gpus) {
-      most[gpu.model] = std::max(most[gpu.model], gpu.nvlinks);
+      max[gpu.model] = std::max(max[gpu.model], gpu.nvlinks);
     }
   }
-  return most;
+  return max;
 }
 
 }  // namespace
@@ -160,14 +160,14 @@ Verdict CheckGpuErrors(const Nodes& nodes) {
 Verdict CheckGpuLinks(const Nodes& nodes) {
   const std::string check = "gpu-links";
   if (CountGpus(nodes) == 0) return NoGpus(check);
-  const std::map<std::string, int> most = MostNvlinks(nodes);
-  const HostsByText faults = GroupGpus(nodes, [&most](const GpuInfo& gpu) -> std::string {
-    if (gpu.nvlinks >= 0 && gpu.nvlinks < most.at(gpu.model)) {
-      return std::to_string(gpu.nvlinks) + " of " + std::to_string(most.at(gpu.model)) +
+  const std::map<std::string, int> max = MaxNvlinks(nodes);
+  const HostsByText faults = GroupGpus(nodes, [&max](const GpuInfo& gpu) -> std::string {
+    if (gpu.nvlinks >= 0 && gpu.nvlinks < max.at(gpu.model)) {
+      return std::to_string(gpu.nvlinks) + " of " + std::to_string(max.at(gpu.model)) +
              " NVLinks active";
     }
-    if (gpu.pcie_lanes > 0 && gpu.pcie_lanes < gpu.pcie_lanes_most) {
-      return std::to_string(gpu.pcie_lanes) + " of " + std::to_string(gpu.pcie_lanes_most) +
+    if (gpu.pcie_lanes > 0 && gpu.pcie_lanes < gpu.pcie_lanes_max) {
+      return std::to_string(gpu.pcie_lanes) + " of " + std::to_string(gpu.pcie_lanes_max) +
              " PCIe lanes";
     }
     return "";

@@ -46,18 +46,18 @@ std::string PortsText(const NodeInfo& info) {
 
 Verdict CheckHardware(const Nodes& nodes) {
   const HostsByText kinds = GroupHosts(nodes, HardwareText);
-  const auto [least, most] = std::minmax_element(
-      nodes.begin(), nodes.end(), [](const AnsweredNode& a, const AnsweredNode& b) {
-        return a.info->memory_bytes < b.info->memory_bytes;
-      });
+  const auto [min, max] = std::minmax_element(nodes.begin(), nodes.end(),
+                                              [](const AnsweredNode& a, const AnsweredNode& b) {
+                                                return a.info->memory_bytes < b.info->memory_bytes;
+                                              });
   std::string seen = kinds.size() == 1 ? kinds.begin()->first : GroupsText(kinds);
-  const bool same_memory = static_cast<double>(least->info->memory_bytes) >=
-                           (1 - kMemoryTolerance) * static_cast<double>(most->info->memory_bytes);
+  const bool same_memory = static_cast<double>(min->info->memory_bytes) >=
+                           (1 - kMemoryTolerance) * static_cast<double>(max->info->memory_bytes);
   if (same_memory) {
-    seen += ", " + BytesText(most->info->memory_bytes) + " of memory";
+    seen += ", " + BytesText(max->info->memory_bytes) + " of memory";
   } else {
-    seen += ", " + BytesText(least->info->memory_bytes) + " of memory on " + least->info->host +
-            " and " + BytesText(most->info->memory_bytes) + " on " + most->info->host;
+    seen += ", " + BytesText(min->info->memory_bytes) + " of memory on " + min->info->host +
+            " and " + BytesText(max->info->memory_bytes) + " on " + max->info->host;
   }
   const HostsByText systems = GroupHosts(
       nodes, [](const NodeInfo& info) { return info.system + ", kernel " + info.kernel; });
@@ -69,16 +69,16 @@ Verdict CheckHardware(const Nodes& nodes) {
 
 Verdict CheckInfiniband(const Nodes& nodes) {
   const std::string check = "infiniband";
-  std::size_t most = 0;
+  std::size_t max = 0;
   bool any_port = false;
   for (const AnsweredNode& node : nodes) {
-    most = std::max(most, ActivePorts(*node.info));
+    max = std::max(max, ActivePorts(*node.info));
     any_port = any_port || !node.info->ports.empty();
   }
   if (!any_port) return {check, Status::kOk, "no node has any: the job talks over TCP", ""};
   const std::string advice =
       "ibstat on the node says more; leave it out (sbatch --exclude) or talk over TCP (--tcp)";
-  if (most == 0) {
+  if (max == 0) {
     return {check, Status::kWarn, "no port is active on any node: the job talks over TCP", advice};
   }
   const HostsByText groups = GroupHosts(nodes, PortsText);
@@ -129,10 +129,10 @@ Verdict CheckShm(const Nodes& nodes) {
             "NCCL wants " + BytesText(kShmWanted) +
                 "; remove what old jobs left there, or give the container --shm-size=1g"};
   }
-  const auto least = std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
+  const auto min = std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
     return a.info->shm_free_bytes < b.info->shm_free_bytes;
   });
-  return {check, Status::kOk, BytesText(least->info->shm_free_bytes) + " free in /dev/shm", ""};
+  return {check, Status::kOk, BytesText(min->info->shm_free_bytes) + " free in /dev/shm", ""};
 }
 
 Verdict CheckDirectory(const Nodes& nodes, const std::string& directory_error) {
@@ -153,10 +153,10 @@ Verdict CheckDirectory(const Nodes& nodes, const std::string& directory_error) {
     return {check, Status::kFail, "not the directory of ddlrun: " + GroupsText(foreign), advice,
             HostsOf(foreign)};
   }
-  const auto least = std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
+  const auto min = std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
     return a.info->directory.free_bytes < b.info->directory.free_bytes;
   });
-  const long long free = least->info->directory.free_bytes;
+  const long long free = min->info->directory.free_bytes;
   const std::string seen =
       path + " on " + CountText(nodes.size(), "node") + ", " + BytesText(free) + " free";
   if (free < kDirectoryWanted) {

@@ -133,14 +133,14 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
   if (check.details) {
     options.program.insert(options.program.end(), {"--details", "yes"});
   }
-  const std::string folder = check.run_directory.path() + "/check";
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw OsError("cannot make " + folder);
+  const std::string directory = check.run_directory.path() + "/check";
+  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw OsError("cannot make " + directory);
   }
   for (const auto& [name, text] : FilesOf(planned)) {
     check.run_directory.Append("check/" + name, text);
   }
-  return MakeCommands(options, settings, planned, check.launch, check.environment, folder,
+  return MakeCommands(options, settings, planned, check.launch, check.environment, directory,
                       check.program_directory);
 }
 
@@ -176,7 +176,7 @@ std::string CheckAnnouncement(const LaunchPlan& plan) {
   std::snprintf(seconds.data(), seconds.size(), "%.1f s",
                 std::chrono::duration<double>(longest).count());
   return "ddlrun: checking " + std::to_string(nodes) + " nodes, each against " +
-         (nodes > kMostNodesOfAllPairs ? std::to_string(rounds) + " others" : "all others") +
+         (nodes > kMaxNodesOfAllPairs ? std::to_string(rounds) + " others" : "all others") +
          ": at most " + seconds.data() + " once they have met, " +
          std::to_string(LimitSeconds(plan)) + " s in any case\n";
 }
@@ -198,7 +198,7 @@ HealthCheckResult CheckHealth(const HealthCheck& check) {
   HealthCheckResult report;
   report.commands = CommandsText(step.commands);
   if (result.interrupted) {
-    report.refusal =
+    report.rejection =
         "ddlrun: the check was stopped by signal " + std::to_string(*result.interrupted) + "\n";
     report.exit_code = 128 + *result.interrupted;
     return report;
@@ -223,11 +223,12 @@ HealthCheckResult CheckHealth(const HealthCheck& check) {
   if (AnyFailed(verdicts)) {
     report.exit_code = EX_CONFIG;
     report.bad_nodes = BadNodes(verdicts);
-    report.refusal = "ddlrun: " +
-                     Coded(Message::kConfiguration,
-                           "a check failed, no rank was started: see the table above; --check=auto "
-                           "starts without looking at all nodes") +
-                     "\n";
+    report.rejection =
+        "ddlrun: " +
+        Coded(Message::kConfiguration,
+              "a check failed, no rank was started: see the table above; --check=auto "
+              "starts without looking at all nodes") +
+        "\n";
   }
   return report;
 }

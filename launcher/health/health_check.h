@@ -42,7 +42,7 @@ struct HealthCheckResult {
   std::string commands;            // what was started: "+ ..."
   std::string table;               // of the verdicts
   std::string messages;            // lines to say after it
-  std::string refusal;             // a line that says why no rank is started; "" when they may be
+  std::string rejection;           // a line that says why no rank is started; "" when they may be
   std::vector<BadNode> bad_nodes;  // without which the check would pass; none when it has passed
   int exit_code = 0;  // EX_CONFIG when a check failed; 128 + n when signal n stopped ddlrun
 };

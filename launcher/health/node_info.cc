@@ -10,8 +10,8 @@ namespace launcher {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuProcess, pid, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuInfo, model, pci_bus_id, uncorrected_errors, remap_pending,
-                                   remap_failed, nvlink_domain, nvlinks, pcie_lanes,
-                                   pcie_lanes_most, processes)
+                                   remap_failed, nvlink_domain, nvlinks, pcie_lanes, pcie_lanes_max,
+                                   processes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(IbPortInfo, name, state, rate_gbits, protocol)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DirectoryInfo, path, is_shared, write_error, free_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MasterAddrInfo, address, problem)

@@ -27,7 +27,7 @@ struct GpuInfo {
   std::string nvlink_domain;
   int nvlinks = -1;                   // how many are active; -1: it has none, or it is not known
   int pcie_lanes = -1;                // in use now
-  int pcie_lanes_most = -1;           // possible for this card and slot
+  int pcie_lanes_max = -1;            // possible for this card and slot
   std::vector<GpuProcess> processes;  // computing on it, of any user
 };
 

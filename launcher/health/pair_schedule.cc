@@ -16,7 +16,7 @@ std::vector<int> Rounds(int nodes) {
   const int all = SeatsOnCircle(nodes);
   for (int round = 0; round < all;) {
     rounds.push_back(round);
-    const bool plays_all = nodes <= kMostNodesOfAllPairs || round == 0;
+    const bool plays_all = nodes <= kMaxNodesOfAllPairs || round == 0;
     round = plays_all ? round + 1 : 2 * round;
   }
   return rounds;
@@ -45,7 +45,7 @@ std::vector<int> PartnersByRound(int node, int nodes) {
 int RoundsOf(int nodes) { return static_cast<int>(Rounds(nodes).size()); }
 
 std::chrono::milliseconds LongestTest(int nodes, std::chrono::milliseconds limit) {
-  return RoundsOf(nodes) * kRoundPatience + limit;
+  return RoundsOf(nodes) * kRoundTimeout + limit;
 }
 
 }  // namespace launcher

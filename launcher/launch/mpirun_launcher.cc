@@ -123,9 +123,9 @@ std::vector<std::string> DomainArguments(const LaunchRequest& job) {
   return {};
 }
 
-// Has mpirun's daemon on this machine keep its files in the run directory: the name of its folder
-// in /tmp could be guessed, and taken, by another user.  ORTE has one setting for all nodes, of
-// which the others have no run directory.
+// Has mpirun's daemon on this machine keep its files in the run directory: the name of its
+// directory in /tmp could be guessed, and taken, by another user.  ORTE has one setting for all
+// nodes, of which the others have no run directory.
 void SetDaemonDirectory(const LaunchRequest& job, Environment* environment) {
   if (job.mpi_runtime == MpiRuntime::kPrrte) {
     // PRRTE refuses to have both of these.

@@ -95,7 +95,7 @@ std::string MpirunLacks(const std::string& path, const MpirunVersion& version) {
          (version.first_line.empty() ? "nothing" : "'" + version.first_line + "'");
 }
 
-std::string HostThatOrteRefuses(const std::vector<std::string>& hosts) {
+std::string HostThatOrteRejects(const std::vector<std::string>& hosts) {
   constexpr std::size_t kLongestLabel = 63;  // of which 4.1.4 dies
   constexpr std::string_view kTaken =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";

@@ -43,6 +43,6 @@ std::string MpirunLacks(const std::string& path, const MpirunVersion& version);
 
 // The first of `hosts` whose name Open MPI 4 does not take (4.1.4: "illegal character in the
 // following node name"), which is the whole mpirun's end; "" where there is none.
-std::string HostThatOrteRefuses(const std::vector<std::string>& hosts);
+std::string HostThatOrteRejects(const std::vector<std::string>& hosts);
 
 }  // namespace launcher

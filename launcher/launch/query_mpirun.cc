@@ -5,7 +5,7 @@
 namespace launcher {
 namespace {
 
-constexpr std::chrono::seconds kPatienceWithMpirun{30};
+constexpr std::chrono::seconds kTimeoutWithMpirun{30};
 
 }  // namespace
 
@@ -18,7 +18,7 @@ std::unique_ptr<CommandOutput> QueryMpirun(const std::string& mpirun,
 
 MpirunVersion AnswerOfMpirun(CommandOutput* requested) {
   // What it prints counts, whatever its exit code.
-  requested->Wait(kPatienceWithMpirun);
+  requested->Wait(kTimeoutWithMpirun);
   return ParseMpirunVersion(requested->text());
 }
 

@@ -50,7 +50,7 @@ const std::vector<VariableGroup>& VariableTable() {
       {ExportPolicy::kOfAnotherRank,
        {"GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", "TORCHELASTIC_*"},
        "they say who a worker of an enclosing `torchrun` is: rank 0 would wait for the store of "
-       "`torchrun` in place of being it"},
+       "`torchrun` instead of being it"},
       {ExportPolicy::kOptionOfSrun,
        {"SLURM_ARBITRARY_NODELIST", "SLURM_DISTRIBUTION", "SLURM_DIST_PLANESIZE", "SLURM_HOSTFILE",
         "SLURM_NCORES_PER_SOCKET", "SLURM_NNODES", "SLURM_NPROCS", "SLURM_NSOCKETS_PER_NODE",

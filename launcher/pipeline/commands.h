@@ -22,8 +22,8 @@ namespace launcher {
 std::string MasterAddress(const Settings& settings, const PlannedJob& planned,
                           const Environment& environment);
 
-// The commands to start.  `program_directory` is the folder of ddlrun itself (bin), from which the
-// path of the shim follows.  Throws LaunchError.
+// The commands to start.  `program_directory` is the directory of ddlrun itself (bin), from which
+// the path of the shim follows.  Throws LaunchError.
 std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,
                                        const PlannedJob& planned, const Launch& launch,
                                        const Environment& environment,

@@ -16,7 +16,7 @@
 namespace launcher {
 namespace {
 
-constexpr std::chrono::seconds kSrunPatience{30};
+constexpr std::chrono::seconds kSrunTimeout{30};
 
 std::string LastLine(std::string text) {
   text.erase(text.find_last_not_of(" \t\r\n") + 1);
@@ -27,7 +27,7 @@ std::string LastLine(std::string text) {
 void ReadMpiList(CommandOutput* list, LauncherTools* means) {
   if (list == nullptr) {
     means->srun_lacks = "it is not in PATH";
-  } else if (!list->Wait(kSrunPatience)) {
+  } else if (!list->Wait(kSrunTimeout)) {
     means->srun_lacks = "'srun --mpi=list' failed";
     const std::string reason = LastLine(list->text());
     if (!reason.empty()) means->srun_lacks += ": " + reason;
@@ -37,7 +37,7 @@ void ReadMpiList(CommandOutput* list, LauncherTools* means) {
 }
 
 SlurmVersion ReadVersion(CommandOutput* version) {
-  const bool is_known = version != nullptr && version->Wait(kSrunPatience);
+  const bool is_known = version != nullptr && version->Wait(kSrunTimeout);
   return is_known ? ParseSlurmVersion(version->text()) : kNewestSlurm;
 }
 
@@ -90,7 +90,7 @@ std::string LookAtMpirun(const std::string& name, const LaunchPlan& plan,
   if (version.runtime == MpiRuntime::kOrte) {
     std::vector<std::string> hosts = {NameOfKernel()};
     for (const NodePlacement& node : plan.nodes) hosts.push_back(node.host);
-    const std::string host = HostThatOrteRefuses(hosts);
+    const std::string host = HostThatOrteRejects(hosts);
     if (!host.empty())
       return launch->mpirun + " of " + version.name + " takes no host named " + host;
   }

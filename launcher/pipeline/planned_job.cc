@@ -177,7 +177,7 @@ std::string CountedNodes(std::size_t count) {
 // What PlannedJob::min_nodes is, where the ranks start on `wanted` nodes.
 std::size_t MinNodes(const Options& options, const Settings& settings, const Allocation& allocation,
                      std::size_t wanted) {
-  const auto least = static_cast<std::size_t>(settings.min_nodes);
+  const auto min = static_cast<std::size_t>(settings.min_nodes);
   const std::vector<AllocatedNode>& nodes = allocation.nodes;
   const bool is_heterogeneous = nodes.front().component != nodes.back().component;
   if (options.min_nodes && allocation.job_id.empty()) {
@@ -189,26 +189,25 @@ std::size_t MinNodes(const Options& options, const Settings& settings, const All
                       "--min-nodes does not go with a heterogeneous job, which gets its ranks on "
                       "all of its nodes");
   }
-  if (options.min_nodes && least > wanted) {
-    throw LaunchError(EX_CONFIG, "--min-nodes " + std::to_string(least) +
-                                     ", but the ranks of this job start on " +
-                                     CountedNodes(wanted) + ": give a smaller number, or ask for " +
-                                     "more nodes, #SBATCH -N" +
-                                     std::to_string(least + nodes.size() - wanted));
+  if (options.min_nodes && min > wanted) {
+    throw LaunchError(
+        EX_CONFIG, "--min-nodes " + std::to_string(min) + ", but the ranks of this job start on " +
+                       CountedNodes(wanted) + ": give a smaller number, or ask for " +
+                       "more nodes, #SBATCH -N" + std::to_string(min + nodes.size() - wanted));
   }
-  const bool is_possible = !allocation.job_id.empty() && !is_heterogeneous && least <= wanted;
-  return is_possible ? least : 0;
+  const bool is_possible = !allocation.job_id.empty() && !is_heterogeneous && min <= wanted;
+  return is_possible ? min : 0;
 }
 
 // The warning that there are fewer ranks than without `lost_nodes`.
 std::string FewerNodes(const LaunchPlan& plan, const std::vector<std::string>& lost_nodes,
                        std::size_t nodes_of_job) {
-  constexpr std::size_t kMostNames = 8;
+  constexpr std::size_t kMaxNames = 8;
   std::string names;
-  for (std::size_t i = 0; i < std::min(lost_nodes.size(), kMostNames); ++i) {
+  for (std::size_t i = 0; i < std::min(lost_nodes.size(), kMaxNames); ++i) {
     names += (i == 0 ? "" : ", ") + lost_nodes[i];
   }
-  if (lost_nodes.size() > kMostNames) names += ", ...";
+  if (lost_nodes.size() > kMaxNames) names += ", ...";
   return Coded(Message::kFewerNodes,
                std::to_string(plan.nodes.size()) + " of the " + CountedNodes(nodes_of_job) +
                    " of this job are left, without " + names + ": " +
@@ -237,9 +236,9 @@ void ChooseNodes(const Options& options, const Settings& settings,
                                      std::to_string(spare + 1));
   }
   const std::size_t wanted = nodes.size() - spare;
-  const std::size_t least = MinNodes(options, settings, *allocation, wanted);
-  planned->min_nodes = static_cast<int>(least);
-  planned->dispensable_nodes = static_cast<int>(least > 0 ? nodes.size() - least : spare);
+  const std::size_t min = MinNodes(options, settings, *allocation, wanted);
+  planned->min_nodes = static_cast<int>(min);
+  planned->dispensable_nodes = static_cast<int>(min > 0 ? nodes.size() - min : spare);
   const HostIndex lost(lost_nodes);
   std::erase_if(nodes, [&lost](const AllocatedNode& node) { return lost.Holds(node.host); });
   if (nodes.size() > wanted) nodes.resize(wanted);

@@ -30,7 +30,7 @@ std::optional<Allocation> ReadRequestedHosts(const Options& options) {
 // Hosts that no job knows, by which two names of one node are told: refuses two names of one host,
 // each of which would get the first GPU and the first cores.
 Allocation WithDistinctHosts(Allocation requested, const Environment& environment) {
-  const auto refuse = [&](const std::string& words) {
+  const auto reject = [&](const std::string& words) {
     throw LaunchError(
         requested.origin == Allocation::Origin::kHostfile ? EX_DATAERR : EX_USAGE,
         requested.origin_text + ": " + words + "; write one of them, with all its slots");
@@ -39,10 +39,10 @@ Allocation WithDistinctHosts(Allocation requested, const Environment& environmen
   std::string own;  // of this machine
   for (const AllocatedNode& node : requested.nodes) {
     if (const std::string* other = spellings.Add(node.host)) {
-      refuse(*other + " and " + node.host + " are one host spelled in two ways");
+      reject(*other + " and " + node.host + " are one host spelled in two ways");
     }
     if (!IsThisMachine(node.host, environment)) continue;
-    if (!own.empty()) refuse(own + " and " + node.host + " are both this machine");
+    if (!own.empty()) reject(own + " and " + node.host + " are both this machine");
     own = node.host;
   }
   return requested;

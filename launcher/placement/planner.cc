@@ -48,10 +48,10 @@ class Warnings {
   std::vector<Entry> entries_;
 };
 
-void RequirePositive(std::optional<int> value, const std::string& what, int least = 1) {
-  if (value && *value < least) {
+void RequirePositive(std::optional<int> value, const std::string& what, int min = 1) {
+  if (value && *value < min) {
     throw LaunchError(EX_USAGE, what + " " + std::to_string(*value) + ": write a number from " +
-                                    std::to_string(least));
+                                    std::to_string(min));
   }
 }
 

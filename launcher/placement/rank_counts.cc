@@ -118,7 +118,7 @@ std::string MemoryAdvice(const Allocation& allocation, const std::vector<NodeRes
   return more_nodes + " or --gres=gpu:" + std::to_string(per_node) + ", ";
 }
 
-void RefuseMoreRanksThanGpus(const NodeResources& node, int ranks) {
+void RejectMoreRanksThanGpus(const NodeResources& node, int ranks) {
   const int gpus = Size(node.gpus);
   if (gpus == 0 || ranks <= gpus) return;
   throw LaunchError(EX_CONFIG,
@@ -131,7 +131,7 @@ void RefuseMoreRanksThanGpus(const NodeResources& node, int ranks) {
 
 // Whoever asks for fewer tasks than GPUs has most often copied the line from another script; the
 // job would be charged for all of its GPUs.
-void RefuseIdleGpus(const Allocation& allocation, const NodeResources& node, int ranks,
+void RejectIdleGpus(const Allocation& allocation, const NodeResources& node, int ranks,
                     long long total) {
   const int gpus = Size(node.gpus);
   if (ranks >= gpus) return;
@@ -146,7 +146,7 @@ void RefuseIdleGpus(const Allocation& allocation, const NodeResources& node, int
 }
 
 // Whoever asks for neither GPUs nor tasks on nodes with GPUs has most often forgotten the GPUs.
-void RefuseForgottenGpus(const Allocation& allocation, const NodeResources& node) {
+void RejectForgottenGpus(const Allocation& allocation, const NodeResources& node) {
   const int there = std::max(GpusSeen(node), allocation.gpus_per_node_unasked);
   if (!node.gpus.empty() || node.slots || there == 0) return;
   throw LaunchError(EX_CONFIG, node.host + " has " + Counted(there, "GPU") +
@@ -213,13 +213,13 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
     counts = Fill(*total, counts);
   }
   for (std::size_t i = 0; i < nodes.size() && !options.oversubscribe; ++i) {
-    RefuseMoreRanksThanGpus(nodes[i], counts[i]);
+    RejectMoreRanksThanGpus(nodes[i], counts[i]);
   }
   const bool is_left_to_slurm = allocation.origin == Allocation::Origin::kSlurm && !options.ranks &&
                                 !options.ranks_per_node && !options.gpus_per_node;
   for (std::size_t i = 0; i < nodes.size() && is_left_to_slurm; ++i) {
-    RefuseIdleGpus(allocation, nodes[i], counts[i], ranks);
-    RefuseForgottenGpus(allocation, nodes[i]);
+    RejectIdleGpus(allocation, nodes[i], counts[i], ranks);
+    RejectForgottenGpus(allocation, nodes[i]);
   }
   return counts;
 }

@@ -39,12 +39,12 @@ struct LauncherTraits {
   // Before they kill, the daemons sleep for seconds, unless SIGCHLD wakes them.
   bool has_sleeping_daemons = false;
   // Takes options of the user (--mpiarg, --rankfile), refuses to be run by root without an option,
-  // and puts a folder of its own in front of PATH.
+  // and puts a directory of its own in front of PATH.
   bool is_open_mpi = false;
   // Reaches hosts by ssh too, which need not be of the Slurm job.
   bool has_ssh = false;
 
-  // What the program is sent in place of a signal for the ranks; 0: the signal itself.
+  // What the program is sent instead of a signal for the ranks; 0: the signal itself.
   int stop_signal = 0;        // of SIGTERM, SIGINT and SIGHUP, by which it would end itself
   int failure_signal = 0;     // of kPeerFailedSignal; SIGTERM: it comes from the daemon as such
   int suspend_signal = 0;     // of SIGSTOP

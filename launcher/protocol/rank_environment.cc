@@ -11,7 +11,7 @@ namespace {
 
 using Lookup = std::function<std::optional<std::string>(const std::string&)>;
 
-[[noreturn]] void Refuse(const std::string& message) {
+[[noreturn]] void Reject(const std::string& message) {
   throw std::runtime_error(message + "; start the program with ddlrun, which sets both");
 }
 
@@ -42,10 +42,10 @@ std::optional<Position> ReadPair(const Lookup& get, const std::string& index_nam
   const std::optional<int> index = ReadNumber(get, index_name);
   const std::optional<int> count = ReadNumber(get, count_name);
   if (!index && !count) return std::nullopt;
-  if (!index) Refuse(count_name + "=" + std::to_string(*count) + " but no " + index_name);
-  if (!count) Refuse(index_name + "=" + std::to_string(*index) + " but no " + count_name);
+  if (!index) Reject(count_name + "=" + std::to_string(*count) + " but no " + index_name);
+  if (!count) Reject(index_name + "=" + std::to_string(*index) + " but no " + count_name);
   if (*index >= *count) {
-    Refuse(index_name + "=" + std::to_string(*index) + " is not below " + count_name + "=" +
+    Reject(index_name + "=" + std::to_string(*index) + " is not below " + count_name + "=" +
            std::to_string(*count));
   }
   return Position{*index, *count};
@@ -56,7 +56,7 @@ void RequireEqual(const Lookup& get, const std::string& name, const std::string&
                   int our_value) {
   const std::optional<int> value = ParseNumber(get(name).value_or(""));
   if (value && *value != our_value) {
-    Refuse(name + "=" + std::to_string(*value) + " contradicts " + our_name + "=" +
+    Reject(name + "=" + std::to_string(*value) + " contradicts " + our_name + "=" +
            std::to_string(our_value));
   }
 }
@@ -104,10 +104,10 @@ RankInfo ReadRankEnvironment(const Lookup& get) {
     info.local_rank = local->index;
     info.local_world_size = local->count;
   } else if (info.world_size > 1) {
-    Refuse("RANK=" + std::to_string(info.rank) + " but no LOCAL_RANK");
+    Reject("RANK=" + std::to_string(info.rank) + " but no LOCAL_RANK");
   }
   if (info.local_world_size > info.world_size) {
-    Refuse("LOCAL_WORLD_SIZE=" + std::to_string(info.local_world_size) +
+    Reject("LOCAL_WORLD_SIZE=" + std::to_string(info.local_world_size) +
            " is more than WORLD_SIZE=" + std::to_string(info.world_size));
   }
   const std::optional<Position> node = ReadPair(get, "DDLRUN_NODE_RANK", "DDLRUN_NODE_COUNT");

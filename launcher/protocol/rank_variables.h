@@ -67,12 +67,12 @@ inline constexpr char kThreadsVariable[] = "DDLRUN_OMP_NUM_THREADS";
 inline constexpr char kGpuVisibilityVariable[] = "DDLRUN_GPU_VISIBILITY";
 
 // The file that the rank must touch as it makes progress (--heartbeat).  The shim puts the number
-// of the rank in place of kRankMark.
+// of the rank instead of kRankMark.
 inline constexpr char kHeartbeatVariable[] = "DDLRUN_HEARTBEAT";
 
 // PATH as ddlrun has it, or as -x PATH=... sets it, for the ranks of mpirun alone.  Open MPI puts
-// its own folder in front of PATH, and in front of the virtual environment that is active in the
-// script where that folder is /usr/bin.  The shim takes it away again.
+// its own directory in front of PATH, and in front of the virtual environment that is active in the
+// script where that directory is /usr/bin.  The shim takes it away again.
 inline constexpr char kPathVariable[] = "DDLRUN_PATH";
 inline constexpr char kRankMark[] = "%r";
 

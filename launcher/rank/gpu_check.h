@@ -19,7 +19,7 @@ namespace launcher {
 void CheckGpus(int planned, const std::string& host, const Environment& environment, int devices);
 
 // Gives the ranks of node `node` the GPUs that `granted`, the SLURM_STEP_GPUS of this node, names
-// in place of those that the plan assumes: the first GPU of the plan becomes the first of the list,
+// instead of those that the plan assumes: the first GPU of the plan becomes the first of the list,
 // and so on, so that ranks that share a GPU still do.  True when any has changed.  A list with
 // anything but numbers, or with fewer GPUs than the ranks use, changes nothing.  Pure.
 bool TakeGrantedGpus(const std::string& granted, int node, LaunchPlan* plan);

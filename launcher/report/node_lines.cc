@@ -38,7 +38,7 @@ std::string GpuText(const GpuInfo& gpu) {
   std::string text = gpu.model.empty() ? "model not known" : gpu.model;
   if (gpu.nvlinks >= 0) text += ", " + std::to_string(gpu.nvlinks) + " NVLinks";
   if (gpu.pcie_lanes > 0) {
-    text += ", " + std::to_string(gpu.pcie_lanes) + " of " + std::to_string(gpu.pcie_lanes_most) +
+    text += ", " + std::to_string(gpu.pcie_lanes) + " of " + std::to_string(gpu.pcie_lanes_max) +
             " PCIe lanes";
   }
   return text;
@@ -134,8 +134,8 @@ std::vector<SiteReportField> Differences(const std::vector<SiteReportField>& lin
         line.name == kMemory || line.name == kCpusOfJob || line.name.starts_with(kNumaNode);
     if (line.hosts.empty() || may_differ) continue;
     const std::string text = line.text + " (" + HostsText(line.hosts) + ")";
-    const bool goes_on = !differences.empty() && differences.back().name == line.name;
-    if (goes_on) {
+    const bool continues = !differences.empty() && differences.back().name == line.name;
+    if (continues) {
       differences.back().text += ", " + text;
     } else {
       differences.push_back({line.name, "differs between nodes: " + text});

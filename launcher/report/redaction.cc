@@ -165,30 +165,30 @@ bool IsNamedVariable(const std::string& name) {
 }
 
 std::vector<std::string> WithoutValues(const std::vector<std::string>& mpi_arguments) {
-  std::vector<std::string> told;
+  std::vector<std::string> logged;
   for (std::size_t next = 0; next < mpi_arguments.size(); ++next) {
     const std::string& word = mpi_arguments[next];
     const std::size_t left = mpi_arguments.size() - next - 1;
     if ((word == "-x" || word == "--x") && left >= 1) {
       const std::string& variable = mpi_arguments[++next];
       const std::size_t equals = variable.find('=');
-      told.push_back(word);
-      told.push_back(variable.substr(0, equals) +
-                     (equals == std::string::npos ? "" : std::string("=") + kHidden));
+      logged.push_back(word);
+      logged.push_back(variable.substr(0, equals) +
+                       (equals == std::string::npos ? "" : std::string("=") + kHidden));
     } else if (NamesParameter(word) && word.starts_with("-") && left >= 2) {
       const std::string& name = mpi_arguments[next + 1];
       const bool is_known = IsKnownVariable("OMPI_MCA_" + name);
-      told.insert(told.end(), {word, name, is_known ? mpi_arguments[next + 2] : kHidden});
+      logged.insert(logged.end(), {word, name, is_known ? mpi_arguments[next + 2] : kHidden});
       next += 2;
     } else if (word.starts_with("-")) {
       const std::size_t equals = word.find('=');
-      told.push_back(word.substr(0, equals) +
-                     (equals == std::string::npos ? "" : std::string("=") + kHidden));
+      logged.push_back(word.substr(0, equals) +
+                       (equals == std::string::npos ? "" : std::string("=") + kHidden));
     } else {
-      told.push_back(IsNumber(word) ? word : kHidden);
+      logged.push_back(IsNumber(word) ? word : kHidden);
     }
   }
-  return told;
+  return logged;
 }
 
 std::string WithoutQuotedValue(const std::string& message) {

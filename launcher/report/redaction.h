@@ -34,7 +34,7 @@ bool IsNamedVariable(const std::string& name);
 // options or numbers.  What is left out is "...".
 std::vector<std::string> WithoutValues(const std::vector<std::string>& mpi_arguments);
 
-// A refusal of a site file (site_config.h) without what the file has in place of a choice.
+// A refusal of a site file (site_config.h) without what the file has instead of a choice.
 std::string WithoutQuotedValue(const std::string& message);
 
 }  // namespace launcher

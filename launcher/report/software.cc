@@ -19,12 +19,12 @@
 namespace launcher {
 namespace {
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kTimeout{10};
 
 std::string Requested(const std::string& program, const std::string& question,
                       const Environment& environment) {
   CommandOutput output({program, question}, environment);
-  output.Wait(kPatience);
+  output.Wait(kTimeout);
   return output.text();
 }
 

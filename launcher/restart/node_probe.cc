@@ -32,7 +32,7 @@ std::vector<std::string> NodesThatDoNotAnswer(const std::vector<std::string>& ho
                                               const std::string& other, const std::string& srun,
                                               const Environment& environment,
                                               std::chrono::milliseconds limit) {
-  const bool can_be_known = !hosts.empty() && hosts.size() <= kMostProbes && !other.empty() &&
+  const bool can_be_known = !hosts.empty() && hosts.size() <= kMaxProbes && !other.empty() &&
                             !environment.contains("SLURM_HET_SIZE");
   if (!can_be_known) return {};
   const Environment environment_of_srun = EnvironmentForSrun(environment);

@@ -78,7 +78,7 @@ Decision RestartPolicy::AfterRun(const RunOutcome& end) {
     return End("not started again: that was done " + std::to_string(restarts_) +
                (restarts_ == 1 ? " time" : " times") + " already (--max-restarts)");
   }
-  if (runs_without_progress_ >= kMostRunsWithoutProgress) {
+  if (runs_without_progress_ >= kMaxRunsWithoutProgress) {
     return End("not started again: " + std::to_string(runs_without_progress_) +
                " runs in a row made no progress (" + NoProgress(end) + ")");
   }

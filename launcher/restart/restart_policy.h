@@ -13,7 +13,7 @@
 namespace launcher {
 
 // After this many runs in a row without progress ddlrun gives up.
-inline constexpr int kMostRunsWithoutProgress = 3;
+inline constexpr int kMaxRunsWithoutProgress = 3;
 // A run that has lasted this long counts as progress, where no file tells it better.
 inline constexpr double kSecondsOfProgress = 60;
 // The pauses after the first and the second run without progress, in seconds: the reason of a
@@ -40,8 +40,8 @@ struct RunOutcome {
   int nodes_left = 0;           // where min_nodes was said
   // Whether the newest file of --progress-file became newer; empty without that option.
   std::optional<bool> file_moved;
-  std::string checkpoints;             // the folder of that file where --progress-file is not given
-  bool is_near_end = false;            // too near for --stop-before
+  std::string checkpoints;   // the directory of that file where --progress-file is not given
+  bool is_near_end = false;  // too near for --stop-before
   std::optional<double> seconds_left;  // until the time limit of the job; empty: it has none
 };
 
@@ -59,7 +59,7 @@ class RestartPolicy {
   // kEnd         after success; when ddlrun was told to stop; after a mistake that would come again
   //              (exit codes 64, 65 and 78, and 69 unless all ranks had started or a node was
   //              lost); when no restart was asked for, or none is left; after
-  //              kMostRunsWithoutProgress runs in a row without progress
+  //              kMaxRunsWithoutProgress runs in a row without progress
   // kRequeue     where that was asked for: after exit code 75, and when too few nodes, or less than
   //              kSecondsOfProgress of the job's time, are left; but not after a run without
   //              progress; after any end but a mistake of a job that Slurm preempts, which it would

@@ -80,9 +80,9 @@ std::string ProgressFile(const Options& options) {
   };
   const std::string mode = value_of("--mode");
   if (!mode.empty() && mode != "train" && mode != "train_and_evaluate") return "";
-  std::string folder = value_of("--model_dir");
-  if (folder.empty()) folder = value_of("--results_dir");
-  return fs::path(folder) / "checkpoints";
+  std::string directory = value_of("--model_dir");
+  if (directory.empty()) directory = value_of("--results_dir");
+  return fs::path(directory) / "checkpoints";
 }
 
 Restarts::Restarts(const Options& options, const Environment& environment, int dispensable_nodes,
@@ -136,7 +136,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
 
   RunOutcome end;
   // Nodes that the job has lost before the start are as ranks that could not start there.
-  end.exit_code = result.refusal.empty() ? result.exit_code : EX_UNAVAILABLE;
+  end.exit_code = result.rejection.empty() ? result.exit_code : EX_UNAVAILABLE;
   end.has_started = result.has_started;
   end.start_hung = start_hung;
   const std::chrono::duration<double> lasted = std::chrono::steady_clock::now() - start_;
@@ -183,10 +183,10 @@ Decision Restarts::AfterRun(const JobResult& result) {
 
   Decision decision = policy_.AfterRun(end);
   if (decision.next == Decision::Next::kRequeue) {
-    const std::string refusal = RequeueSlurmJob(job_id_, environment_);
-    if (!refusal.empty()) {
+    const std::string rejection = RequeueSlurmJob(job_id_, environment_);
+    if (!rejection.empty()) {
       return {Decision::Next::kEnd, 0,
-              "the job could not be requeued (" + refusal + "): submit it again"};
+              "the job could not be requeued (" + rejection + "): submit it again"};
     }
   }
   if (decision.next == Decision::Next::kEnd && is_held) {

@@ -19,12 +19,12 @@
 
 namespace launcher {
 
-// When the file, or the newest entry of the folder, was last written.  Names that begin with '.'
+// When the file, or the newest entry of the directory, was last written.  Names that begin with '.'
 // are ignored, since such a file may not be complete.  nullopt where there is none.
 std::optional<std::filesystem::file_time_type> NewestTime(const std::filesystem::path& path);
 
-// The file or folder by which progress is known: --progress-file, or the folder of checkpoints
-// where the program is a ddltraind that trains; "" where there is none.  Pure.
+// The file or directory by which progress is known: --progress-file, or the directory of
+// checkpoints where the program is a ddltraind that trains; "" where there is none.  Pure.
 std::string ProgressFile(const Options& options);
 
 class Restarts {

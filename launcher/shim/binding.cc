@@ -19,16 +19,16 @@ namespace {
 constexpr int kPreferred = 1;  // MPOL_PREFERRED of linux/mempolicy.h
 constexpr size_t kWords = kMaxCpus / kWordBits;
 
-__attribute__((format(printf, 1, 2))) Refusal CannotBind(const char* format, ...) {
-  Refusal refusal;
-  int length = snprintf(refusal.text, sizeof(refusal.text), "cannot bind: ");
+__attribute__((format(printf, 1, 2))) Rejection CannotBind(const char* format, ...) {
+  Rejection rejection;
+  int length = snprintf(rejection.text, sizeof(rejection.text), "cannot bind: ");
   va_list arguments;
   va_start(arguments, format);
-  length += vsnprintf(refusal.text + length, 100, format, arguments);
+  length += vsnprintf(rejection.text + length, 100, format, arguments);
   va_end(arguments);
-  snprintf(refusal.text + length, sizeof(refusal.text) - static_cast<size_t>(length),
+  snprintf(rejection.text + length, sizeof(rejection.text) - static_cast<size_t>(length),
            "; the nodes differ from the plan, start with --bind=none");
-  return refusal;
+  return rejection;
 }
 
 // False where it is not a list of CPUs, or has a number above those of any machine.
@@ -50,7 +50,7 @@ bool ReadCpus(const char* list, unsigned long* mask) {
 
 }  // namespace
 
-Refusal BindCpus(const char* cpus) {
+Rejection BindCpus(const char* cpus) {
   unsigned long wanted[kWords] = {};
   unsigned long bound[kWords] = {};
   if (!ReadCpus(cpus, wanted)) return CannotBind("'%.40s' are no CPUs", cpus);
@@ -75,7 +75,7 @@ int CountUsableCpus() {
   return count;
 }
 
-Refusal PreferMemoryOf(int os_index) {
+Rejection PreferMemoryOf(int os_index) {
   const auto node = static_cast<size_t>(os_index);
   unsigned long mask[kWords] = {};
   if (node < kMaxCpus) mask[node / kWordBits] |= 1UL << (node % kWordBits);

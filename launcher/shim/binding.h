@@ -6,13 +6,13 @@
 
 namespace launcher {
 
-struct Refusal {
+struct Rejection {
   char text[256];  // "" when there is none
 };
 
 // Binds to `cpus` (OS numbers, "0-3,8") and reads the binding back.  It is refused when this node
 // lacks one of the CPUs, or this job may not use it: the node is not as planned.
-Refusal BindCpus(const char* cpus);
+Rejection BindCpus(const char* cpus);
 
 // How many CPUs this process may use; 0 where the kernel does not tell.
 int CountUsableCpus();
@@ -22,6 +22,6 @@ int CountUsableCpus();
 // or a container does not permit it (EPERM, ENOSYS) nothing is done: the kernel itself prefers the
 // NUMA node of the CPU that first writes to the memory.  It is refused for a node that is not
 // there.
-Refusal PreferMemoryOf(int os_index);
+Rejection PreferMemoryOf(int os_index);
 
 }  // namespace launcher

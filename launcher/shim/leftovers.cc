@@ -50,14 +50,14 @@ bool Visit(pid_t pid, void* context) {
   }
   const ProcessState process = ReadProcessState(pid);
   if (process.state == '\0' || process.state == 'Z') return true;
-  if (pass->found.count < kMostSurvivors) {
+  if (pass->found.count < kMaxSurvivors) {
     Survivor& survivor = pass->found.first[pass->found.count];
     survivor.pid = pid;
     memcpy(survivor.name, process.name, sizeof(survivor.name));
   }
   ++pass->found.count;
   // Those below first: of a process that is gone they would have to be looked for again.
-  if (pass->generation < kMostGenerations) {
+  if (pass->generation < kMaxGenerations) {
     ++pass->generation;
     ForEachChild(pid, Visit, pass);
     --pass->generation;

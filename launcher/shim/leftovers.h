@@ -29,10 +29,10 @@ struct Survivor {
   pid_t pid = 0;
   char name[16] = "";  // of its program
 };
-inline constexpr int kMostSurvivors = 8;
+inline constexpr int kMaxSurvivors = 8;
 struct Survivors {
-  int count = 0;                   // of all
-  Survivor first[kMostSurvivors];  // of them
+  int count = 0;                  // of all
+  Survivor first[kMaxSurvivors];  // of them
 };
 
 // Sends SIGTERM and SIGCONT to all children of this process and to what is below them, SIGKILL when

@@ -56,7 +56,7 @@ bool IsNumberOrUnset(const char* name, int number) {
 }
 
 // Ends this process with `exit_code`, after a line in the form of ddlrun's own refusals.
-[[noreturn]] __attribute__((format(printf, 2, 3))) void Refuse(int exit_code, const char* format,
+[[noreturn]] __attribute__((format(printf, 2, 3))) void Reject(int exit_code, const char* format,
                                                                ...) {
   char line[1024];
   size_t length = static_cast<size_t>(
@@ -86,7 +86,7 @@ Arguments ReadArguments(int argc, char** argv) {
     if (arguments.is_checked) ++next;
   }
   if (next + 1 >= argc || !Is(argv[next], "--")) {
-    Refuse(EX_USAGE,
+    Reject(EX_USAGE,
            "usage: ddlrun-rank [--rank R] -- program [arguments]; it is started by ddlrun, not by "
            "hand");
   }
@@ -165,7 +165,7 @@ bool IsAsPlanned(const char* text, const char* given) {
   const ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - sizeof(kSuffix));
   memcpy(program + (length > 0 ? length : 0), kSuffix, sizeof(kSuffix));
   execv(program, argv);
-  Refuse(EX_UNAVAILABLE, "cannot start %s: %s", program, strerror(errno));
+  Reject(EX_UNAVAILABLE, "cannot start %s: %s", program, strerror(errno));
 }
 
 // Stands where ddlrun was started.  srun and mpirun start a rank there too, but where they cannot,
@@ -183,7 +183,7 @@ void EnterDirectory() {
     setenv("PWD", job.directory, 1);
     return;
   }
-  Refuse(EX_CONFIG,
+  Reject(EX_CONFIG,
          "this node has no working directory %.400s, where ddlrun was started: %s; start it in a "
          "directory that all nodes share",
          job.directory, strerror(errno));
@@ -191,12 +191,12 @@ void EnterDirectory() {
 
 void Bind() {
   if (!job.bind) return;
-  Refusal refusal = {};
-  if (HasOwnCpus(job)) refusal = BindCpus(job.cpus);
-  if (refusal.text[0] == '\0' && job.numa_os_index >= 0) {
-    refusal = PreferMemoryOf(job.numa_os_index);
+  Rejection rejection = {};
+  if (HasOwnCpus(job)) rejection = BindCpus(job.cpus);
+  if (rejection.text[0] == '\0' && job.numa_os_index >= 0) {
+    rejection = PreferMemoryOf(job.numa_os_index);
   }
-  if (refusal.text[0] != '\0') Refuse(EX_CONFIG, "%s", refusal.text);
+  if (rejection.text[0] != '\0') Reject(EX_CONFIG, "%s", rejection.text);
 }
 
 // Reports the step, by which ddlrun can send signals to the ranks.  The first rank of every node
@@ -225,17 +225,17 @@ void LetOtherNodesStart() {
 int OpenLog() {
   if (job.log_directory[0] == '\0') return -1;
   const RankLog log = OpenRankLog(job.log_directory, job.rank);
-  if (log.fd < 0) Refuse(EX_OSERR, "%s", log.problem);
+  if (log.fd < 0) Reject(EX_OSERR, "%s", log.problem);
   return log.fd;
 }
 
 [[noreturn]] void StartProgram(char** program) {
-  const char* folders = getenv("PATH");
-  if (folders == nullptr) folders = "/bin:/usr/bin";  // as execvp has it
+  const char* directories = getenv("PATH");
+  if (directories == nullptr) directories = "/bin:/usr/bin";  // as execvp has it
   int error = 0;
   const LauncherTraits& launcher = OwnLauncher();
   if (launcher.is_direct) {
-    error = BecomeProgram(program, folders);
+    error = BecomeProgram(program, directories);
   } else {
     RankProcess process;
     process.event_key = job.event_key;
@@ -244,13 +244,13 @@ int OpenLog() {
     process.launcher = &launcher;
     process.has_peers = job.world_size > 1;
     process.grace_ms = job.grace_ms;
-    process.path = folders;
+    process.path = directories;
     process.log = OpenLog();
     error = RunProgram(program, process);
   }
   char problem[800];
-  DescribeStartProblem(program[0], folders, error, problem, sizeof(problem));
-  Refuse(EX_UNAVAILABLE, "cannot start '%.500s': %s", program[0], problem);
+  DescribeStartProblem(program[0], directories, error, problem, sizeof(problem));
+  Reject(EX_UNAVAILABLE, "cannot start '%.500s': %s", program[0], problem);
 }
 
 }  // namespace
@@ -263,7 +263,7 @@ int main(int argc, char** argv) {
   const char* text = JoinRankJob([](const char* name) -> const char* { return getenv(name); });
   if (arguments.is_checked) {
     if (!ReadJob(text, arguments.rank)) {
-      Refuse(EX_SOFTWARE, "%s is not what ddlrun-rank-check writes", kRankJobVariable);
+      Reject(EX_SOFTWARE, "%s is not what ddlrun-rank-check writes", kRankJobVariable);
     }
   } else if (!IsAsPlanned(text, arguments.rank)) {
     BecomeCheck(argv);

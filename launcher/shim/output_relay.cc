@@ -88,7 +88,7 @@ void OutputRelay::CloseChildEnds() {
 
 // False at the end of the stream.
 bool OutputRelay::PassOn(const Stream& stream) {
-  char chunk[OutputMarks::kMostBytes];
+  char chunk[OutputMarks::kMaxBytes];
   const ssize_t got = read(stream.read_end, chunk, sizeof(chunk));
   if (got < 0) return errno == EINTR || errno == EAGAIN;
   const auto size = static_cast<size_t>(got);

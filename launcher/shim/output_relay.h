@@ -36,7 +36,7 @@ class StreamTail {
 // for one of srun or mpirun (MayBeLineOfLauncher).  It has a fixed size and no C++ library.
 class OutputMarks {
  public:
-  static constexpr size_t kMostBytes = 16384;  // of a piece
+  static constexpr size_t kMaxBytes = 16384;  // of a piece
 
   // Before the first piece.  Without a key nothing is marked.
   void SetKey(const char* key);
@@ -49,7 +49,7 @@ class OutputMarks {
 
   RankEvent mark_ = {};
   bool is_at_start_ = true;  // of a line
-  char marked_[sizeof(RankEvent) + kMostBytes] = {};
+  char marked_[sizeof(RankEvent) + kMaxBytes] = {};
 };
 
 class OutputRelay {

@@ -11,7 +11,7 @@
 namespace launcher {
 
 // How deep the tree of the processes of a rank is looked at.
-inline constexpr int kMostGenerations = 16;
+inline constexpr int kMaxGenerations = 16;
 
 // The beginning of a file of /proc, as a text; "" where it cannot be read.
 void ReadProcText(const char* path, char* text, size_t size);

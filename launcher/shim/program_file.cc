@@ -57,7 +57,7 @@ constexpr NameEnd kNameEnds[] = {
 };
 
 struct Bytes {
-  unsigned char at[kMostOfFirstLine - 1];
+  unsigned char at[kMaxOfFirstLine - 1];
   size_t count;
 };
 
@@ -138,7 +138,7 @@ void ReadElf(int fd, const Bytes& head, ProgramFile* file) {
   file->is_damaged = !ReadLoader(fd, layout, head, is_big_endian, file);
 }
 
-void CopyWord(const char* begin, char (&word)[kMostOfFirstLine]) {
+void CopyWord(const char* begin, char (&word)[kMaxOfFirstLine]) {
   const size_t length = strcspn(begin, " \t\r\n");
   memcpy(word, begin, length);
   word[length] = '\0';
@@ -146,7 +146,7 @@ void CopyWord(const char* begin, char (&word)[kMostOfFirstLine]) {
 
 void ReadScript(const Bytes& head, ProgramFile* file) {
   file->kind = ProgramFile::Kind::kScript;
-  char line[kMostOfFirstLine];
+  char line[kMaxOfFirstLine];
   memcpy(line, head.at, head.count);
   line[head.count] = '\0';
   const size_t length = strcspn(line, "\n");
@@ -207,27 +207,27 @@ ProgramFile ReadProgramFile(const char* path) {
   return file;
 }
 
-const char* FindProgramFile(const char* name, const char* folders, char* path, size_t size) {
+const char* FindProgramFile(const char* name, const char* directories, char* path, size_t size) {
   snprintf(path, size, "%s", name);
   if (strchr(name, '/') != nullptr) return path;
   size_t first_length = 0;
-  const char* first = nullptr;  // the folder of one that may not be executed
-  const auto join = [&](const char* folder, size_t length) {
-    snprintf(path, size, "%.*s%s/%s", static_cast<int>(length), folder, length == 0 ? "." : "",
+  const char* first = nullptr;  // the directory of one that may not be executed
+  const auto join = [&](const char* directory, size_t length) {
+    snprintf(path, size, "%.*s%s/%s", static_cast<int>(length), directory, length == 0 ? "." : "",
              name);
   };
-  for (;; ++folders) {
-    const size_t length = strcspn(folders, ":");
-    join(folders, length);
+  for (;; ++directories) {
+    const size_t length = strcspn(directories, ":");
+    join(directories, length);
     if (IsRegular(path)) {
       if (access(path, X_OK) == 0) return path;
       if (first == nullptr) {
-        first = folders;
+        first = directories;
         first_length = length;
       }
     }
-    folders += length;
-    if (*folders == '\0') break;
+    directories += length;
+    if (*directories == '\0') break;
   }
   path[0] = '\0';
   if (first != nullptr) join(first, first_length);
@@ -256,7 +256,7 @@ bool IsLibrary(const ProgramFile& file) {
          file.type == ET_DYN && !file.has_entry && file.loader[0] == '\0';
 }
 
-bool LacksProgramOfEnv(const ProgramFile& file, const char* folders) {
+bool LacksProgramOfEnv(const ProgramFile& file, const char* directories) {
   if (file.kind != ProgramFile::Kind::kScript || file.has_long_first_line) return false;
   const char* slash = strrchr(file.interpreter, '/');
   if (slash == nullptr || strcmp(slash, "/env") != 0) return false;
@@ -264,7 +264,7 @@ bool LacksProgramOfEnv(const ProgramFile& file, const char* folders) {
   if (*name == '\0' || *name == '-' || strchr(name, '=') != nullptr) return false;
   if (file.has_windows_line_end) return true;
   char path[PATH_MAX];
-  return access(FindProgramFile(name, folders, path, sizeof(path)), X_OK) != 0;
+  return access(FindProgramFile(name, directories, path, sizeof(path)), X_OK) != 0;
 }
 
 }  // namespace launcher

@@ -124,7 +124,7 @@ int ExitCodeOf(int status) {
 void EndRest(const RankProcess& rank, int status, OutputRelay* output) {
   const Survivors left = EndLeftovers({});
   output->PassOnRest();
-  for (int i = 0; i < left.count && i < kMostSurvivors; ++i) {
+  for (int i = 0; i < left.count && i < kMaxSurvivors; ++i) {
     const Survivor& process = left.first[i];
     Write(EmitLeftProcess(rank.event_key, rank.rank, rank.host, process.pid, process.name));
   }
@@ -233,12 +233,12 @@ void BecomeScript(char* const* argv, char* path) {
 
 }  // namespace
 
-int BecomeProgram(char* const* argv, const char* folders) {
+int BecomeProgram(char* const* argv, const char* directories) {
   char path[PATH_MAX];
-  if (*FindProgramFile(argv[0], folders, path, sizeof(path)) == '\0') return ENOENT;
+  if (*FindProgramFile(argv[0], directories, path, sizeof(path)) == '\0') return ENOENT;
   const ProgramFile file = ReadProgramFile(path);
   if (IsLibrary(file)) return ENOEXEC;
-  if (LacksProgramOfEnv(file, folders)) return ENOENT;
+  if (LacksProgramOfEnv(file, directories)) return ENOENT;
   execv(path, argv);
   const int error = errno;
   if (error == ENOEXEC) BecomeScript(argv, path);

@@ -22,12 +22,12 @@ struct RankProcess {
 };
 
 // Becomes the program that the shell would start, also a script without an interpreter line.
-// `folders` is the value of PATH.  Returns errno: ENOEXEC too for a shared library, and ENOENT for
-// a script whose program env would not find, neither of which the system refuses.
-int BecomeProgram(char* const* argv, const char* folders);
+// `directories` is the value of PATH.  Returns errno: ENOEXEC too for a shared library, and ENOENT
+// for a script whose program env would not find, neither of which the system refuses.
+int BecomeProgram(char* const* argv, const char* directories);
 
 // Starts `argv` as a child in this process group, so that signals to the group reach it, and passes
-// its standard error on.  At the signal that the launcher was sent in place of an order to
+// its standard error on.  At the signal that the launcher was sent instead of an order to
 // stop (launchers.h) the program, which is started with that ignored, gets SIGTERM.  Reports when
 // the program runs.  When it has ended, what it has left is ended (leftovers.h); what cannot be is
 // reported.  Then this process ends in the same way as the program, with its exit code or by its

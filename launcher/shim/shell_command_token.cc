@@ -35,19 +35,19 @@ bool IsSetting(const char* word, size_t length) {
   return true;
 }
 
-bool IsThere(const char* name, size_t length, const char* folders) {
+bool IsThere(const char* name, size_t length, const char* directories) {
   char first[PATH_MAX];
   char path[PATH_MAX];
   if (length >= sizeof(first)) return false;
   memcpy(first, name, length);
   first[length] = '\0';
-  FindProgramFile(first, folders, path, sizeof(path));
+  FindProgramFile(first, directories, path, sizeof(path));
   return path[0] != '\0' && access(path, F_OK) == 0;
 }
 
 }  // namespace
 
-ShellCommandToken ShellCommandTokenOf(const char* word, const char* folders) {
+ShellCommandToken ShellCommandTokenOf(const char* word, const char* directories) {
   const size_t length = strcspn(word, kSpaces);
   const bool is_setting = IsSetting(word, length);
   const bool is_builtin = IsBuiltin(word, length);
@@ -60,7 +60,7 @@ ShellCommandToken ShellCommandTokenOf(const char* word, const char* folders) {
   if (is_setting || is_builtin || word[0] == '~' || word[0] == '$')
     return ShellCommandToken::kShellLine;
   // A name may have spaces: only what begins with a program is more than one word.
-  if (!IsThere(word, length, folders)) return ShellCommandToken::kName;
+  if (!IsThere(word, length, directories)) return ShellCommandToken::kName;
   return strpbrk(word, "|&;<>()$`\n") != nullptr ? ShellCommandToken::kShellLine
                                                  : ShellCommandToken::kCommand;
 }

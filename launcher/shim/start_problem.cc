@@ -22,9 +22,9 @@ namespace {
 using Kind = ProgramFile::Kind;
 
 struct Start {
-  const char* program;  // as the user has typed it
-  const char* path;     // the file that is meant by it
-  const char* folders;  // of PATH
+  const char* program;      // as the user has typed it
+  const char* path;         // the file that is meant by it
+  const char* directories;  // of PATH
   int error;
 };
 
@@ -63,7 +63,7 @@ const char* InterpreterOf(const ProgramFile& file, const char* path) {
 bool DescribeWord(const Start& start, Message* text) {
   const char* words = strerror(start.error);
   const char* word = start.program;
-  switch (ShellCommandTokenOf(word, start.folders)) {
+  switch (ShellCommandTokenOf(word, start.directories)) {
     case ShellCommandToken::kSetting:
       return text->Is("it sets a variable, and is no program: write -x %.300s before the program",
                       word);
@@ -87,14 +87,14 @@ bool DescribeWord(const Start& start, Message* text) {
   return false;
 }
 
-// Of a name that is in no folder of PATH.
+// Of a name that is in no directory of PATH.
 bool DescribeMissing(const Start& start, Message* text) {
   const char* words = strerror(start.error);
   const char* name = start.program;
   struct stat status;
   if (stat(name, &status) != 0) return DescribeWord(start, text);
   if (S_ISDIR(status.st_mode))
-    return text->Is("%s in PATH; in this directory it is a folder", words);
+    return text->Is("%s in PATH; in this directory it is a directory", words);
   if (!S_ISREG(status.st_mode)) return false;
   const ProgramFile file = ReadProgramFile(name);
   const char* interpreter = InterpreterOf(file, name);
@@ -193,9 +193,9 @@ bool DescribeScript(const Start& start, const ProgramFile& file, Message* text) 
     return text->Is(
         "%s: its first line is longer than the %zu bytes that Linux reads; write the "
         "interpreter in front of it",
-        strerror(start.error), kMostOfFirstLine - 1);
+        strerror(start.error), kMaxOfFirstLine - 1);
   }
-  const bool lacks_program = LacksProgramOfEnv(file, start.folders);
+  const bool lacks_program = LacksProgramOfEnv(file, start.directories);
   if (file.has_windows_line_end && start.error == ENOENT) {
     return text->Is(
         "the file is there, but its first line ends as under Windows: sed -i 's/\\r$//' %.300s",
@@ -203,7 +203,7 @@ bool DescribeScript(const Start& start, const ProgramFile& file, Message* text) 
   }
   if (lacks_program) {
     return text->Is(
-        "the file is there, but not its interpreter %.250s, which is in no folder of "
+        "the file is there, but not its interpreter %.250s, which is in no directory of "
         "PATH",
         file.argument);
   }
@@ -244,11 +244,11 @@ bool DescribeContent(const Start& start, const ProgramFile& file, Message* text)
 
 }  // namespace
 
-void DescribeStartProblem(const char* program, const char* folders, int error, char* text,
+void DescribeStartProblem(const char* program, const char* directories, int error, char* text,
                           size_t size) {
   char path[PATH_MAX];
-  FindProgramFile(program, folders, path, sizeof(path));
-  const Start start = {program, path, folders, error};
+  FindProgramFile(program, directories, path, sizeof(path));
+  const Start start = {program, path, directories, error};
   Message description = {text, size};
   description.Is("%s", strerror(error));
   if (path[0] == '\0') {

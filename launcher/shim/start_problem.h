@@ -9,9 +9,9 @@
 
 namespace launcher {
 
-// Writes what to say of BecomeProgram(program, folders), which failed with `error`, to `text`: the
-// error, and the cause where it is another than its words, with what to type instead.
-void DescribeStartProblem(const char* program, const char* folders, int error, char* text,
+// Writes what to say of BecomeProgram(program, directories), which failed with `error`, to `text`:
+// the error, and the cause where it is another than its words, with what to type instead.
+void DescribeStartProblem(const char* program, const char* directories, int error, char* text,
                           size_t size);
 
 }  // namespace launcher

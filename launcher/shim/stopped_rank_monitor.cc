@@ -28,7 +28,7 @@ bool LookBelow(pid_t pid, void* context) {
 }  // namespace
 
 pid_t FindStopped(pid_t program) {
-  Search search = {kMostGenerations, 0};
+  Search search = {kMaxGenerations, 0};
   LookBelow(program, &search);
   return search.stopped;
 }

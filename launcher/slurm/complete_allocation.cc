@@ -13,7 +13,7 @@
 namespace launcher {
 namespace {
 
-[[noreturn]] void RefuseEndedJob(const std::string& job_id, const std::string& state) {
+[[noreturn]] void RejectEndedJob(const std::string& job_id, const std::string& state) {
   throw LaunchError(EX_CONFIG, "job " + job_id + " is over (" + state +
                                    "): leave this shell, or unset its SLURM_ variables: unset "
                                    "\"${!SLURM_@}\"");
@@ -47,13 +47,13 @@ void QuerySlurmForGpus(const Environment& environment, Allocation* allocation) {
       RunScontrol({"show", "job", "--details", allocation->job_id}, environment);
   if (!answer.is_ok) {
     if (answer.text.find("Invalid job id") != std::string::npos) {
-      RefuseEndedJob(allocation->job_id, "Slurm no longer knows it");
+      RejectEndedJob(allocation->job_id, "Slurm no longer knows it");
     }
     throw LaunchError(EX_CONFIG,
                       allocation->gpus_unclear + "; asking scontrol show job: " + answer.text);
   }
   const std::string state = StateOfEndedJob(answer.text, allocation->job_id);
-  if (!state.empty()) RefuseEndedJob(allocation->job_id, state);
+  if (!state.empty()) RejectEndedJob(allocation->job_id, state);
   ApplyJobDetail(ParseJobDetail(answer.text, allocation->job_id), allocation);
   const int gpus_per_task = GpusPerTask(environment).value_or(0);
   if (gpus_per_task > 0) PutTasksWhereGpusAre(gpus_per_task, allocation);
@@ -69,7 +69,7 @@ void LookForForgottenGpus(const Environment& environment, Allocation* allocation
   // The list of thousands of nodes would be too long an argument; the first stands for the others.
   const ScontrolAnswer answer =
       RunScontrol({"show", "node", allocation->nodes.front().host}, environment);
-  if (answer.is_ok) allocation->gpus_per_node_unasked = MostGpusOfANode(answer.text);
+  if (answer.is_ok) allocation->gpus_per_node_unasked = MaxGpusOfANode(answer.text);
 }
 
 void LookWhatACpuIs(int threads, int threads_per_core, const Environment& environment,

@@ -142,14 +142,14 @@ std::string AddressOfANode(const std::string& text) {
   return "";
 }
 
-int MostGpusOfANode(const std::string& text) {
-  int most = 0;
+int MaxGpusOfANode(const std::string& text) {
+  int max = 0;
   std::istringstream lines(text);
   std::string line;
   while (std::getline(lines, line)) {
-    most = std::max(most, ParseGres(WordAfter(line, "Gres=")).value_or(NodeGrant{}).gpus);
+    max = std::max(max, ParseGres(WordAfter(line, "Gres=")).value_or(NodeGrant{}).gpus);
   }
-  return most;
+  return max;
 }
 
 }  // namespace launcher

@@ -47,6 +47,6 @@ std::string AddressOfANode(const std::string& text);
 
 // The most GPUs that a node has, from lines such as "   Gres=gpu:v100:4(S:0-1)".  Lines that cannot
 // be read are ignored.
-int MostGpusOfANode(const std::string& text);
+int MaxGpusOfANode(const std::string& text);
 
 }  // namespace launcher

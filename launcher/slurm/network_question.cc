@@ -25,7 +25,7 @@ NetworkQuestion::NetworkQuestion(const Environment& environment, bool of_partiti
 }
 
 ScontrolAnswer NetworkQuestion::Wait() {
-  if (partition_ != nullptr && partition_->Wait(kPatienceWithScontrol)) {
+  if (partition_ != nullptr && partition_->Wait(kTimeoutWithScontrol)) {
     const std::string own = TopologyOfPartition(partition_->text());
     if (!own.empty()) return RunScontrol({"show", "topology", own}, environment_);
   }

@@ -17,7 +17,7 @@ ScontrolAnswer RunScontrol(const std::vector<std::string>& arguments,
 
 ScontrolAnswer AnswerOfScontrol(CommandOutput* command) {
   if (command == nullptr) return {false, false, "there is no scontrol in PATH"};
-  if (command->Wait(kPatienceWithScontrol)) return {true, false, command->text()};
+  if (command->Wait(kTimeoutWithScontrol)) return {true, false, command->text()};
   const std::string said = command->text().substr(0, command->text().find('\n'));
   return {false, command->WasKilledByOthers(), said.empty() ? "scontrol did not answer" : said};
 }

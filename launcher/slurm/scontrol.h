@@ -14,7 +14,7 @@
 namespace launcher {
 
 // slurmctld may take as long where it is just being restarted.
-inline constexpr std::chrono::seconds kPatienceWithScontrol{30};
+inline constexpr std::chrono::seconds kTimeoutWithScontrol{30};
 
 struct ScontrolAnswer {
   bool is_ok = false;
@@ -22,7 +22,7 @@ struct ScontrolAnswer {
   std::string text;         // all that scontrol printed, or why there is no answer, in one line
 };
 
-// Runs `scontrol` with `arguments` and waits for its end, for kPatienceWithScontrol at most.
+// Runs `scontrol` with `arguments` and waits for its end, for kTimeoutWithScontrol at most.
 ScontrolAnswer RunScontrol(const std::vector<std::string>& arguments,
                            const Environment& environment);
 

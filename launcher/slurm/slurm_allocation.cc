@@ -127,15 +127,15 @@ std::optional<std::vector<int>> ReadTasks(const Environment& environment, const 
   const std::string hint =
       "write #SBATCH --ntasks-per-node=N, or leave tasks out of the sbatch "
       "line to get one rank per GPU";
-  std::optional<int> most;
-  if (each) most = total ? TryParseCount(*each) : ParseCount(each_name, *each);
+  std::optional<int> max;
+  if (each) max = total ? TryParseCount(*each) : ParseCount(each_name, *each);
   std::vector<int> tasks;
   if (total && list) {
     tasks = *list;
   } else if (total && node_count == 1) {
     tasks = {ParseCount(total_name, *total)};
-  } else if (most) {
-    tasks.assign(node_count, *most);
+  } else if (max) {
+    tasks.assign(node_count, *max);
   } else {
     throw LaunchError(EX_CONFIG, list_name + " is missing beside " + wanted + ": " + hint);
   }
@@ -143,7 +143,7 @@ std::optional<std::vector<int>> ReadTasks(const Environment& environment, const 
     Contradict(wanted, list ? list_text : Show(each_name, each.value_or("")), hint);
   }
   // Beside --ntasks, --ntasks-per-node is the largest number of tasks of a node.
-  if (most && *std::max_element(tasks.begin(), tasks.end()) > *most) {
+  if (max && *std::max_element(tasks.begin(), tasks.end()) > *max) {
     Contradict(Show(each_name, *each), list_text, hint);
   }
   if (*std::min_element(tasks.begin(), tasks.end()) < 1) {
@@ -198,7 +198,7 @@ void ReadComponent(const Environment& environment, int component, const std::str
 }
 
 // Refuses a host that two components have.  A host that one list names twice was refused before.
-void RefuseSharedHosts(const Allocation& allocation) {
+void RejectSharedHosts(const Allocation& allocation) {
   std::map<std::string, int> component_of;
   for (const AllocatedNode& node : allocation.nodes) {
     const auto [place, is_new] = component_of.emplace(node.host, node.component);
@@ -229,7 +229,7 @@ std::optional<Allocation> ReadSlurmAllocation(const Environment& environment) {
     for (int i = 0; i < components; ++i) {
       ReadComponent(environment, i, "_HET_GROUP_" + std::to_string(i), &allocation);
     }
-    RefuseSharedHosts(allocation);
+    RejectSharedHosts(allocation);
   } else {
     ReadComponent(environment, 0, "", &allocation);
   }

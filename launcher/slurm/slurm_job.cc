@@ -185,8 +185,8 @@ std::optional<SlurmJob> QuerySlurmForJob(const Environment& environment) {
   return answer.is_ok ? ParseSlurmJob(answer.text, number) : std::nullopt;
 }
 
-std::string RefusalOfHosts(const SlurmJob& job, const std::vector<std::string>& hosts) {
-  constexpr std::size_t kMostNames = 8;
+std::string RejectionOfHosts(const SlurmJob& job, const std::vector<std::string>& hosts) {
+  constexpr std::size_t kMaxNames = 8;
   if (job.state != "RUNNING") return "";
   const HostIndex left(job.nodes);
   std::vector<std::string> gone;
@@ -195,12 +195,12 @@ std::string RefusalOfHosts(const SlurmJob& job, const std::vector<std::string>& 
   for (const std::string& host : std::set<std::string>(hosts.begin(), hosts.end())) {
     if (!left.Holds(host)) {
       gone.push_back(host);
-    } else if (++count <= kMostNames) {
+    } else if (++count <= kMaxNames) {
       names += (names.empty() ? "" : ",") + host;
     }
   }
   if (gone.empty()) return "";
-  const bool are_few = count > 0 && count <= kMostNames;
+  const bool are_few = count > 0 && count <= kMaxNames;
   return "job " + job.number + " has " + rankfile::CompressHostlist(job.nodes) +
          " now, and no longer " + rankfile::CompressHostlist(gone) +
          ", which its variables still name: it was made smaller, or has lost a node. Where "

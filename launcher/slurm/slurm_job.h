@@ -72,7 +72,7 @@ std::optional<SlurmJob> QuerySlurmForJob(const Environment& environment);
 // Why ranks cannot start on `hosts`, of which `job`, which is running, no longer has all: "job 14
 // has n[1-2] now, and no longer n3: ...", and what to do.  "" where it has them, or does not run.
 // Pure.
-std::string RefusalOfHosts(const SlurmJob& job, const std::vector<std::string>& hosts);
+std::string RejectionOfHosts(const SlurmJob& job, const std::vector<std::string>& hosts);
 
 // `scontrol requeue` of SlurmJob::id.  Returns "", or why Slurm refused.
 std::string RequeueSlurmJob(const std::string& id, const Environment& environment);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxShown = 120;
 constexpr int kMaxGpus = 1 << 20;  // more GPUs of a job are taken for a mistake
 
-[[noreturn]] void Refuse(const std::string& name, const std::string& value,
+[[noreturn]] void Reject(const std::string& name, const std::string& value,
                          const std::string& example) {
   throw LaunchError(EX_CONFIG, Show(name, value) + " is not in Slurm's form, such as " + example);
 }
@@ -71,7 +71,7 @@ std::optional<int> TryParseCount(const std::string& value) {
 
 int ParseCount(const std::string& name, const std::string& value) {
   const std::optional<int> number = TryParseCount(value);
-  if (!number) Refuse(name, value, name + "=4");
+  if (!number) Reject(name, value, name + "=4");
   return *number;
 }
 

@@ -42,7 +42,7 @@ std::optional<std::vector<int>> TryParseCountList(const std::string& value);
 std::optional<int> TryParseGpuCount(const std::string& value);
 
 // What SLURM_TRES_PER_TASK says that one task needs: "cpu=2,gres/gpu=1", "gres/gpu:v100=1",
-// "cpu:2,gres:gpu:1".  Later versions of Slurm set it in place of SLURM_GPUS_PER_TASK.  A number
+// "cpu:2,gres:gpu:1".  Later versions of Slurm set it instead of SLURM_GPUS_PER_TASK.  A number
 // that it does not say is empty.
 struct TresPerTask {
   std::optional<int> cpus, gpus;

@@ -19,7 +19,7 @@ constexpr std::size_t kLongest = 500;
 // The same for a line about many tasks on many nodes.
 constexpr std::size_t kLongestOfTasks = 65536;
 // No job has more (rankfile::kMaxRanks).
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMaxRanks = 1 << 20;
 
 // Takes from `line` all up to the end of the first `piece`.  False, and nothing taken, where it has
 // none.
@@ -44,7 +44,7 @@ std::vector<RankRange> ParseSrunTasks(std::string_view line) {
   const std::size_t list_end = line.find(": ");
   if (!line.starts_with(' ') || list_end == std::string_view::npos) return {};
   std::vector<RankRange> tasks;
-  int least = 0;  // the next task cannot have a smaller number
+  int min = 0;  // the next task cannot have a smaller number
   for (const char* next = line.data() + 1; next < line.data() + list_end; ++next) {
     const char* const end = line.data() + list_end;
     RankRange range;
@@ -54,12 +54,12 @@ std::vector<RankRange> ParseSrunTasks(std::string_view line) {
       read = std::from_chars(read.ptr + 1, end, range.last);
     }
     next = read.ptr;
-    if (read.ec != std::errc() || (next < end && *next != ',') || range.first < least ||
-        range.last < range.first || range.last >= kMostRanks) {
+    if (read.ec != std::errc() || (next < end && *next != ',') || range.first < min ||
+        range.last < range.first || range.last >= kMaxRanks) {
       return {};
     }
     tasks.push_back(range);
-    least = range.last + 1;
+    min = range.last + 1;
   }
   return tasks;
 }

@@ -13,9 +13,9 @@ namespace launcher {
 void JobSupervisor::EndStepThatIsLeft() {
   const bool is_left = events_.has_left_step() || has_lost_srun_;
   if (!to_ranks_.has_killed_step() && is_left) to_ranks_.KillStep();
-  const auto patience = is_abandoned_ ? std::min(options_.grace, options_.patience_with_step)
-                                      : options_.patience_with_step;
-  if (to_ranks_.has_killed_step() && !to_ranks_.WaitUntilKilled(patience)) {
+  const auto timeout = is_abandoned_ ? std::min(options_.grace, options_.timeout_with_step)
+                                     : options_.timeout_with_step;
+  if (to_ranks_.has_killed_step() && !to_ranks_.WaitUntilKilled(timeout)) {
     result_.step_is_left = true;
     result_.notes.push_back("step " + events_.step() +
                             " was killed and is still there: Slurm could not end all of its ranks "
@@ -132,7 +132,7 @@ void JobSupervisor::Kill() {
   deadline_ = Clock::now();
   if (launcher().is_direct) return;
   const bool has_killed_step = to_ranks_.KillStep();
-  *deadline_ += has_killed_step ? kPatienceWithScancel : kGraceOfOthers;
+  *deadline_ += has_killed_step ? kTimeoutWithScancel : kGraceOfOthers;
   if (has_killed_step) return;
   children_.Signal(SIGTERM);
   children_.Signal(SIGCONT);

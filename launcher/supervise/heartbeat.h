@@ -21,7 +21,7 @@
 
 namespace launcher {
 
-// `pattern` for one rank, whose number stands in place of kRankMark (rank_variables.h).  Pure.
+// `pattern` for one rank, whose number stands instead of kRankMark (rank_variables.h).  Pure.
 std::string HeartbeatFile(const std::string& pattern, int rank);
 
 struct HeartbeatOptions {

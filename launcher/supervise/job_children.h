@@ -68,7 +68,7 @@ class JobChildren {
 
   // Sends a signal to the process group of each child that has not ended.
   void Signal(int number) const;
-  // Passes on a signal that ddlrun was sent, or the one that the launcher wants in place of it.
+  // Passes on a signal that ddlrun was sent, or the one that the launcher wants instead of it.
   void RelaySignal(int number) const;
   // Reaps the children that have ended, kills what is left of their process groups, and calls
   // `on_end` for each.  `others` are children of this process too (0: none), but none of these.

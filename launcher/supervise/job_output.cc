@@ -11,8 +11,8 @@
 
 namespace launcher {
 
-JobOutput::JobOutput(std::chrono::milliseconds patience)
-    : patience_(patience), stdout_(std::make_unique<OutputQueue>(STDOUT_FILENO)) {
+JobOutput::JobOutput(std::chrono::milliseconds timeout)
+    : timeout_(timeout), stdout_(std::make_unique<OutputQueue>(STDOUT_FILENO)) {
   // Where both are the same file they have one queue: a line from one queue could end up within a
   // line from another.
   if (!AreSameFile(STDOUT_FILENO, STDERR_FILENO)) {
@@ -67,7 +67,7 @@ std::optional<OutputQueue::Clock::time_point> JobOutput::deadline() const {
   std::optional<OutputQueue::Clock::time_point> first;
   for (const OutputQueue* queue : {stdout_.get(), stderr_.get()}) {
     if (queue == nullptr || queue->IsEmpty() || !ending_since_ || IsStuck(*queue)) continue;
-    const auto end = std::max(queue->taken_at(), *ending_since_) + patience_;
+    const auto end = std::max(queue->taken_at(), *ending_since_) + timeout_;
     first = first ? std::min(*first, end) : end;
   }
   return first;
@@ -75,7 +75,7 @@ std::optional<OutputQueue::Clock::time_point> JobOutput::deadline() const {
 
 bool JobOutput::IsStuck(const OutputQueue& queue) const {
   return ending_since_ && !queue.IsEmpty() &&
-         OutputQueue::Clock::now() >= std::max(queue.taken_at(), *ending_since_) + patience_;
+         OutputQueue::Clock::now() >= std::max(queue.taken_at(), *ending_since_) + timeout_;
 }
 
 bool JobOutput::IsWaiting() const {

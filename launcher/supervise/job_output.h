@@ -23,13 +23,13 @@ namespace launcher {
 class JobOutput {
  public:
   // While the job is ending, a reader may take nothing for as long as `patience`.
-  explicit JobOutput(std::chrono::milliseconds patience);
+  explicit JobOutput(std::chrono::milliseconds timeout);
 
   // Whether what is passed on to 1 and to 2 ends up in one file, where it could mix.
   bool JoinsStreams() const { return stderr_ == nullptr; }
 
   // Passes what comes out of `from` on to `to` (1 or 2), with `tag` in front.  `on_text` gets each
-  // line (with its end) or chunk first, and returns what is passed on in place of it, or nullopt
+  // line (with its end) or chunk first, and returns what is passed on instead of it, or nullopt
   // for the text itself.
   void Add(support::Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
            std::function<std::optional<std::string>(std::string_view)> on_text);
@@ -72,7 +72,7 @@ class JobOutput {
   OutputQueue* QueueOf(int fd) const;
   bool IsStuck(const OutputQueue& queue) const;
 
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   std::unique_ptr<OutputQueue> stdout_;
   std::unique_ptr<OutputQueue> stderr_;  // null where standard error is the same file
   std::deque<Stream> streams_;

@@ -30,7 +30,7 @@ void AddOwnEnd(const RankEventParser& reports, const LauncherTraits& launcher,
                const std::vector<std::string>& hosts, JobResult* result) {
   const bool is_explained = result->failure || result->cancelled || result->stop_requested ||
                             !result->lost_nodes.empty() || !result->launcher_end.empty() ||
-                            reports.has_refused();
+                            reports.has_rejected();
   if (is_explained) return;
   if (result->exit_code != 0) {
     result->launcher_end = std::string(launcher.program) + " ended by itself, with exit code " +

@@ -39,7 +39,7 @@ struct JobResult {
   std::vector<std::string> unresponsive;
   bool is_before_start = false;  // no program of any rank of srun or mpirun has run
   // Why no rank could start: the Slurm job no longer has all nodes of the plan.  "": it has.
-  std::string refusal;
+  std::string rejection;
   bool has_started = false;              // the program of every rank of srun or mpirun has run
   std::vector<std::string> not_started;  // nodes where some program did not run in time
   // "rank 1 on n2", of ranks that were still there when the time for the end was over; those that

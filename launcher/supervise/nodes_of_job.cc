@@ -20,9 +20,9 @@ std::unique_ptr<CommandOutput> Ask(const NodesOfJobOptions& options) {
   }
 }
 
-std::string RefusalOf(CommandOutput* question, std::chrono::milliseconds limit,
-                      const NodesOfJobOptions& options) {
-  return question->Wait(limit) ? options.refusal(question->text()) : "";
+std::string RejectionOf(CommandOutput* question, std::chrono::milliseconds limit,
+                        const NodesOfJobOptions& options) {
+  return question->Wait(limit) ? options.rejection(question->text()) : "";
 }
 
 }  // namespace
@@ -41,18 +41,18 @@ std::string NodesOfJob::Look(Clock::time_point now) {
   if (question_ == nullptr) question_ = Ask(options_);
   deadline_ = now + kBetweenLooks;
   if (question_ != nullptr && !question_->HasEnded()) return "";
-  const std::string refusal =
+  const std::string rejection =
       question_ == nullptr ? ""
-                           : RefusalOf(question_.get(), std::chrono::milliseconds(0), options_);
+                           : RejectionOf(question_.get(), std::chrono::milliseconds(0), options_);
   question_.reset();
   query_after_ *= 2;
   deadline_ = now + query_after_;
-  return refusal;
+  return rejection;
 }
 
 std::string NodesOfJob::QueryNow() const {
   const std::unique_ptr<CommandOutput> question = Ask(options_);
-  return question == nullptr ? "" : RefusalOf(question.get(), kSlurmTimeout, options_);
+  return question == nullptr ? "" : RejectionOf(question.get(), kSlurmTimeout, options_);
 }
 
 }  // namespace launcher

@@ -31,7 +31,7 @@ struct NodesOfJobOptions {
   std::vector<std::string> question;
   Environment environment;  // of that command
   // Reads what it has printed: why the ranks cannot start, "" where they can.
-  std::function<std::string(const std::string& text)> refusal;
+  std::function<std::string(const std::string& text)> rejection;
   // How long a start takes before Slurm is asked.  It is asked again, while no rank has started,
   // after twice the time of before.
   std::chrono::milliseconds first_query_after{3000};

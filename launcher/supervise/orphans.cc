@@ -48,7 +48,7 @@ std::vector<std::string> Orphans::End(std::chrono::milliseconds terminate_after)
   options.terminate_after_ms = static_cast<int>(terminate_after.count());
   const Survivors left = EndLeftovers(options);
   std::vector<std::string> notes;
-  for (int i = 0; i < left.count && i < kMostSurvivors; ++i) {
+  for (int i = 0; i < left.count && i < kMaxSurvivors; ++i) {
     const Survivor& process = left.first[i];
     notes.push_back("ranks have left process " + std::to_string(process.pid) + " (" + process.name +
                     ") here, which SIGKILL does not end");

@@ -2,7 +2,7 @@
 //
 // What a child leaves behind when it dies: a rank its workers and helpers; an mpirun that has lost
 // a node the srun that starts its daemons, which would go on for as long as it waits for the node.
-// While an Orphans exists, this process is the parent of such processes in place of process 1
+// While an Orphans exists, this process is the parent of such processes instead of process 1
 // (PR_SET_CHILD_SUBREAPER, prctl(2)).  For single-threaded callers.
 
 #pragma once

@@ -23,7 +23,7 @@ bool CameBefore(const RankExit& end, const RankExit& known) {
 }
 
 // How the lines begin by which shims, and ddlrun-rank-check, refuse to start a rank.
-constexpr std::string_view kRefusal = "ddlrun-rank: [ERROR DDL-";
+constexpr std::string_view kRejection = "ddlrun-rank: [ERROR DDL-";
 
 RankEventParser::Event StepEvent(std::optional<StepCreation> creation) {
   if (!creation) return RankEventParser::Event::kNone;
@@ -37,8 +37,9 @@ RankEventParser::Reading RankEventParser::Read(std::string_view line, double sec
   if (IsRemarkOnBinding(line) || IsRemarkOnForwarding(line)) return {"", Event::kNone};
   if (const auto output = WithoutOutputMarks(line, head_)) return ReadOutput(*output, seconds);
   if (const auto found = FindEvent(line, head_)) return ReadEvent(*found, seconds);
-  const std::size_t refusal = line.find(kRefusal);
-  if (refusal != std::string_view::npos && IsLabel(line.substr(0, refusal))) has_refused_ = true;
+  const std::size_t rejection = line.find(kRejection);
+  if (rejection != std::string_view::npos && IsLabel(line.substr(0, rejection)))
+    has_rejected_ = true;
   // mpirun frames what it says by lines of nothing else.
   if (line.find_first_not_of("- ") != std::string_view::npos) other_lines_.Add(line);
   ReadAbort(line, seconds);

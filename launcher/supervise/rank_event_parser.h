@@ -25,7 +25,7 @@ class RankEventParser {
   // another one has ended otherwise, and left nothing.
   enum class Event { kNone, kStart, kWaiting, kGranted, kEnd, kGone, kFailure, kLostNode };
   struct Reading {
-    // What the user sees in place of the line, with its line end; "": nothing; nullopt: the line
+    // What the user sees instead of the line, with its line end; "": nothing; nullopt: the line
     // itself.
     std::optional<std::string> instead;
     Event event = Event::kNone;
@@ -64,7 +64,7 @@ class RankEventParser {
   // Whether srun has given up waiting for the end of the step.
   bool has_left_step() const { return has_left_step_; }
   // Whether a shim has refused to start its rank, which it says without a report.
-  bool has_refused() const { return has_refused_; }
+  bool has_rejected() const { return has_rejected_; }
   // The last lines that are no reports: of srun or mpirun, or of ranks.
   const Tail& other_lines() const { return other_lines_; }
   // Whether mpirun has said that the srun of its daemons has failed.
@@ -100,7 +100,7 @@ class RankEventParser {
   std::string step_;
   bool has_left_step_ = false;
   bool has_lost_daemons_ = false;
-  bool has_refused_ = false;
+  bool has_rejected_ = false;
   Tail other_lines_;
   std::optional<std::string> cancelled_;
   bool has_ended_task_ = false;   // srun has reported the end of a task

@@ -15,7 +15,7 @@ namespace launcher {
 namespace {
 
 constexpr std::chrono::seconds kBetweenFiles{2};
-constexpr std::chrono::seconds kPatience{2};  // at the end, with a file that is being written
+constexpr std::chrono::seconds kTimeout{2};  // at the end, with a file that is being written
 
 }  // namespace
 
@@ -80,7 +80,7 @@ StatusFile::~StatusFile() {
   std::unique_lock lock(shared_->mutex);
   shared_->is_stopping = true;
   shared_->changes.notify_all();
-  shared_->changes.wait_for(lock, kPatience, [this] { return !shared_->is_writing; });
+  shared_->changes.wait_for(lock, kTimeout, [this] { return !shared_->is_writing; });
 }
 
 void StatusFile::Write(JobStatus status) {

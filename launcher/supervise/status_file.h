@@ -19,7 +19,7 @@
 namespace launcher {
 
 struct StatusFileOptions {
-  std::string path;  // in a private folder; "": there is no file
+  std::string path;  // in a private directory; "": there is no file
   JobStatus head;    // what does not change; all but `written` and the ranks' states
 };
 
@@ -34,8 +34,8 @@ class StatusFile {
 
   // Without threads left there is no file: a job does not end for that.
   explicit StatusFile(const StatusFileOptions& options);
-  // From then on nothing is written, so that the folder can be removed; where the file system hangs
-  // it waits for 2 s at most.
+  // From then on nothing is written, so that the directory can be removed; where the file system
+  // hangs it waits for 2 s at most.
   ~StatusFile();
   StatusFile(const StatusFile&) = delete;
   StatusFile& operator=(const StatusFile&) = delete;

@@ -20,7 +20,7 @@ bool StepSignals::Send(const std::string& step, int number) {
   if (command.empty()) return false;
   try {
     sent_.push_back({number, std::make_unique<CommandOutput>(command, tools_.environment),
-                     Clock::now() + patience_});
+                     Clock::now() + timeout_});
   } catch (const LaunchError&) {
     return false;  // the machine may have no process left, which must not end the job
   }

@@ -27,7 +27,7 @@ struct StepTools {
 };
 
 // How long scancel may take.  It answers within a second, unless slurmctld is busy or down.
-inline constexpr std::chrono::milliseconds kPatienceWithScancel{10000};
+inline constexpr std::chrono::milliseconds kTimeoutWithScancel{10000};
 
 // Sends signals to the step, each by a command of its own, so that none waits for another.
 class StepSignals {
@@ -35,8 +35,8 @@ class StepSignals {
   using Clock = std::chrono::steady_clock;
 
   explicit StepSignals(const StepTools& tools,
-                       std::chrono::milliseconds patience = kPatienceWithScancel)
-      : tools_(tools), patience_(patience) {}
+                       std::chrono::milliseconds timeout = kTimeoutWithScancel)
+      : tools_(tools), timeout_(timeout) {}
 
   // Starts the command that sends the signal, and returns at once.  False when there is no command,
   // or it cannot be started.
@@ -57,7 +57,7 @@ class StepSignals {
   };
 
   const StepTools& tools_;
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   std::vector<Sent> sent_;  // each command that still runs is killed at the end of this object
 };
 

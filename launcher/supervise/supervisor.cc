@@ -145,8 +145,8 @@ void JobSupervisor::PollTimeLimit() {
 void JobSupervisor::LookAtNodesOfJob() {
   if (!IsBeforeStart() || !HasRunningRanks() || result_.stop_requested)
     return nodes_of_job_.Dismiss();
-  result_.refusal = nodes_of_job_.Look(Clock::now());
-  if (!result_.refusal.empty()) Kill();
+  result_.rejection = nodes_of_job_.Look(Clock::now());
+  if (!result_.rejection.empty()) Kill();
 }
 
 // From time to time.
@@ -215,8 +215,8 @@ JobResult JobSupervisor::Result() {
   }
   if (IsBeforeStart()) SetBeforeStart(&result);
   const bool has_failed = IsBeforeStart() && result.exit_code != 0 && !result.stop_requested;
-  if (has_failed && result.refusal.empty()) result.refusal = nodes_of_job_.QueryNow();
-  if (!result.refusal.empty()) result.exit_code = EX_CONFIG;
+  if (has_failed && result.rejection.empty()) result.rejection = nodes_of_job_.QueryNow();
+  if (!result.rejection.empty()) result.exit_code = EX_CONFIG;
   if (launcher().makes_step) AddSilentNodes(events_, options_.hosts, &result);
   for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));
   return result;

@@ -54,7 +54,7 @@ struct SupervisorOptions {
   // How long ddlrun waits for a step that was killed to be gone.  Most end at once; one with a
   // process that cannot be killed ends after Slurm's UnkillableStepTimeout, which is a minute or
   // more.
-  std::chrono::milliseconds patience_with_step{10000};
+  std::chrono::milliseconds timeout_with_step{10000};
 };
 
 // Failures: any exit code but 0 is a failure of the job.  The other ranks then get
@@ -132,7 +132,7 @@ struct SupervisorOptions {
 //
 // After an order to stop, a failed rank that a shim or srun reports changes nothing: srun and
 // mpirun end the other ranks, in the time that Slurm or Open MPI gives them.  Without shims that
-// are heard, srun and mpirun get SIGTERM in place of EndRanks.
+// are heard, srun and mpirun get SIGTERM instead of EndRanks.
 //
 // Throws LaunchError when a child cannot be started; those started are killed first.
 JobResult Supervise(const std::vector<ChildCommand>& commands, const SupervisorOptions& options,

@@ -103,13 +103,13 @@ bool AreSameFile(int fd, int other) {
 }
 
 void WriteMessage(int to, std::string_view text, bool is_stop_requested,
-                  std::chrono::milliseconds patience) {
+                  std::chrono::milliseconds timeout) {
   OutputQueue queue(to);
   queue.Add(text);
   std::optional<OutputQueue::Clock::time_point> end;
   while (queue.Write() && !queue.IsEmpty()) {
     const auto now = OutputQueue::Clock::now();
-    if (!end && (is_stop_requested || IsStopRequestPending())) end = now + patience;
+    if (!end && (is_stop_requested || IsStopRequestPending())) end = now + timeout;
     if (end && now >= *end) return;
     pollfd ready = {queue.fd(), POLLOUT, 0};
     poll(&ready, 1, static_cast<int>(kLook.count()));

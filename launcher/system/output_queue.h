@@ -72,6 +72,6 @@ bool AreSameFile(int fd, int other);
 // does. Once ddlrun is told to stop, by `is_stop_requested` or by a signal that is pending, it
 // waits no longer than `patience`.
 void WriteMessage(int to, std::string_view text, bool is_stop_requested,
-                  std::chrono::milliseconds patience);
+                  std::chrono::milliseconds timeout);
 
 }  // namespace launcher

@@ -14,8 +14,8 @@ namespace launcher {
 // taken as it is.
 std::string FindProgram(const std::string& name, const Environment& environment);
 
-// The folder of the running program, symbolic links resolved.  Throws LaunchError(EX_OSERR) where
-// /proc does not tell.
+// The directory of the running program, symbolic links resolved.  Throws LaunchError(EX_OSERR)
+// where /proc does not tell.
 std::string ProgramDirectory();
 
 // The path of a program that ddlrun starts and users do not; `program_directory` is that of ddlrun

@@ -55,7 +55,7 @@ support::Descriptor LockMark(const std::string& directory) {
 }
 
 // Whether `path` is a directory of this user, made on this node, and its ddlrun is gone.
-bool IsLeftBehind(const std::string& path) {
+bool IsStale(const std::string& path) {
   const support::Descriptor directory(
       open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info = {};
@@ -67,13 +67,13 @@ bool IsLeftBehind(const std::string& path) {
   return mark.is_open() && flock(mark.fd(), LOCK_EX | LOCK_NB) == 0;
 }
 
-void RemoveLeftBehind(const std::filesystem::path& base) {
+void RemoveStale(const std::filesystem::path& base) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(base, error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code ignored;
     const bool is_run_directory = entry->path().filename().string().starts_with(kPrefix);
-    if (is_run_directory && IsLeftBehind(entry->path())) {
+    if (is_run_directory && IsStale(entry->path())) {
       std::filesystem::remove_all(entry->path(), ignored);
     }
   }
@@ -90,7 +90,7 @@ std::string RunDirectoryBase(const Environment& environment) {
 }
 
 RunDirectory::RunDirectory(const std::string& base, bool keep) : keep_(keep) {
-  if (!keep) RemoveLeftBehind(base);
+  if (!keep) RemoveStale(base);
   path_ = std::filesystem::path(AbsolutePath(base)) / kRunDirectoryName;
   if (mkdtemp(path_.data()) == nullptr) throw OsError("cannot make a run directory in " + base);
   chmod(path_.c_str(), 0700);  // a umask may have taken some of these rights away

@@ -12,7 +12,7 @@
 
 namespace launcher {
 
-// The name of a run directory; mkdtemp puts letters in place of the X.
+// The name of a run directory; mkdtemp puts letters instead of the X.
 inline constexpr char kRunDirectoryName[] = "ddlrun.XXXXXX";
 
 // The files in it.

@@ -57,7 +57,7 @@ class SignalRelay {
 };
 
 // The relay of a program, made by the first call.  It is never destroyed: a signal that comes while
-// the program is ending stays pending, and does not end it in place of its exit code.
+// the program is ending stays pending, and does not end it instead of its exit code.
 SignalRelay& SignalsOfProgram();
 
 }  // namespace launcher

@@ -55,11 +55,11 @@ struct Line {
 // Calls `use` with the names in a directory, in order.
 template <typename Use>
 void ForEachName(const char* root, const char* path, const Use& use) {
-  char folder[PATH_MAX];
-  snprintf(folder, sizeof(folder), "%s%s", root, path);
+  char directory[PATH_MAX];
+  snprintf(directory, sizeof(directory), "%s%s", root, path);
   dirent** names = nullptr;
   const int count = scandir(
-      folder, &names, [](const dirent* entry) { return entry->d_name[0] != '.' ? 1 : 0; },
+      directory, &names, [](const dirent* entry) { return entry->d_name[0] != '.' ? 1 : 0; },
       [](const dirent** a, const dirent** b) { return strcmp((*a)->d_name, (*b)->d_name); });
   for (int i = 0; i < count; ++i) {
     use(names[i]->d_name);

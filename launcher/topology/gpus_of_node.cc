@@ -13,7 +13,7 @@ constexpr char kDigits[] = "0123456789";
 constexpr char kPrefix[] = "nvidia";
 constexpr size_t kPrefixLength = sizeof(kPrefix) - 1;
 constexpr size_t kLongestRange = 11;
-constexpr long kMostGpus = 99999;  // two such numbers are the longest range
+constexpr long kMaxGpus = 99999;  // two such numbers are the longest range
 
 bool IsGpuDevice(const char* name) {
   if (strncmp(name, kPrefix, kPrefixLength) != 0) return false;
@@ -38,7 +38,7 @@ Part FirstPart(const char* list) {
   char* end = nullptr;
   const long begin = strtol(list, &end, 10);
   const long until = is_range ? strtol(end + 1, &end, 10) : begin;
-  if (end != list + part.length || begin > kMostGpus || until > kMostGpus) return part;
+  if (end != list + part.length || begin > kMaxGpus || until > kMaxGpus) return part;
   part.first = static_cast<int>(begin);
   part.count = static_cast<int>(until - begin) + 1;
   return part;

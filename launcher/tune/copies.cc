@@ -53,12 +53,12 @@ std::string HwlocAdvice(const std::map<std::string, std::set<int>>& nodes_of_bri
 // more than the scatter; kBound for none.
 int NearerNode(const RankCopies& copies, const Summary& bound) {
   int nearest = kBound;
-  double least = bound.median / kFarAway;
+  double min = bound.median / kFarAway;
   for (const auto& [node, times] : copies.times) {
     const Summary there = Summarize(times);
-    if (node < 0 || there.median > least || !IsBetter(there, bound)) continue;
+    if (node < 0 || there.median > min || !IsBetter(there, bound)) continue;
     nearest = node;
-    least = there.median;
+    min = there.median;
   }
   return nearest;
 }
@@ -112,19 +112,19 @@ std::vector<std::string> CopyRemarks(const std::vector<std::vector<CopyRow>>& ru
 
   std::vector<double> rates;
   const CopyRow* slowest = nullptr;
-  double least = 0;
+  double min = 0;
   for (const auto& [rank, copies] : ranks) {
     rates.push_back(Rate(Summarize(copies.times.at(kAll))));
-    if (slowest != nullptr && rates.back() >= least) continue;
+    if (slowest != nullptr && rates.back() >= min) continue;
     slowest = copies.row;
-    least = rates.back();
+    min = rates.back();
   }
   const double median = Summarize(rates).median;
   std::vector<std::string> lines = {std::string(slowest->device == "-"
                                                     ? "copies in the memory of the hosts"
                                                     : "copies to devices and back") +
                                     ", all ranks at once: " + RateText(median) +
-                                    " in the median, " + RateText(least) + " of " + Who(*slowest)};
+                                    " in the median, " + RateText(min) + " of " + Who(*slowest)};
 
   std::vector<std::string> far;
   std::vector<std::string> slow;

@@ -141,7 +141,7 @@ std::vector<Knob> MakeKnobs(const Rails& rails, const Tuned& tuned, const Settin
   knobs.push_back(
       {"cores",
        {{"bind: auto", {{{"bind", "auto"}}, {}}}, {"bind: none", {{{"bind", "none"}}, {}}}}});
-  if (tuned.most_ranks_of_a_node > 1) {
+  if (tuned.max_ranks_of_a_node > 1) {
     knobs.push_back({"order of ranks",
                      {{"rank_order: auto", {{{"rank_order", "auto"}}, {}}},
                       {"rank_order: cyclic", {{{"rank_order", "cyclic"}}, {}}}}});

@@ -44,7 +44,7 @@ Rails RailsOf(const std::vector<NodeInfo>& info);
 struct Tuned {
   bool by_nccl = false;      // the sums are NCCL's, else MPI's
   bool by_open_mpi = false;  // the MPI is Open MPI
-  int most_ranks_of_a_node = 1;
+  int max_ranks_of_a_node = 1;
 };
 
 // Each rail alone and, of ports, all together.

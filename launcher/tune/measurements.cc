@@ -61,8 +61,7 @@ Summary Summarize(std::vector<double> values) {
 
 bool IsBetter(const Summary& candidate, const Summary& reference) {
   const double gain = reference.median - candidate.median;
-  return gain > std::max(candidate.spread, reference.spread) &&
-         gain > kLeastGain * reference.median;
+  return gain > std::max(candidate.spread, reference.spread) && gain > kMinGain * reference.median;
 }
 
 std::string MicrosecondsText(double microseconds) {

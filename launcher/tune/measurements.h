@@ -11,7 +11,7 @@ namespace launcher {
 
 // Of a knob, a difference under this part of the time counts for nothing, however small the
 // scatter: the next job will not show it.
-inline constexpr double kLeastGain = 0.03;
+inline constexpr double kMinGain = 0.03;
 
 struct SizeTime {
   long long bytes = 0;
@@ -39,7 +39,7 @@ struct Summary {
 // REQUIRES: `values` is not empty.
 Summary Summarize(std::vector<double> values);
 
-// Whether the first takes less time, by more than the scatter of either and by kLeastGain.
+// Whether the first takes less time, by more than the scatter of either and by kMinGain.
 bool IsBetter(const Summary& candidate, const Summary& reference);
 
 // "12.3 ms", "450 us", "1.2 s".

@@ -15,7 +15,7 @@ bool Has(const PairTime& pair, int node) { return pair.one == node || pair.other
 
 std::vector<std::pair<int, int>> PairsToMeasure(int nodes) {
   std::vector<std::pair<int, int>> pairs;
-  if (nodes <= kMostNodesOfEveryPair) {
+  if (nodes <= kMaxNodesOfEveryPair) {
     for (int one = 0; one < nodes; ++one) {
       for (int other = one + 1; other < nodes; ++other) pairs.emplace_back(one, other);
     }

@@ -14,7 +14,7 @@
 namespace launcher {
 
 // Up to so many nodes every pair is measured; of more each node with the next one, round in a ring.
-inline constexpr int kMostNodesOfEveryPair = 5;
+inline constexpr int kMaxNodesOfEveryPair = 5;
 // A pair is slow if it takes this many times as long as the fastest.
 inline constexpr double kSlowPair = 1.5;
 

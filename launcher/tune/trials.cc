@@ -40,15 +40,15 @@ KnobResult TryKnob(const Knob& knob, const Change& base, const Measure& measure)
     }
   }
   const TriedChoice& now = result.tried.front();
-  double least = 0;
+  double min = 0;
   for (std::size_t other = 1; other < count; ++other) {
     const TriedChoice& choice = result.tried[other];
     if (choice.failed || choice.hopeless) continue;
     const Summary figures = Summarize(choice.microseconds);
     if (!now.failed && !IsBetter(figures, Summarize(now.microseconds))) continue;
-    if (result.best != 0 && figures.median >= least) continue;
+    if (result.best != 0 && figures.median >= min) continue;
     result.best = other;
-    least = figures.median;
+    min = figures.median;
   }
   return result;
 }

@@ -41,7 +41,7 @@ struct KnobResult {
 // meanwhile meets all alike.  Each choice is tried on top of `base`.
 KnobResult TryKnob(const Knob& knob, const Change& base, const Measure& measure);
 
-// "network: eth1, 1.20 ms (scatter 0.02 ms), in place of as it is, 8.3 ms (scatter 0.4 ms)" and
+// "network: eth1, 1.20 ms (scatter 0.02 ms), instead of as it is, 8.3 ms (scatter 0.4 ms)" and
 // what else was tried, in lines without their ends.
 std::vector<std::string> ResultLines(const KnobResult& result);
 

@@ -79,12 +79,12 @@ std::string EnvironmentText(const Change& chosen, const SiteConfig& site,
   for (const auto& [name, value] : site.environment) {
     if (!chosen.variables.contains(name)) text += "  " + name + ": " + Quoted(value.value) + "\n";
   }
-  std::string told;
+  std::string logged;
   for (const auto& [name, value] : chosen.variables) {
     const std::string reasons = Reasons(results, name, "  ");
     // Two variables of one choice have the same figures.
-    if (reasons != told) text += reasons;
-    told = reasons;
+    if (reasons != logged) text += reasons;
+    logged = reasons;
     text += "  " + name + ": " + Quoted(value) + "\n";
   }
   return text;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The site file that ddlrun --tune writes: the one that the job had, with what was found to be
-// better in place of what it said, and the figures as comments.  Pure.
+// better instead of what it said, and the figures as comments.  Pure.
 
 #pragma once
 

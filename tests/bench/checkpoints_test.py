@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench/checkpoints/cost with the ddltraind of the build folder DDLRUN_BUILD and the smallest network."""
+"""bench/checkpoints/cost with the ddltraind of the build directory DDLRUN_BUILD and the smallest network."""
 
 import os
 import pathlib
@@ -20,24 +20,24 @@ def cost(*arguments, trainer=BUILD / "bin/ddltraind"):
 
 class Cost(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
 
     def made_up_trainer(self, script):
-        trainer = pathlib.Path(self.folder.name, "trainer")
+        trainer = pathlib.Path(self.directory.name, "trainer")
         trainer.write_text("#!/bin/sh\n" + script)
         trainer.chmod(0o755)
         return trainer
 
     def test_each_way_has_a_row(self):
-        done = cost(f"--folder={self.folder.name}")
+        done = cost(f"--folder={self.directory.name}")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = re.findall(r"^\| (none|in the background|waited for) +\| +(\d+\.\d) +\| (\d+\.\d{3}) +\| -?\d+\.\d{3} +\|$",
                           done.stdout, re.MULTILINE)
         self.assertEqual([row[0] for row in rows], ["none", "in the background", "waited for"])
         self.assertEqual(rows[0][2], "1.000")
         self.assertTrue(all(float(row[1]) > 0 for row in rows), rows)
-        self.assertEqual(os.listdir(self.folder.name), [])
+        self.assertEqual(os.listdir(self.directory.name), [])
 
     # 10 steps of 2 images: 1 s without checkpoints, 2 s with, 4 s where they are waited for.
     def test_what_is_printed_is_made_of_the_stamps(self):

@@ -26,11 +26,11 @@ esac"""
 
 class Compare(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
 
     def program(self, name, script):
-        path = pathlib.Path(self.folder.name, name)
+        path = pathlib.Path(self.directory.name, name)
         path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         os.chmod(path, stat.S_IRWXU)
         return path

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""decoding_rate of the build folder DDLRUN_BUILD, on a small data set."""
+"""decoding_rate of the build directory DDLRUN_BUILD, on a small data set."""
 
 import os
 import pathlib
@@ -20,11 +20,11 @@ def decoding_rate(*arguments):
 
 class DecodingRate(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
 
     def test_prints_images_per_second(self):
-        data = pathlib.Path(self.folder.name, "data")
+        data = pathlib.Path(self.directory.name, "data")
         synth = [BUILD / "bin/ddldata", "synth", "--images=24", "--validation_images=0", "--shards=2", data]
         subprocess.run(synth, check=True, stdout=subprocess.DEVNULL)
         done = decoding_rate(data, "2", "50", "32")
@@ -32,12 +32,12 @@ class DecodingRate(unittest.TestCase):
         self.assertRegex(done.stdout, re.compile(r"\A[1-9][\d.e+]* images/s\n\Z"))
 
     def test_a_folder_without_data_is_named(self):
-        done = decoding_rate(self.folder.name, "2", "50", "32")
+        done = decoding_rate(self.directory.name, "2", "50", "32")
         self.assertEqual(done.returncode, 65)
-        self.assertIn(self.folder.name, done.stderr)
+        self.assertIn(self.directory.name, done.stderr)
 
     def test_a_missing_number_is_refused(self):
-        done = decoding_rate(self.folder.name, "2")
+        done = decoding_rate(self.directory.name, "2")
         self.assertEqual(done.returncode, 64)
         self.assertIn("usage: decoding_rate DATA_DIR WORKERS IMAGES IMAGE_SIZE", done.stderr)
 

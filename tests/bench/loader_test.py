@@ -43,9 +43,9 @@ def record(jpeg):
 
 class Loader(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name)
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.path = pathlib.Path(self.directory.name)
         (self.path / "data").mkdir()
         jpegs = [b"jpeg %d\n" % number for number in range(9)]
         (self.path / "data/train-0-of-2").write_bytes(b"".join(record(jpeg) for jpeg in jpegs[:4]))

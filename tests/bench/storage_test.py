@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench/input/storage with the programs of the build folder DDLRUN_BUILD, on a small data set."""
+"""bench/input/storage with the programs of the build directory DDLRUN_BUILD, on a small data set."""
 
 import os
 import pathlib
@@ -22,9 +22,9 @@ def storage(*arguments):
 
 class Storage(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.data = pathlib.Path(self.folder.name, "data").resolve()
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.data = pathlib.Path(self.directory.name, "data").resolve()
         synth = [BUILD / "bin/ddldata", "synth", "--images=24", "--validation_images=0", "--shards=2", self.data]
         subprocess.run(synth, check=True, stdout=subprocess.DEVNULL)
 
@@ -42,14 +42,14 @@ class Storage(unittest.TestCase):
         slow = {"LD_PRELOAD": str(BUILD / "bench/slow_storage.so"), "SLOW_STORAGE_MS": "20",
                 "SLOW_STORAGE_DIR": str(self.data)}
         start = time.monotonic()
-        subprocess.run([BUILD / "bin/ddldata", "index", self.data, pathlib.Path(self.folder.name, "index")],
+        subprocess.run([BUILD / "bin/ddldata", "index", self.data, pathlib.Path(self.directory.name, "index")],
                        env={**os.environ, **slow}, check=True, stdout=subprocess.DEVNULL)
         self.assertGreater(time.monotonic() - start, 12 * 0.02)
 
     def test_a_folder_without_data_is_named(self):
-        done = storage(f"--build={BUILD}", self.folder.name)
+        done = storage(f"--build={BUILD}", self.directory.name)
         self.assertEqual(done.returncode, 69)
-        self.assertIn(f"{self.folder.name} has no file train-*; make some with: ddldata synth", done.stderr)
+        self.assertIn(f"{self.directory.name} has no file train-*; make some with: ddldata synth", done.stderr)
 
     def test_a_missing_program_is_named(self):
         done = storage("--build=/nonexistent", str(self.data))

@@ -12,12 +12,12 @@ skip_all() {
   return 1
 }
 
-# In setup_file: [part=FOLDER] start_cluster [NODES [GPUS [CPUS]]], with all of the build or that folder of it; what needs the cluster stands behind has_cluster || return 0.
+# In setup_file: [part=FOLDER] start_cluster [NODES [GPUS [CPUS]]], with all of the build or that directory of it; what needs the cluster stands behind has_cluster || return 0.
 start_cluster() {
   [ "$(id -u)" -eq 0 ] || skip_all "a cluster of namespaces needs root" || return 0
   command -v slurmctld > /dev/null || skip_all "Slurm is not installed" || return 0
   unshare -m -n -u -i -p -f true 2> /dev/null || skip_all "this machine allows no namespaces" || return 0
-  export cluster_dir build=${DDLRUN_BUILD:?names the build folder, as in DDLRUN_BUILD=$PWD/build/release bats tests/cluster}
+  export cluster_dir build=${DDLRUN_BUILD:?names the build directory, as in DDLRUN_BUILD=$PWD/build/release bats tests/cluster}
   cluster_dir=$(mktemp -d -u /tmp/ddlrun-cluster.XXXXXX)
   # A checkout below /tmp would be hidden by the nodes' own.
   CLUSTER_VISIBLE=$(realpath "$BATS_TEST_DIRNAME/../..") "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" up "$@" || return 1

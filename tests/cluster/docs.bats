@@ -21,7 +21,7 @@ setup() { empty_home; }
 
 doc_commands() { python3 "$BATS_TEST_DIRNAME/../docs/doc_commands.py" "$1" "$BATS_TEST_DIRNAME/../.." "${@:2}"; }
 
-# Each block in a folder of its own, with the data under the name that the pages use.
+# Each block in a directory of its own, with the data under the name that the pages use.
 enter_folder() {
   empty_home
   ln -s "$cluster_dir/DATA" DATA

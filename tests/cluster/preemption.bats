@@ -33,7 +33,7 @@ setup() {
 # submit NAME SBATCH_OPTION...: the script NAME; prints the number of the job.
 submit() { hpc sbatch --parsable -N2 --gres=gpu:1 --open-mode=append --output="$1.out" "${@:2}" "$1"; }
 
-# trains NAME SBATCH_OPTION...: a training into the folder NAME.results, which has written a checkpoint; prints the number of the job.
+# trains NAME SBATCH_OPTION...: a training into the directory NAME.results, which has written a checkpoint; prints the number of the job.
 trains() {
   script "$1" "exec ddlrun --requeue $train --results_dir=$1.results"
   submit "$@"

@@ -32,12 +32,12 @@ left_in_shared_places() { cluster at "$1" find /tmp /dev/shm -xdev -mindepth 1 -
   # Each rank 0 listens on its port while the other does.
   cat > "$meeting/rank.py" << 'EOF'
 import os, socket, sys, time
-user, folder = os.environ["WHO"], os.path.dirname(__file__)
+user, directory = os.environ["WHO"], os.path.dirname(__file__)
 if os.environ["RANK"] == "0":
     listener = socket.create_server((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
-    open(folder + "/" + user, "w").close()
+    open(directory + "/" + user, "w").close()
     end = time.time() + 30
-    while not all(os.path.exists(folder + "/" + other) for other in ("hpc", "other")):
+    while not all(os.path.exists(directory + "/" + other) for other in ("hpc", "other")):
         if time.time() > end:
             sys.exit("the other job did not start")
         time.sleep(0.05)

@@ -19,7 +19,7 @@ teardown_file() { stop_cluster; }
 
 setup() { empty_home; }
 
-# template NAME [OPTION OF DDLTRAIND...]: the installed template in the user's folder, changed as a user would.
+# template NAME [OPTION OF DDLTRAIND...]: the installed template in the user's directory, changed as a user would.
 template() {
   local name=$1
   shift

@@ -172,9 +172,9 @@ TEST(CtlCheckpoints, ExportTakesTheAveragesWhereThereAreAny) {
 TEST(CtlCheckpoints, ExportReplacesNothingAndLeavesNothing) {
   const ScratchDirectory scratch;
   SampleRun(50).Write(scratch.path());
-  const auto folder = scratch.path() / "out";
-  std::filesystem::create_directory(folder);
-  const auto file = folder / "w.safetensors";
+  const auto directory = scratch.path() / "out";
+  std::filesystem::create_directory(directory);
+  const auto file = directory / "w.safetensors";
   Spill(file, "mine");
   EXPECT_EQ(CodeOf([&] { ExportWeights(scratch.path(), {}, file, Ignore); },
                    file.string() + " is there already, and is not replaced: give another name"),
@@ -187,7 +187,7 @@ TEST(CtlCheckpoints, ExportReplacesNothingAndLeavesNothing) {
   const auto missing = scratch.path() / "none" / "w.safetensors";
   EXPECT_EQ(CodeOf([&] { ExportWeights(scratch.path(), {}, missing, Ignore); }, "another FILE"),
             EX_OSERR);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}), 1);
 }
 
 }  // namespace

@@ -102,8 +102,8 @@ TEST(RunDirectoryBases, AreThoseOfDdlrun) {
 }
 
 TEST(RunDirectoryBases, HaveThatOfTheSite) {
-  const trainer::TemporaryFolder folder;
-  const std::filesystem::path site = folder.path() / "site.yaml";
+  const trainer::TemporaryDirectory directory;
+  const std::filesystem::path site = directory.path() / "site.yaml";
   std::ofstream(site) << "run_directory: /local\n";
   EXPECT_THAT(RunDirectoryBases({{"DDLRUN_SITE", site.string()}}),
               ElementsAre("/local", "/tmp", "/dev/shm"));
@@ -111,27 +111,27 @@ TEST(RunDirectoryBases, HaveThatOfTheSite) {
   EXPECT_THAT(RunDirectoryBases({{"DDLRUN_SITE", site.string()}}), ElementsAre("/tmp", "/dev/shm"));
 }
 
-TEST(IsJobNumber, IsOneThatIsNoFolder) {
+TEST(IsJobNumber, IsOneThatIsNoDirectory) {
   EXPECT_TRUE(IsJobNumber("1234567"));
   EXPECT_TRUE(IsJobNumber("12_3"));
   for (const char* name : {"", "run", "./12", "12a", "-1"}) EXPECT_FALSE(IsJobNumber(name)) << name;
 }
 
-class JobFolderTest : public testing::Test {
+class JobDirectoryTest : public testing::Test {
  protected:
   // The run directory of a job.
   std::filesystem::path Make(const std::string& name, const JobStatus& status, mode_t mode = 0700) {
-    const std::filesystem::path folder = base_.path() / name;
-    std::filesystem::create_directory(folder);
-    std::ofstream(folder / launcher::kStatusFileName) << FormatJobStatus(status);
-    EXPECT_EQ(::chmod(folder.c_str(), mode), 0);
-    return folder;
+    const std::filesystem::path directory = base_.path() / name;
+    std::filesystem::create_directory(directory);
+    std::ofstream(directory / launcher::kStatusFileName) << FormatJobStatus(status);
+    EXPECT_EQ(::chmod(directory.c_str(), mode), 0);
+    return directory;
   }
 
-  trainer::TemporaryFolder base_;
+  trainer::TemporaryDirectory base_;
 };
 
-TEST_F(JobFolderTest, TheNewestOfTheJobIsFound) {
+TEST_F(JobDirectoryTest, TheNewestOfTheJobIsFound) {
   JobStatus status = MadeUpJob();
   Make("ddlrun.aaaaaa", status);
   status.restarts = 5;
@@ -150,20 +150,20 @@ TEST_F(JobFolderTest, TheNewestOfTheJobIsFound) {
   EXPECT_FALSE(FindJobStatus("14", {base_.path()}).has_value());
 }
 
-TEST_F(JobFolderTest, AFileOfThisNameThatSomebodyElseHasWrittenIsNone) {
-  const auto folder = Make("results", MadeUpJob());
+TEST_F(JobDirectoryTest, AFileOfThisNameThatSomebodyElseHasWrittenIsNone) {
+  const auto directory = Make("results", MadeUpJob());
   for (const char* text : {"", "all is well\n", "ddlrun", "\nddlrun-status 1\n"}) {
-    std::ofstream(folder / launcher::kStatusFileName) << text;
-    EXPECT_FALSE(ReadJobStatus(folder).has_value()) << text;
+    std::ofstream(directory / launcher::kStatusFileName) << text;
+    EXPECT_FALSE(ReadJobStatus(directory).has_value()) << text;
   }
 }
 
-TEST_F(JobFolderTest, AFileThatIsNoStatusIsRefused) {
-  const auto folder = Make("ddlrun.aaaaaa", MadeUpJob());
-  ASSERT_TRUE(ReadJobStatus(folder).has_value());
+TEST_F(JobDirectoryTest, AFileThatIsNoStatusIsRejected) {
+  const auto directory = Make("ddlrun.aaaaaa", MadeUpJob());
+  ASSERT_TRUE(ReadJobStatus(directory).has_value());
   EXPECT_FALSE(ReadJobStatus(base_.path()).has_value());
-  std::ofstream(folder / launcher::kStatusFileName) << "ddlrun-status 1\nin other words\n";
-  EXPECT_THAT(tests::Refusal<trainer::Error>(EX_DATAERR, [&] { ReadJobStatus(folder); }),
+  std::ofstream(directory / launcher::kStatusFileName) << "ddlrun-status 1\nin other words\n";
+  EXPECT_THAT(tests::Rejection<trainer::Error>(EX_DATAERR, [&] { ReadJobStatus(directory); }),
               HasSubstr("status: not written by a ddlrun of this version"));
   EXPECT_FALSE(FindJobStatus("12", {base_.path()}).has_value());
 }
@@ -173,18 +173,18 @@ class RunningJobTest : public testing::Test {
  protected:
   // What squeue writes, and its exit code.
   void Squeue(const std::string& text, int exit_code = 0) {
-    const std::filesystem::path file = folder_.path() / "squeue";
+    const std::filesystem::path file = directory_.path() / "squeue";
     std::ofstream(file) << "#!/bin/sh\nprintf '%s' '" << text << "'\nexit " << exit_code << "\n";
     EXPECT_EQ(::chmod(file.c_str(), 0700), 0);
   }
 
   // "NUMBER on NODE".
   std::string Find(const std::string& number) const {
-    const auto job = FindRunningJob(number, {{"PATH", folder_.path().string()}});
+    const auto job = FindRunningJob(number, {{"PATH", directory_.path().string()}});
     return job ? job->number + " on " + job->node : "nothing";
   }
 
-  std::string Refusal(const std::string& number) const {
+  std::string Rejection(const std::string& number) const {
     try {
       return Find(number);
     } catch (const trainer::Error& error) {
@@ -193,7 +193,7 @@ class RunningJobTest : public testing::Test {
     }
   }
 
-  trainer::TemporaryFolder folder_;
+  trainer::TemporaryDirectory directory_;
 };
 
 TEST_F(RunningJobTest, IsOnTheNodeOfItsScript) {
@@ -214,26 +214,27 @@ TEST_F(RunningJobTest, OfAnArrayHasTheNumberOfTheTask) {
 // Defaults of the user would leave out jobs that are asked for by number.
 TEST_F(RunningJobTest, IsAskedForWithoutDefaultsOfTheUser) {
   Squeue("");
-  std::ofstream(folder_.path() / "squeue")
+  std::ofstream(directory_.path() / "squeue")
       << "#!/bin/sh\n[ -n \"$SQUEUE_PARTITION\" ] || echo RUNNING n1 12\n";
   const auto job =
-      FindRunningJob("12", {{"PATH", folder_.path().string()}, {"SQUEUE_PARTITION", "gpu"}});
+      FindRunningJob("12", {{"PATH", directory_.path().string()}, {"SQUEUE_PARTITION", "gpu"}});
   ASSERT_TRUE(job);
   EXPECT_EQ(job->number, "12");
 }
 
-TEST_F(RunningJobTest, ThatDoesNotRunIsRefusedWithItsState) {
+TEST_F(RunningJobTest, ThatDoesNotRunIsRejectedWithItsState) {
   Squeue("PENDING N/A 12\n");
-  EXPECT_EQ(Refusal("12"), "job 12 is not running: its state is PENDING");
+  EXPECT_EQ(Rejection("12"), "job 12 is not running: its state is PENDING");
   Squeue("");
-  EXPECT_EQ(Refusal("12"), "job 12 is not running");
+  EXPECT_EQ(Rejection("12"), "job 12 is not running");
 }
 
 TEST_F(RunningJobTest, IsNotFoundForTheReasonThatSqueueSays) {
   Squeue("slurm_load_jobs error: Invalid job id specified\nmore\n", 1);
-  EXPECT_EQ(Refusal("12"), "job 12 is not found: slurm_load_jobs error: Invalid job id specified");
+  EXPECT_EQ(Rejection("12"),
+            "job 12 is not found: slurm_load_jobs error: Invalid job id specified");
   Squeue("", 1);
-  EXPECT_EQ(Refusal("12"), "job 12 is not found: squeue does not answer");
+  EXPECT_EQ(Rejection("12"), "job 12 is not found: squeue does not answer");
 }
 
 class SessionTest : public testing::Test {
@@ -243,7 +244,7 @@ class SessionTest : public testing::Test {
     address_.pid = 7;
     address_.socket = Path("socket");
   }
-  std::string Path(const std::string& name) const { return (folder_.path() / name).string(); }
+  std::string Path(const std::string& name) const { return (directory_.path() / name).string(); }
   void Write() const {
     std::ofstream(Path(trainer::kControlAddressName)) << FormatAddress(address_);
   }
@@ -252,45 +253,45 @@ class SessionTest : public testing::Test {
     address_.last->state = trainer::RunState::kDone;
     Write();
   }
-  static std::string RefusalOf(const std::function<void()>& call) {
-    return tests::Refusal<Error>(
+  static std::string RejectionOf(const std::function<void()>& call) {
+    return tests::Rejection<Error>(
         EX_UNAVAILABLE, [&] { call(); }, "none");
   }
 
-  const trainer::TemporaryFolder folder_;
+  const trainer::TemporaryDirectory directory_;
   trainer::ControlAddress address_;
   trainer::RunControl control_{{.ranks = 2, .host = "n1", .pid = 7, .version = "1", .job = ""}, 10};
 };
 
 TEST_F(SessionTest, SaysThatThereWasNoTraining) {
-  EXPECT_THAT(RefusalOf([&] { Session session(folder_.path()); }),
-              HasSubstr("there is no training in " + folder_.path().string() +
+  EXPECT_THAT(RejectionOf([&] { Session session(directory_.path()); }),
+              HasSubstr("there is no training in " + directory_.path().string() +
                         " that can be asked (no .ddltraind.control in it)"));
 }
 
 TEST_F(SessionTest, AsksTheTrainingThatTheFileNames) {
   Write();
   const trainer::ControlServer server(address_.socket, control_, ::geteuid());
-  Session session(folder_.path());
+  Session session(directory_.path());
   EXPECT_TRUE(session.is_within_reach());
   EXPECT_EQ(session.Status().state, trainer::RunState::kStarting);
-  EXPECT_EQ(session.Ask({ControlCommand::kStop}).refusal, "");
+  EXPECT_EQ(session.Ask({ControlCommand::kStop}).rejection, "");
   EXPECT_TRUE(control_.Look().stop);
 }
 
 TEST_F(SessionTest, OfATrainingThatHasEndedKnowsItsLastWordsAlone) {
   WriteFinalStatus();
-  Session session(folder_.path());
+  Session session(directory_.path());
   EXPECT_EQ(session.Status().step, 1200);
-  EXPECT_EQ(RefusalOf([&] { session.Ask({ControlCommand::kPause}); }),
-            "the training in " + folder_.path().string() + " has ended: done, step 1200/25000");
+  EXPECT_EQ(RejectionOf([&] { session.Ask({ControlCommand::kPause}); }),
+            "the training in " + directory_.path().string() + " has ended: done, step 1200/25000");
 }
 
 TEST_F(SessionTest, ReadsTheLastWordsOfATrainingThatEndsMeanwhile) {
   Write();
   std::optional<trainer::ControlServer> server;
   server.emplace(address_.socket, control_, ::geteuid());
-  Session session(folder_.path());
+  Session session(directory_.path());
   session.Status();
   WriteFinalStatus();
   server.reset();
@@ -299,7 +300,7 @@ TEST_F(SessionTest, ReadsTheLastWordsOfATrainingThatEndsMeanwhile) {
 
 TEST_F(SessionTest, FollowsTheNextLaunch) {
   Write();
-  Session session(folder_.path());
+  Session session(directory_.path());
   address_.socket = Path("second");
   Write();
   const trainer::ControlServer server(address_.socket, control_, ::geteuid());
@@ -308,25 +309,25 @@ TEST_F(SessionTest, FollowsTheNextLaunch) {
 
 TEST_F(SessionTest, SaysThatATrainingWasKilled) {
   Write();
-  Session session(folder_.path());
-  EXPECT_THAT(RefusalOf([&] { session.Status(); }),
+  Session session(directory_.path());
+  EXPECT_THAT(RejectionOf([&] { session.Status(); }),
               HasSubstr("does not run any more: rank 0, process 7 on " + address_.host + ","));
 }
 
 // As where systemd-tmpfiles has cleaned /tmp, or in a container that has another one.
 TEST_F(SessionTest, ATrainingThatRunsIsNotSaidToBeOverWhereItsSocketIsGone) {
   Write();
-  const std::string results = folder_.path().string();
+  const std::string results = directory_.path().string();
   const auto runs =
       testing::AllOf(HasSubstr("the training in " + results + " runs (process "),
                      HasSubstr("its socket " + address_.socket + " cannot be reached from here"),
                      HasSubstr("touch " + results + "/stop ends it with a checkpoint"));
-  Session session(folder_.path());
+  Session session(directory_.path());
   const auto refusals = [&] {
-    return std::vector<std::string>{RefusalOf([&] { session.Status(); }),
-                                    RefusalOf([&] { session.Ask({ControlCommand::kStop}); })};
+    return std::vector<std::string>{RejectionOf([&] { session.Status(); }),
+                                    RejectionOf([&] { session.Ask({ControlCommand::kStop}); })};
   };
-  auto lock = trainer::LockRun(folder_.path(), {});
+  auto lock = trainer::LockRun(directory_.path(), {});
   EXPECT_THAT(refusals(), testing::Each(runs));
   // A socket that is left, at which nobody listens.
   std::ofstream(address_.socket).put('x');
@@ -339,18 +340,18 @@ TEST_F(SessionTest, ATrainingThatRunsIsNotSaidToBeOverWhereItsSocketIsGone) {
   address_.pid = ::getpid();
   Write();
   ASSERT_EQ(::prctl(PR_SET_NAME, "ddltraind"), 0);
-  EXPECT_THAT(RefusalOf([&] { Session(folder_.path()).Status(); }), runs);
+  EXPECT_THAT(RejectionOf([&] { Session(directory_.path()).Status(); }), runs);
   ASSERT_EQ(::prctl(PR_SET_NAME, "other"), 0);
-  EXPECT_THAT(RefusalOf([&] { Session(folder_.path()).Status(); }),
+  EXPECT_THAT(RejectionOf([&] { Session(directory_.path()).Status(); }),
               HasSubstr("does not run any more"));
 }
 
 TEST_F(SessionTest, ATrainingOnAnotherMachineIsOutOfReachUntilItHasEnded) {
   address_.host = "elsewhere";
   Write();
-  EXPECT_FALSE(Session(folder_.path()).is_within_reach());
+  EXPECT_FALSE(Session(directory_.path()).is_within_reach());
   WriteFinalStatus();
-  EXPECT_TRUE(Session(folder_.path()).is_within_reach());
+  EXPECT_TRUE(Session(directory_.path()).is_within_reach());
 }
 
 Options Parsed(const std::vector<std::string>& words) {
@@ -359,7 +360,7 @@ Options Parsed(const std::vector<std::string>& words) {
   return options;
 }
 
-std::string RefusalOf(const std::vector<std::string>& words) {
+std::string RejectionOf(const std::vector<std::string>& words) {
   try {
     Parsed(words);
   } catch (const support::UsageError& error) {
@@ -402,8 +403,8 @@ TEST(CtlOptions, StacksTakesNoOrdersOptions) {
   EXPECT_EQ(stacks.results_dir, "RUN");
   EXPECT_FALSE(stacks.all_threads);
   EXPECT_TRUE(Parsed({"stacks", "--all-threads", "RUN"}).all_threads);
-  EXPECT_THAT(RefusalOf({"stacks"}), HasSubstr("RESULTS_DIR is required"));
-  EXPECT_THAT(RefusalOf({"stacks", "RUN", "--no-wait"}), HasSubstr("--no-wait"));
+  EXPECT_THAT(RejectionOf({"stacks"}), HasSubstr("RESULTS_DIR is required"));
+  EXPECT_THAT(RejectionOf({"stacks", "RUN", "--no-wait"}), HasSubstr("--no-wait"));
 }
 
 TEST(CtlOptions, CheckpointHasCommandsBelowIt) {
@@ -424,7 +425,7 @@ TEST(CtlOptions, CheckpointHasCommandsBelowIt) {
   EXPECT_EQ(exported.export_file, "w.safetensors");
 }
 
-TEST(CtlOptions, AFolderOfTheNameOfACommandIsWrittenWithItsPlace) {
+TEST(CtlOptions, ADirectoryOfTheNameOfACommandIsWrittenWithItsPlace) {
   const Options command = Parsed({"checkpoint", "./list"});
   EXPECT_EQ(command.command, Command::kOrder);
   EXPECT_EQ(command.request.command, ControlCommand::kCheckpoint);
@@ -433,20 +434,20 @@ TEST(CtlOptions, AFolderOfTheNameOfACommandIsWrittenWithItsPlace) {
 }
 
 TEST(CtlOptions, MisuseOfTheCommandsForFilesIsNamed) {
-  EXPECT_THAT(RefusalOf({"checkpoint"}), HasSubstr("RESULTS_DIR is required"));
-  EXPECT_THAT(RefusalOf({"checkpoint", "list"}), HasSubstr("DIR is required"));
-  EXPECT_THAT(RefusalOf({"checkpoint", "RUN", "list"}),
+  EXPECT_THAT(RejectionOf({"checkpoint"}), HasSubstr("RESULTS_DIR is required"));
+  EXPECT_THAT(RejectionOf({"checkpoint", "list"}), HasSubstr("DIR is required"));
+  EXPECT_THAT(RejectionOf({"checkpoint", "RUN", "list"}),
               HasSubstr("checkpoint list DIR is the order of the words"));
-  EXPECT_THAT(RefusalOf({"checkpoint", "verify", "RUN", "-1"}), HasSubstr("-1"));
-  EXPECT_THAT(RefusalOf({"checkpoint", "verify", "RUN", "x"}),
+  EXPECT_THAT(RejectionOf({"checkpoint", "verify", "RUN", "-1"}), HasSubstr("-1"));
+  EXPECT_THAT(RejectionOf({"checkpoint", "verify", "RUN", "x"}),
               HasSubstr("needs the number of a step, not 'x'"));
-  EXPECT_THAT(RefusalOf({"checkpoint", "export", "RUN"}),
+  EXPECT_THAT(RejectionOf({"checkpoint", "export", "RUN"}),
               HasSubstr("FILE is required: DIR [STEP] FILE.safetensors"));
-  EXPECT_THAT(RefusalOf({"checkpoint", "export", "RUN", "12"}),
+  EXPECT_THAT(RejectionOf({"checkpoint", "export", "RUN", "12"}),
               HasSubstr("FILE needs a name that ends in .safetensors, not '12'"));
-  EXPECT_THAT(RefusalOf({"checkpoint", "export", "RUN", "w.safetensors", "12"}),
+  EXPECT_THAT(RejectionOf({"checkpoint", "export", "RUN", "w.safetensors", "12"}),
               HasSubstr("FILE needs a name that ends in .safetensors, not '12'"));
-  EXPECT_THAT(RefusalOf({"checkpoint", "export", "RUN", "12x", "w.safetensors"}),
+  EXPECT_THAT(RejectionOf({"checkpoint", "export", "RUN", "12x", "w.safetensors"}),
               HasSubstr("STEP needs the number of a step, not '12x'"));
 }
 
@@ -457,25 +458,25 @@ TEST(CtlOptions, OfSrunTheLastCounts) {
 }
 
 TEST(CtlOptions, MisuseIsNamed) {
-  EXPECT_THAT(RefusalOf({"status"}), HasSubstr("RESULTS_DIR is required"));
-  EXPECT_THAT(RefusalOf({"set", "RUN"}), HasSubstr("needs display_every=N, N from 1, not 'RUN'"));
+  EXPECT_THAT(RejectionOf({"status"}), HasSubstr("RESULTS_DIR is required"));
+  EXPECT_THAT(RejectionOf({"set", "RUN"}), HasSubstr("needs display_every=N, N from 1, not 'RUN'"));
   for (const char* setting : {"display_every=0", "display_every=", "display_every=5x",
                               "display_every=-1", "display_every=2147483648", "every=5"}) {
-    EXPECT_THAT(RefusalOf({"set", setting, "RUN"}),
+    EXPECT_THAT(RejectionOf({"set", setting, "RUN"}),
                 HasSubstr("needs display_every=N, N from 1, not '" + std::string(setting) + "'"));
   }
   for (const char* interval : {"0", "-1", "x", "3601", "nan"}) {
-    EXPECT_THAT(RefusalOf({"watch", "RUN", "--interval", interval}),
+    EXPECT_THAT(RejectionOf({"watch", "RUN", "--interval", interval}),
                 HasSubstr("needs 0.1 to 3600 seconds"))
         << interval;
   }
   for (const char* job : {"", "--all", "1 2"}) {
-    EXPECT_THAT(RefusalOf({"status", "RUN", "--job=" + std::string(job)}),
+    EXPECT_THAT(RejectionOf({"status", "RUN", "--job=" + std::string(job)}),
                 testing::Not(testing::StrEq("none")))
         << job;
   }
-  EXPECT_THAT(RefusalOf({"status", "RUN", "--job=abc"}), HasSubstr("needs the number of a job"));
-  EXPECT_THAT(RefusalOf({"status", "RUN", "--srun=always"}), HasSubstr("always"));
+  EXPECT_THAT(RejectionOf({"status", "RUN", "--job=abc"}), HasSubstr("needs the number of a job"));
+  EXPECT_THAT(RejectionOf({"status", "RUN", "--srun=always"}), HasSubstr("always"));
 }
 
 }  // namespace

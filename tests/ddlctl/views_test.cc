@@ -183,9 +183,9 @@ TEST(SeenSteps, CountsEachStepOnceAndForgetsTheOldest) {
   unknown.step = 9;
   seen.Add(unknown);
   EXPECT_EQ(seen.speeds().size(), 3U);
-  seen = SeenSteps(static_cast<int>(Seen::kMost) + 5);
-  EXPECT_EQ(seen.speeds().size(), Seen::kMost);
-  EXPECT_EQ(seen.losses().size(), Seen::kMost);
+  seen = SeenSteps(static_cast<int>(Seen::kMax) + 5);
+  EXPECT_EQ(seen.speeds().size(), Seen::kMax);
+  EXPECT_EQ(seen.losses().size(), Seen::kMax);
   EXPECT_EQ(seen.speeds().front(), 5);
 }
 

@@ -91,7 +91,7 @@ TEST(ParseAnnotation, TakesNumbersInEveryForm) {
   EXPECT_THAT(ParseAnnotation(text, "a.xml"), ElementsAre(BoundingBox{0, 0, 1, 1}));
 }
 
-TEST(ParseAnnotation, RefusesNumbersThatMakeNoSense) {
+TEST(ParseAnnotation, RejectsNumbersThatMakeNoSense) {
   EXPECT_EQ(AnnotationError(kSizeElement + ("\n" + ObjectElement("nan", "0", "1", "1"))),
             "a.xml:3: <xmin> is \"nan\", expected a number from -1000000 to 1000000");
   for (const char* number : {"", "inf", "1 2", "1000001", "-1000001", "1e9", "0x1", "7px"}) {
@@ -108,7 +108,7 @@ TEST(ParseAnnotation, RefusesNumbersThatMakeNoSense) {
   EXPECT_THAT(AnnotationError("<size><height>0</height></size>"), HasSubstr("<height> is \"0\""));
 }
 
-TEST(ParseAnnotation, RefusesWhatIsMissingOrThereTwice) {
+TEST(ParseAnnotation, RejectsWhatIsMissingOrThereTwice) {
   EXPECT_EQ(AnnotationError("<object><bndbox>\n<xmin>1</xmin>\n</bndbox></object>"),
             "a.xml:4: the bounding box has no <ymin>");
   EXPECT_EQ(AnnotationError("<object><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>1</xmax></bndbox>"
@@ -130,7 +130,7 @@ TEST(ParseAnnotation, RefusesWhatIsMissingOrThereTwice) {
               HasSubstr("has no <ymin>"));
 }
 
-TEST(ParseAnnotation, RefusesOtherDocuments) {
+TEST(ParseAnnotation, RejectsOtherDocuments) {
   const auto error = [](const std::string& text) {
     return DataErrorOf([&] { ParseAnnotation(text, "a.xml"); });
   };

@@ -32,7 +32,7 @@ class BoxSourcesTest : public ::testing::Test {
   BoxList Read(const std::string& name) {
     return ReadBoxes(Path(name), [&](std::int64_t read) { read_ = read; });
   }
-  std::string Refusal(const std::string& name) {
+  std::string Rejection(const std::string& name) {
     return DataErrorOf([&] { Read(name); });
   }
 
@@ -59,14 +59,14 @@ TEST_F(BoxSourcesTest, List) {
     EXPECT_THAT(WidthsOf(Read("boxes"), "n01_1.JPEG"), ElementsAre(25));
   }
   Write("boxes", "n01_1.JPEG,0,0,0.25\n");
-  EXPECT_THAT(Refusal("boxes"), HasSubstr(Path("boxes") + ":1: expected FILE,xmin"));
+  EXPECT_THAT(Rejection("boxes"), HasSubstr(Path("boxes") + ":1: expected FILE,xmin"));
   Write("boxes", std::string("\xff\xfen\0", 4));
-  EXPECT_THAT(Refusal("boxes"), HasSubstr("the file is a text in UTF-16: save it as UTF-8"));
+  EXPECT_THAT(Rejection("boxes"), HasSubstr("the file is a text in UTF-16: save it as UTF-8"));
   Write("boxes", "");
-  EXPECT_EQ(Refusal("boxes"), Path("boxes") + ":1: the file is empty");
+  EXPECT_EQ(Rejection("boxes"), Path("boxes") + ":1: the file is empty");
 }
 
-TEST_F(BoxSourcesTest, FolderAndTarOfAnnotations) {
+TEST_F(BoxSourcesTest, DirectoryAndTarOfAnnotations) {
   const std::vector<std::pair<std::string, std::string>> files = {
       {"train/n01/n01_1.xml", AnnotationOf(30)},
       {"train/n01/n01_2.XML", AnnotationOf(0)},
@@ -95,11 +95,11 @@ TEST_F(BoxSourcesTest, FolderAndTarOfAnnotations) {
 }
 
 TEST_F(BoxSourcesTest, ErrorsNameTheAnnotation) {
-  Write("folder/n01/n01_1.xml", "<annotation>\n</object>");
-  EXPECT_EQ(Refusal("folder"),
-            Path("folder") + "/n01/n01_1.xml:2: the element \"annotation\" ends as \"object\"");
+  Write("directory/n01/n01_1.xml", "<annotation>\n</object>");
+  EXPECT_EQ(Rejection("directory"),
+            Path("directory") + "/n01/n01_1.xml:2: the element \"annotation\" ends as \"object\"");
   Write("a.tar", TarOf({{"n01/n01_1.xml", "<annotation>\n</object>"}}));
-  EXPECT_EQ(Refusal("a.tar"),
+  EXPECT_EQ(Rejection("a.tar"),
             Path("a.tar") + ", n01/n01_1.xml:2: the element \"annotation\" ends as \"object\"");
 }
 
@@ -108,55 +108,56 @@ TEST_F(BoxSourcesTest, AnnotationsHaveALimit) {
   const auto padded = [&](std::size_t size) {
     return whole + std::string(size - whole.size(), ' ');
   };
-  Write("folder/a.xml", padded(kMaxAnnotationBytes));
-  EXPECT_EQ(Read("folder").images(), 1);
-  Write("folder/a.xml", padded(kMaxAnnotationBytes + 1));
-  EXPECT_THAT(Refusal("folder"), HasSubstr(Path("folder") + "/a.xml"));
+  Write("directory/a.xml", padded(kMaxAnnotationBytes));
+  EXPECT_EQ(Read("directory").images(), 1);
+  Write("directory/a.xml", padded(kMaxAnnotationBytes + 1));
+  EXPECT_THAT(Rejection("directory"), HasSubstr(Path("directory") + "/a.xml"));
   Write("a.tar", TarOf({{"a.xml", padded(kMaxAnnotationBytes)}}));
   EXPECT_EQ(Read("a.tar").images(), 1);
   Write("a.tar", TarOf({{"a.xml", padded(kMaxAnnotationBytes + 1)}}));
-  EXPECT_EQ(Refusal("a.tar"),
+  EXPECT_EQ(Rejection("a.tar"),
             Path("a.tar") + ", a.xml has 1048577 bytes, at most 1048576 are read");
 }
 
-TEST_F(BoxSourcesTest, FoldersHaveALimit) {
-  std::string below = "folder";
+TEST_F(BoxSourcesTest, DirectoriesHaveALimit) {
+  std::string below = "directory";
   for (int i = 0; i < 16; ++i) below += "/f";
   Write(below + "/a.xml", AnnotationOf(30));
-  EXPECT_EQ(Read("folder").images(), 1);
+  EXPECT_EQ(Read("directory").images(), 1);
   Write(below + "/f/b.xml", AnnotationOf(30));
-  EXPECT_EQ(Refusal("folder"), Path(below) +
-                                   "/f: more than 16 folders in each other; is one a "
-                                   "link to a folder above?");
+  EXPECT_EQ(Rejection("directory"), Path(below) +
+                                        "/f: more than 16 directories in each other; is one a "
+                                        "link to a directory above?");
 }
 
 TEST_F(BoxSourcesTest, ImagesHaveALimit) {
   std::string objects;
   for (int i = 0; i < 4000; ++i) objects += ObjectElement("0", "0", "9", "9");
   const std::string text = AnnotationText(objects);
-  Write("folder/1/a.xml", text);
-  Write("folder/2/a.xml", text);
-  EXPECT_EQ(Read("folder").BoxesOf("a").size(), 8000U);
-  Write("folder/3/a.xml", text);
-  EXPECT_EQ(Refusal("folder"),
-            Path("folder") + "/3/a.xml: the image has more than 10000 bounding boxes");
+  Write("directory/1/a.xml", text);
+  Write("directory/2/a.xml", text);
+  EXPECT_EQ(Read("directory").BoxesOf("a").size(), 8000U);
+  Write("directory/3/a.xml", text);
+  EXPECT_EQ(Rejection("directory"),
+            Path("directory") + "/3/a.xml: the image has more than 10000 bounding boxes");
 }
 
-TEST_F(BoxSourcesTest, RefusesOtherPaths) {
-  EXPECT_THAT(Refusal("nothing"), HasSubstr(Path("nothing") + ": No such file"));
-  Write("folder/a.txt", "x");
-  EXPECT_EQ(Refusal("folder"),
-            Path("folder") + " has no annotations: no file whose name ends as .xml");
+TEST_F(BoxSourcesTest, RejectsOtherPaths) {
+  EXPECT_THAT(Rejection("nothing"), HasSubstr(Path("nothing") + ": No such file"));
+  Write("directory/a.txt", "x");
+  EXPECT_EQ(Rejection("directory"),
+            Path("directory") + " has no annotations: no file whose name ends as .xml");
   Write("a.tar", TarOf({{"n01.tar.gz", "x"}}));
-  EXPECT_EQ(Refusal("a.tar"),
+  EXPECT_EQ(Rejection("a.tar"),
             Path("a.tar") + " has no annotations: no file whose name ends as .xml");
   Write("a.tar.gz", "\x1f\x8b\x08 packed" + std::string(600, 'x'));
-  EXPECT_THAT(Refusal("a.tar.gz"),
+  EXPECT_THAT(Rejection("a.tar.gz"),
               HasSubstr("the file is compressed: unpack it with gunzip first"));
   Write("link.tar", TarMemberText("a.xml", "", '2') + TarEnd());
-  EXPECT_THAT(Refusal("link.tar"), HasSubstr("link.tar, a.xml: a link to another file: pack the "));
-  std::filesystem::create_directory_symlink("..", Path("folder/up"));
-  EXPECT_THAT(Refusal("folder"), HasSubstr("more than 16 folders in each other"));
+  EXPECT_THAT(Rejection("link.tar"),
+              HasSubstr("link.tar, a.xml: a link to another file: pack the "));
+  std::filesystem::create_directory_symlink("..", Path("directory/up"));
+  EXPECT_THAT(Rejection("directory"), HasSubstr("more than 16 directories in each other"));
 }
 
 TEST_F(BoxSourcesTest, TellsNowAndThenHowFarItIs) {

@@ -33,7 +33,7 @@ TEST(ParseBoxList, HasTheBoxesOfEachImageInTheirOrder) {
   EXPECT_THAT(list.BoxesOf("n00007846_64194.JPEG"), IsEmpty());
 }
 
-TEST(ParseBoxList, FoldersAndEndingsOfNamesDoNotCount) {
+TEST(ParseBoxList, DirectoriesAndEndingsOfNamesDoNotCount) {
   const BoxList list =
       ParseBoxList("\xef\xbb\xbfn01/n01_1.JPEG , 0 ,0.5,1e0,1\r\nn01_2,0,0,1,1\r\n", "boxes.csv");
   EXPECT_THAT(list.BoxesOf("n01_1.jpg"), ElementsAre(BoundingBox{0, 0.5F, 1, 1}));
@@ -61,7 +61,7 @@ TEST(ParseBoxList, CountsBoxesWithoutArea) {
   EXPECT_THAT(list.BoxesOf("b"), ElementsAre(BoundingBox{0, 0.2F, 1, 0.2001F}));
 }
 
-TEST(ParseBoxList, RefusesWithTheLine) {
+TEST(ParseBoxList, RejectsWithTheLine) {
   const std::string good = "a,0,0,1,1\n";
   for (const char* line : {"a,0,0,1", "a,0,0,1,1,", "a,0,0,1,1,5", ",0,0,1,1", "<annotation>",
                            "ImageId,PredictionString", "n01_1,n01 115 49 448 294"}) {

@@ -80,10 +80,10 @@ TEST_F(ConvertBoxesTest, AnnotationsMakeTheBytesOfTheirList) {
       {"n02/n02_3.xml", AnnotationText(ObjectElement("-3", "50", "222", "75"))},
       {"n03/n03_1.xml", AnnotationText(ObjectElement("100", "60", "100", "80"))}};
   WriteImageFiles(Path("annotations"), annotations);
-  ConvertOptions options = OptionsFor("folder");
+  ConvertOptions options = OptionsFor("directory");
   options.boxes = Path("annotations");
   Convert(options);
-  EXPECT_EQ(FilesOf("folder"), expected);
+  EXPECT_EQ(FilesOf("directory"), expected);
   WriteText(Path("boxes.tar"), TarOf(annotations));
   options.dir = Path("tar");
   options.boxes = Path("boxes.tar");
@@ -118,18 +118,18 @@ TEST_F(ConvertBoxesTest, GoesOnWithTheSameBoxesOnly) {
   WriteText(Path("other.csv"), "n01_0.JPEG,0.1000,0.2000,0.3000,0.5000\n");
   ConvertOptions other = options;
   other.boxes = Path("other.csv");
-  EXPECT_EQ(RefusalOf(other).first, EX_USAGE);
-  EXPECT_THAT(RefusalOf(other).second, HasSubstr("stopped is of another conversion"));
-  EXPECT_THAT(RefusalOf(other).second, HasSubstr("1 of them with bounding boxes"));
+  EXPECT_EQ(RejectionOf(other).first, EX_USAGE);
+  EXPECT_THAT(RejectionOf(other).second, HasSubstr("stopped is of another conversion"));
+  EXPECT_THAT(RejectionOf(other).second, HasSubstr("1 of them with bounding boxes"));
   other.boxes = "";
-  EXPECT_THAT(RefusalOf(other).second, HasSubstr("stopped is of another conversion"));
+  EXPECT_THAT(RejectionOf(other).second, HasSubstr("stopped is of another conversion"));
   EXPECT_GT(Convert(options).files_before, 0);
   EXPECT_EQ(FilesOf("stopped"), FilesOf("whole"));
   // And one that began without boxes stays so.
   Convert(OptionsFor("without"));
   other = options;
   other.dir = Path("without");
-  EXPECT_THAT(RefusalOf(other).second, HasSubstr("2 of them with bounding boxes"));
+  EXPECT_THAT(RejectionOf(other).second, HasSubstr("2 of them with bounding boxes"));
 }
 
 TEST_F(ConvertBoxesTest, NotesWhereNoNameFits) {
@@ -146,13 +146,13 @@ TEST_F(ConvertBoxesTest, NotesWhereNoNameFits) {
               HasSubstr("no training image has a bounding box in " + Path("boxes.csv") + "\n"));
 }
 
-TEST_F(ConvertBoxesTest, RefusesBoxesThatMakeNoSense) {
+TEST_F(ConvertBoxesTest, RejectsBoxesThatMakeNoSense) {
   ConvertOptions options = OptionsWithBoxes("set");
   options.validation = std::move(options.train);
   options.train = {};
-  EXPECT_EQ(RefusalOf(options), std::pair(EX_USAGE, std::string("--boxes needs --train=PATH")));
+  EXPECT_EQ(RejectionOf(options), std::pair(EX_USAGE, std::string("--boxes needs --train=PATH")));
   WriteText(Path("boxes.csv"), "n01_0.JPEG,0,0,1,1\nn01_0.JPEG,0,0,500,375\n");
-  const auto [code, message] = RefusalOf(OptionsWithBoxes("set"));
+  const auto [code, message] = RejectionOf(OptionsWithBoxes("set"));
   EXPECT_EQ(code, EX_DATAERR);
   EXPECT_THAT(message, HasSubstr(Path("boxes.csv") + ":2: the xmax \"500\" is not from 0 to 1"));
   EXPECT_FALSE(std::filesystem::exists(Path("set")));

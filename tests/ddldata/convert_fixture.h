@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of conversions share: images on the disk, a PNG, and conversions of a folder.
+// What the tests of conversions share: images on the disk, a PNG, and conversions of a directory.
 
 #pragma once
 
@@ -69,9 +69,9 @@ inline ImageFiles MakeImageFiles(const std::vector<std::string>& classes, int co
   return files;
 }
 
-inline void WriteImageFiles(const std::string& folder, const ImageFiles& files) {
+inline void WriteImageFiles(const std::string& directory, const ImageFiles& files) {
   for (const auto& [name, content] : files) {
-    const std::filesystem::path path = std::filesystem::path(folder) / name;
+    const std::filesystem::path path = std::filesystem::path(directory) / name;
     std::filesystem::create_directories(path.parent_path());
     WriteText(path.string(), content);
   }
@@ -79,12 +79,12 @@ inline void WriteImageFiles(const std::string& folder, const ImageFiles& files) 
 
 inline const std::vector<std::string> kSynsets = {"n01", "n02", "n03"};
 
-// A folder for images and for conversions of them.
+// A directory for images and for conversions of them.
 class ConvertTest : public ::testing::Test {
  protected:
   std::string Path(const std::string& name) const { return dir_ / name; }
 
-  // A conversion of the folder "images" to the folder `to`.
+  // A conversion of the directory "images" to the directory `to`.
   ConvertOptions OptionsFor(const std::string& to) const {
     ConvertOptions options;
     options.dir = Path(to);
@@ -111,7 +111,7 @@ class ConvertTest : public ::testing::Test {
   }
 
   // The code and the message of the Error.
-  std::pair<int, std::string> RefusalOf(const ConvertOptions& options) {
+  std::pair<int, std::string> RejectionOf(const ConvertOptions& options) {
     try {
       Convert(options);
     } catch (const Error& error) {
@@ -121,7 +121,7 @@ class ConvertTest : public ::testing::Test {
     return {};
   }
 
-  // Name and content of all files of a folder.
+  // Name and content of all files of a directory.
   std::map<std::string, std::string> FilesOf(const std::string& name) const {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::directory_iterator(Path(name))) {

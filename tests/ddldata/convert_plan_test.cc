@@ -18,7 +18,7 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-// Images "CLASS/NAME" of one folder.
+// Images "CLASS/NAME" of one directory.
 ImageListing ListingOf(const std::vector<std::string>& paths) {
   ImageListing listing;
   listing.containers.push_back({"set", false});
@@ -71,7 +71,7 @@ TEST(NumberClasses, CountsTheNamesInTheirOrder) {
               ElementsAre("n09", "n02"));
 }
 
-TEST(NumberClasses, RefusesClassesThatAreNotThere) {
+TEST(NumberClasses, RejectsClassesThatAreNotThere) {
   const ImageListing train = ListingOf({"n01/b"});
   const ImageListing validation = ListingOf({"n02/d"});
   EXPECT_EQ(
@@ -84,40 +84,41 @@ TEST(NumberClasses, RefusesClassesThatAreNotThere) {
 }
 
 TEST(NumberClasses, NamesTheClassThatMayBeMeant) {
-  const auto refusal = [](const std::string& train, const std::string& validation) {
+  const auto rejection = [](const std::string& train, const std::string& validation) {
     return DataErrorOf(
         [&] { NumberClasses(ListingOf({train + "/b"}), ListingOf({validation + "/d"}), {}); });
   };
-  EXPECT_EQ(refusal("Cat", "cat"),
+  EXPECT_EQ(rejection("Cat", "cat"),
             "set/cat/d: the image has the class cat, which is not among the 1 of the training "
             "images; the class Cat differs from it in capital letters: give both one name");
   const std::string of_windows = "caf\xc3\xa9";
   const std::string of_macos = "cafe\xcc\x81";
   const std::string looks_the_same = " looks the same, but one has accents as characters of their";
-  EXPECT_THAT(refusal(of_windows, of_macos), HasSubstr("class " + of_windows + looks_the_same));
-  EXPECT_THAT(refusal(of_macos, of_windows), HasSubstr("class " + of_macos + looks_the_same));
-  EXPECT_THAT(refusal(of_windows, "caf\xc3\xa8"), EndsWith("of the training images"));
-  EXPECT_THAT(refusal("cafe", of_macos), EndsWith("of the training images"));
-  EXPECT_THAT(refusal("\xcc\x81", "\xcd"), EndsWith("of the training images"));
+  EXPECT_THAT(rejection(of_windows, of_macos), HasSubstr("class " + of_windows + looks_the_same));
+  EXPECT_THAT(rejection(of_macos, of_windows), HasSubstr("class " + of_macos + looks_the_same));
+  EXPECT_THAT(rejection(of_windows, "caf\xc3\xa8"), EndsWith("of the training images"));
+  EXPECT_THAT(rejection("cafe", of_macos), EndsWith("of the training images"));
+  EXPECT_THAT(rejection("\xcc\x81", "\xcd"), EndsWith("of the training images"));
 }
 
-// As of a folder with both splits, or of classes that are one folder deeper.
-TEST(DescribeNestedFolders, NamesWhatIsInSeveralClasses) {
+// As of a directory with both splits, or of classes that are one directory deeper.
+TEST(DescribeNestedDirectories, NamesWhatIsInSeveralClasses) {
   const std::string of_splits =
-      "the classes have the names of splits, such as train: the class of an image is the folder "
+      "the classes have the names of splits, such as train: the class of an image is the directory "
       "right below the one that is given; did you mean set/train?";
-  EXPECT_EQ(DescribeNestedFolders(ListingOf({"train/cat/a", "train/dog/b", "val/cat/c"})),
+  EXPECT_EQ(DescribeNestedDirectories(ListingOf({"train/cat/a", "train/dog/b", "val/cat/c"})),
             of_splits);
-  EXPECT_EQ(DescribeNestedFolders(ListingOf({"train/cat/a"})), of_splits);
-  EXPECT_THAT(DescribeNestedFolders(ListingOf({"Test/a", "Valid/b"})), EndsWith("set/Test?"));
-  EXPECT_EQ(DescribeNestedFolders(ListingOf({"cat/train/a", "dog/train/b", "dog/val/c"})),
-            "folders of one name are in several classes, train in cat and in dog: the class of an "
-            "image is the folder right below the one that is given");
-  EXPECT_EQ(DescribeNestedFolders(ListingOf({"cat/a", "dog/b"})), "");
-  EXPECT_EQ(DescribeNestedFolders(ListingOf({"cat/1/a", "cat/b", "dog/1/c"})), "");
-  EXPECT_EQ(DescribeNestedFolders(ListingOf({"cat/1/a", "dog/2/b"})), "");
-  EXPECT_EQ(DescribeNestedFolders(ListingOf({"train/a", "car/b"})), "");
-  EXPECT_EQ(DescribeNestedFolders({}), "");
+  EXPECT_EQ(DescribeNestedDirectories(ListingOf({"train/cat/a"})), of_splits);
+  EXPECT_THAT(DescribeNestedDirectories(ListingOf({"Test/a", "Valid/b"})), EndsWith("set/Test?"));
+  EXPECT_EQ(
+      DescribeNestedDirectories(ListingOf({"cat/train/a", "dog/train/b", "dog/val/c"})),
+      "directories of one name are in several classes, train in cat and in dog: the class of an "
+      "image is the directory right below the one that is given");
+  EXPECT_EQ(DescribeNestedDirectories(ListingOf({"cat/a", "dog/b"})), "");
+  EXPECT_EQ(DescribeNestedDirectories(ListingOf({"cat/1/a", "cat/b", "dog/1/c"})), "");
+  EXPECT_EQ(DescribeNestedDirectories(ListingOf({"cat/1/a", "dog/2/b"})), "");
+  EXPECT_EQ(DescribeNestedDirectories(ListingOf({"train/a", "car/b"})), "");
+  EXPECT_EQ(DescribeNestedDirectories({}), "");
 }
 
 TEST(NumberClasses, TakesNumbersAsTheyAre) {
@@ -208,7 +209,7 @@ TEST(PlanSplit, ChoosesTheFilesOfImageNet) {
   EXPECT_EQ(shards(Split::kValidation, 50'000), 128);
 }
 
-TEST(PlanSplit, RefusesFilesWithoutImages) {
+TEST(PlanSplit, RejectsFilesWithoutImages) {
   const ImageListing listing = ManyImages(3);
   const auto classes = NumberClasses(listing, {}, {});
   for (const int shards : {-1, 4, 100'000}) {
@@ -237,7 +238,7 @@ TEST(PlanBoxes, FindsThemByTheNamesOfImages) {
                                           "n01/c.jpg 1.000000"));
 }
 
-TEST(PlanBoxes, RefusesNamesOfTwoImages) {
+TEST(PlanBoxes, RejectsNamesOfTwoImages) {
   const ImageListing listing = ListingOf({"n01/a.JPEG", "n02/a.png", "n01/c.jpg"});
   EXPECT_EQ(PlanBoxes(listing, ListedBoxes("c,0,0,1,1\n")).size(), 3U);
   EXPECT_EQ(DataErrorOf([&] { PlanBoxes(listing, ListedBoxes("a.JPEG,0,0,1,1\n")); }),

@@ -136,29 +136,30 @@ TEST_F(ConvertTest, GoesOnWhereItWasStopped) {
   EXPECT_EQ(FilesOf("stopped"), FilesOf("whole"));
 }
 
-TEST_F(ConvertTest, RefusesAFolderOfSomethingElse) {
+TEST_F(ConvertTest, RejectsADirectoryOfSomethingElse) {
   WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
   ConvertOptions options = OptionsFor("set");
   Convert(options);
   ConvertOptions other = options;
   other.seed = 7;
-  EXPECT_EQ(RefusalOf(other).first, EX_USAGE);
-  EXPECT_THAT(RefusalOf(other).second,
-              HasSubstr("set is of another conversion: there it is \"seed 12345\", now it would be "
-                        "\"seed 7\"; give the same options and images again, or another folder"));
+  EXPECT_EQ(RejectionOf(other).first, EX_USAGE);
+  EXPECT_THAT(
+      RejectionOf(other).second,
+      HasSubstr("set is of another conversion: there it is \"seed 12345\", now it would be "
+                "\"seed 7\"; give the same options and images again, or another directory"));
   other = options;
   other.train.shards = 3;
-  EXPECT_THAT(RefusalOf(other).second, HasSubstr("is of another conversion"));
+  EXPECT_THAT(RejectionOf(other).second, HasSubstr("is of another conversion"));
   WriteText(Path("images/n01/n01_9.JPEG"), MakeJpeg({16, 16}, 99));
-  EXPECT_THAT(RefusalOf(options).second, HasSubstr("is of another conversion"));
+  EXPECT_THAT(RejectionOf(options).second, HasSubstr("is of another conversion"));
   std::filesystem::remove(Path("images/n01/n01_9.JPEG"));
 
   WriteText(Path("set/train-00007-of-00009"), "");
-  EXPECT_THAT(RefusalOf(options).second,
+  EXPECT_THAT(RejectionOf(options).second,
               HasSubstr("has the file train-00007-of-00009, which is none of this conversion"));
   std::filesystem::remove(Path("set/ddldata.conversion"));
-  EXPECT_EQ(RefusalOf(options).first, EX_USAGE);
-  EXPECT_THAT(RefusalOf(options).second,
+  EXPECT_EQ(RejectionOf(options).first, EX_USAGE);
+  EXPECT_THAT(RejectionOf(options).second,
               HasSubstr("already has data files (5, one is train-00000-"));
 }
 
@@ -166,7 +167,7 @@ TEST_F(ConvertTest, StopsAtABadImageOrLeavesItOut) {
   WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
   WriteText(Path("images/n01/n01_2.JPEG"), "no image");
   ConvertOptions options = OptionsFor("set");
-  const auto [code, message] = RefusalOf(options);
+  const auto [code, message] = RejectionOf(options);
   EXPECT_EQ(code, EX_DATAERR);
   EXPECT_THAT(message, HasSubstr(Path("images") + "/n01/n01_2.JPEG: the image is not a JPEG file: "
                                                   "it is text that begins with \"no image\"; "
@@ -188,10 +189,10 @@ TEST_F(ConvertTest, StopsAtABadImageOrLeavesItOut) {
 
   options.dir = Path("bad");
   options.train.shards = 12;
-  EXPECT_THAT(RefusalOf(options).second, HasSubstr(" can be used: make fewer files"));
+  EXPECT_THAT(RejectionOf(options).second, HasSubstr(" can be used: make fewer files"));
 }
 
-TEST_F(ConvertTest, NotesFoldersThatAreNoClasses) {
+TEST_F(ConvertTest, NotesDirectoriesThatAreNoClasses) {
   WriteImageFiles(Path("images"), MakeImageFiles({"n02"}, 4));
   std::filesystem::create_directory(Path("images/n01"));
   ConvertOptions options = OptionsFor("set");
@@ -252,22 +253,22 @@ TEST_F(ConvertTest, LeavesAnotherLabelsFileAlone) {
   WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
   std::filesystem::create_directory(Path("set"));
   WriteText(Path("set/labels.txt"), "0:daisy\n");
-  const auto [code, what] = RefusalOf(OptionsFor("set"));
+  const auto [code, what] = RejectionOf(OptionsFor("set"));
   EXPECT_EQ(code, EX_USAGE);
   EXPECT_THAT(what, HasSubstr("set/labels.txt is there already and says something else"));
   EXPECT_EQ(ReadText(Path("set/labels.txt")), "0:daisy\n");
 }
 
 TEST_F(ConvertTest, NotesNumbersThatAreLabelledInAnotherOrder) {
-  std::vector<std::string> folders;
-  for (int i = 0; i <= 11; ++i) folders.push_back(std::to_string(i));
-  WriteImageFiles(Path("images"), MakeImageFiles(folders, 1));
+  std::vector<std::string> directories;
+  for (int i = 0; i <= 11; ++i) directories.push_back(std::to_string(i));
+  WriteImageFiles(Path("images"), MakeImageFiles(directories, 1));
   ConvertOptions options = OptionsFor("set");
   Convert(options);
   EXPECT_THAT(messages_, HasSubstr("note: the names of the classes are numbers"));
   EXPECT_THAT(ReadText(Path("set/labels.txt")), HasSubstr("\n3\t10\t\n"));
   std::string list;
-  for (const std::string& name : folders) list += name + "\n";
+  for (const std::string& name : directories) list += name + "\n";
   WriteText(Path("list"), list);
   options.dir = Path("listed");
   options.class_list = Path("list");
@@ -276,35 +277,35 @@ TEST_F(ConvertTest, NotesNumbersThatAreLabelledInAnotherOrder) {
   EXPECT_THAT(ReadText(Path("listed/labels.txt")), HasSubstr("\n11\t10\t\n"));
 }
 
-TEST_F(ConvertTest, RefusesOptionsThatMakeNoSense) {
+TEST_F(ConvertTest, RejectsOptionsThatMakeNoSense) {
   WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
-  const auto refusal = [&](const std::function<void(ConvertOptions&)>& change) {
+  const auto rejection = [&](const std::function<void(ConvertOptions&)>& change) {
     ConvertOptions options = OptionsFor("set");
     change(options);
-    const auto [code, message] = RefusalOf(options);
+    const auto [code, message] = RejectionOf(options);
     EXPECT_EQ(code, EX_USAGE) << message;
     return message;
   };
   EXPECT_THAT(
-      refusal([](ConvertOptions& o) { o.train.sources.clear(); }),
+      rejection([](ConvertOptions& o) { o.train.sources.clear(); }),
       HasSubstr("there is nothing to convert: give --train=PATH, --validation=PATH or both"));
-  EXPECT_THAT(refusal([](ConvertOptions& o) { o.validation.labels = "x"; }),
+  EXPECT_THAT(rejection([](ConvertOptions& o) { o.validation.labels = "x"; }),
               HasSubstr("--validation_labels needs --validation=PATH"));
-  EXPECT_THAT(refusal([](ConvertOptions& o) {
+  EXPECT_THAT(rejection([](ConvertOptions& o) {
                 o.validation = std::move(o.train);
                 o.train = {};
                 o.train.labels = "x";
               }),
               HasSubstr("--train_labels needs --train=PATH"));
-  EXPECT_THAT(refusal([](ConvertOptions& o) { o.train.shards = 13; }),
+  EXPECT_THAT(rejection([](ConvertOptions& o) { o.train.shards = 13; }),
               HasSubstr("--shards must be at most 12, not 13: a file needs an image"));
-  EXPECT_THAT(refusal([](ConvertOptions& o) { o.validation.shards = -1; }),
+  EXPECT_THAT(rejection([](ConvertOptions& o) { o.validation.shards = -1; }),
               HasSubstr("--validation_shards must be 0 to 99999, not -1"));
-  EXPECT_THAT(refusal([](ConvertOptions& o) { o.image.shorter_side = -1; }),
+  EXPECT_THAT(rejection([](ConvertOptions& o) { o.image.shorter_side = -1; }),
               HasSubstr("--shorter_side must be 0 (as it is) to 65500, not -1"));
-  EXPECT_THAT(refusal([](ConvertOptions& o) { o.image.quality = 101; }),
+  EXPECT_THAT(rejection([](ConvertOptions& o) { o.image.quality = 101; }),
               HasSubstr("--quality must be 1 to 100, not 101"));
-  EXPECT_THAT(refusal([](ConvertOptions& o) { o.threads = 0; }),
+  EXPECT_THAT(rejection([](ConvertOptions& o) { o.threads = 0; }),
               HasSubstr("--threads must be 1 to 1024, not 0"));
   EXPECT_FALSE(std::filesystem::exists(Path("set")));
 }

@@ -27,7 +27,7 @@ struct Outcome {
 };
 
 Outcome Ddldata(const std::string& arguments) {
-  const std::string command = tests::BuildFolder() + "/bin/ddldata " + arguments + " 2>&1";
+  const std::string command = tests::BuildDirectory() + "/bin/ddldata " + arguments + " 2>&1";
   std::FILE* pipe = ::popen(command.c_str(), "r");
   Outcome outcome{-1, ""};
   char buffer[4096];
@@ -86,10 +86,10 @@ TEST_F(DdldataTest, SynthDependsOnTheSeedAndNotOnTheThreads) {
 
 TEST_F(DdldataTest, SynthReplacesOnlyWithForce) {
   MakeSmallSet();
-  const Outcome refused = Ddldata("synth " + Path("set") + kSmall);
-  EXPECT_EQ(refused.exit_code, 64);
-  EXPECT_THAT(refused.output, HasSubstr("already has data files (3, one is "));
-  EXPECT_THAT(refused.output, HasSubstr("--force replaces all of them"));
+  const Outcome rejected = Ddldata("synth " + Path("set") + kSmall);
+  EXPECT_EQ(rejected.exit_code, 64);
+  EXPECT_THAT(rejected.output, HasSubstr("already has data files (3, one is "));
+  EXPECT_THAT(rejected.output, HasSubstr("--force replaces all of them"));
   const Outcome forced = Ddldata("synth " + Path("set") + " --force --images 4 --shards 1 " +
                                  "--validation_images 0 --size 20");
   EXPECT_EQ(forced.exit_code, 0);
@@ -98,7 +98,7 @@ TEST_F(DdldataTest, SynthReplacesOnlyWithForce) {
   EXPECT_EQ(Ddldata("verify " + Path("set")).exit_code, 0);
 }
 
-TEST_F(DdldataTest, SynthRefusesOptionsThatMakeNoSense) {
+TEST_F(DdldataTest, SynthRejectsOptionsThatMakeNoSense) {
   for (const char* option :
        {"--classes 0", "--classes 201", "--size 20-10", "--size 1-5", "--size x",
         "--images 3 --shards 4", "--validation_images 1", "--threads 0", "--images many"}) {
@@ -136,11 +136,11 @@ TEST_F(DdldataTest, IndexReplacesNoData) {
   }
   std::filesystem::create_directory(Path("other"));
   WriteText(Path("other/train-00001-of-00002"), "something else");
-  for (const std::string& folders :
+  for (const std::string& directories :
        {Path("set") + " " + Path("set"), Path("links") + " " + Path("set"),
         Path("set") + " " + Path("links"), Path("set") + " " + Path("other")}) {
-    const Outcome outcome = Ddldata("index " + folders);
-    EXPECT_EQ(outcome.exit_code, 64) << folders;
+    const Outcome outcome = Ddldata("index " + directories);
+    EXPECT_EQ(outcome.exit_code, 64) << directories;
     EXPECT_THAT(outcome.output, HasSubstr("-of-00002 is no index: replacing it could lose data"));
   }
   EXPECT_EQ(ReadText(Path("set/train-00000-of-00002")), first);
@@ -198,7 +198,7 @@ TEST_F(DdldataTest, VerifyNamesFilesThatAreMissingAndOddOnes) {
   const Outcome outcome = Ddldata("verify " + Path("set") + " --classes 3");
   EXPECT_EQ(outcome.exit_code, 65);
   EXPECT_THAT(outcome.output, HasSubstr("set has files of two sets, "));
-  EXPECT_THAT(outcome.output, HasSubstr("set/validation-more is a folder: "));
+  EXPECT_THAT(outcome.output, HasSubstr("set/validation-more is a directory: "));
   EXPECT_THAT(outcome.output, HasSubstr("ddldata: note: " + Path("set") + " has no ddldata.manif"));
   EXPECT_THAT(outcome.output, HasSubstr("3 files, 26 records, "));
 }
@@ -210,11 +210,11 @@ TEST_F(DdldataTest, APartOfASetIsOneByItsManifest) {
   EXPECT_EQ(Ddldata("verify " + Path("set") + " --classes 3").exit_code, 65);
   EXPECT_EQ(Ddldata("manifest " + Path("set")).exit_code, 65);
   std::filesystem::remove(Path("set/ddldata.manifest"));
-  const Outcome refused = Ddldata("verify " + Path("set") + " --classes 3");
-  EXPECT_EQ(refused.exit_code, 65);
-  EXPECT_THAT(refused.output, HasSubstr("train-00001-of-00002 is missing; if a part of the set is "
-                                        "meant, say so: ddldata manifest --part " +
-                                        Path("set")));
+  const Outcome rejected = Ddldata("verify " + Path("set") + " --classes 3");
+  EXPECT_EQ(rejected.exit_code, 65);
+  EXPECT_THAT(rejected.output, HasSubstr("train-00001-of-00002 is missing; if a part of the set is "
+                                         "meant, say so: ddldata manifest --part " +
+                                         Path("set")));
   EXPECT_EQ(Ddldata("manifest " + Path("set")).exit_code, 65);
 
   EXPECT_EQ(Ddldata("manifest --part " + Path("set")).exit_code, 0);
@@ -285,7 +285,7 @@ TEST_F(DdldataTest, VerifyTakesIndexFilesThatAreCalledIdx) {
               HasSubstr("idx/train-00002-of-00003.idx is the index of a file that is not in "));
 }
 
-TEST_F(DdldataTest, RefusesDirectoriesWithoutData) {
+TEST_F(DdldataTest, RejectsDirectoriesWithoutData) {
   for (const std::string& command :
        {std::string("verify "), std::string("manifest "), "index " + Path("idx") + " "}) {
     const Outcome outcome = Ddldata(command + dir_.path());

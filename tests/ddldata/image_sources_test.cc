@@ -40,7 +40,8 @@ class ImageSourcesTest : public ::testing::Test {
     return images;
   }
 
-  std::string Refusal(const std::vector<std::string>& names, const ImageLabels* labels = nullptr) {
+  std::string Rejection(const std::vector<std::string>& names,
+                        const ImageLabels* labels = nullptr) {
     return DataErrorOf([&] { ImagesOf(names, labels); });
   }
 
@@ -48,7 +49,7 @@ class ImageSourcesTest : public ::testing::Test {
   ImageListing listing_;
 };
 
-TEST_F(ImageSourcesTest, FolderOfClasses) {
+TEST_F(ImageSourcesTest, DirectoryOfClasses) {
   Write("set/cat/1.JPEG", "a");
   Write("set/cat/deep/2.png", "b");
   Write("set/dog/1.jpg", "c");
@@ -60,7 +61,7 @@ TEST_F(ImageSourcesTest, FolderOfClasses) {
   EXPECT_EQ(listing_.one_other, Path("set") + "/.hidden");
 }
 
-TEST_F(ImageSourcesTest, TarOfFolders) {
+TEST_F(ImageSourcesTest, TarOfDirectories) {
   Write("a.tar", TarOf({{"train/cat/1.jpg", "a"}, {"train/dog/1.jpg", "b"}, {"README", "r"}}));
   EXPECT_THAT(ImagesOf({"a.tar"}), ElementsAre("cat train/cat/1.jpg=a", "dog train/dog/1.jpg=b"));
   EXPECT_EQ(listing_.one_other, Path("a.tar") + "/README");
@@ -74,7 +75,7 @@ TEST_F(ImageSourcesTest, TarOfTars) {
                           "n02 n02.tar/n02_1.JPEG=c"));
 }
 
-TEST_F(ImageSourcesTest, FolderOfTarsAndSeveralTars) {
+TEST_F(ImageSourcesTest, DirectoryOfTarsAndSeveralTars) {
   Write("set/n01.tar", TarOf({{"1.JPEG", "a"}}));
   Write("set/n02.tar", TarOf({{"1.JPEG", "b"}}));
   EXPECT_THAT(ImagesOf({"set"}), ElementsAre("n01 1.JPEG=a", "n02 1.JPEG=b"));
@@ -105,22 +106,23 @@ TEST_F(ImageSourcesTest, KeysOfWebDatasetWithDots) {
   EXPECT_THAT(ImagesOf({"k.tar"}), ElementsAre("0 22.05.jpg=x", "1 22.06.jpg=y", "2 7.a.b.png=z"));
   // Neither has an image the class of another's file, nor do two have one.
   Write("k.tar", TarOf({{"22.05.jpg", "x"}, {"22.05.cls", "0"}, {"22.06.cls", "1"}}));
-  EXPECT_EQ(Refusal({"k.tar"}), Path("k.tar") + ", 22.06.cls: there is no image for it");
+  EXPECT_EQ(Rejection({"k.tar"}), Path("k.tar") + ", 22.06.cls: there is no image for it");
   Write("k.tar", TarOf({{"22.jpg", "x"}, {"22.05.cls", "0"}, {"22.06.cls", "1"}}));
-  EXPECT_EQ(Refusal({"k.tar"}), Path("k.tar") +
-                                    ": 22.05.cls and 22.06.cls have one key, 22, so that the class "
-                                    "of 22.jpg cannot be known: name its file 22.cls");
+  EXPECT_EQ(Rejection({"k.tar"}),
+            Path("k.tar") +
+                ": 22.05.cls and 22.06.cls have one key, 22, so that the class "
+                "of 22.jpg cannot be known: name its file 22.cls");
   Write("k.tar", TarOf({{"a/0.left.jpg", "x"}, {"a/0.right.jpg", "y"}, {"a/0.cls", "1"}}));
-  EXPECT_EQ(Refusal({"k.tar"}), Path("k.tar") +
-                                    ": a/0.right.jpg and a/0.left.jpg have one key, a/0, and one "
-                                    "class, that in a/0.cls: give each image a key and a KEY.cls "
-                                    "of its own");
+  EXPECT_EQ(Rejection({"k.tar"}), Path("k.tar") +
+                                      ": a/0.right.jpg and a/0.left.jpg have one key, a/0, and one "
+                                      "class, that in a/0.cls: give each image a key and a KEY.cls "
+                                      "of its own");
   Write("k.tar", TarOf({{"0.jpg", "x"}, {"0.png", "y"}, {"0.cls", "1"}}));
-  EXPECT_THAT(Refusal({"k.tar"}), HasSubstr("0.png and 0.jpg have one key, 0, and one class"));
+  EXPECT_THAT(Rejection({"k.tar"}), HasSubstr("0.png and 0.jpg have one key, 0, and one class"));
   Write("k.tar", TarOf({{"22.05.jpg", "x"}, {"22.05.cls", "0"}, {"22.06.jpg", "y"}}));
-  EXPECT_THAT(Refusal({"k.tar"}), HasSubstr("22.06.jpg and 22.05.jpg have one key, 22, and one"));
+  EXPECT_THAT(Rejection({"k.tar"}), HasSubstr("22.06.jpg and 22.05.jpg have one key, 22, and one"));
   Write("k.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}, {"0.cls", "2"}}));
-  EXPECT_THAT(Refusal({"k.tar"}),
+  EXPECT_THAT(Rejection({"k.tar"}),
               HasSubstr("0.cls and 0.cls have one key, 0, which has one class"));
 }
 
@@ -138,9 +140,9 @@ TEST_F(ImageSourcesTest, EndingsInCapitals) {
   Write("a.tar", TarOf({{"n01.TAR", TarOf({{"1.JPEG", "a"}})}}));
   EXPECT_THAT(ImagesOf({"a.tar"}), ElementsAre("n01 n01.TAR/1.JPEG=a"));
   Write("parquet/0.PARQUET", "");
-  EXPECT_THAT(Refusal({"parquet"}), HasSubstr("Parquet files are not read"));
+  EXPECT_THAT(Rejection({"parquet"}), HasSubstr("Parquet files are not read"));
   Write("twice/0.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}, {"0.CLS", "2"}}));
-  EXPECT_THAT(Refusal({"twice"}),
+  EXPECT_THAT(Rejection({"twice"}),
               HasSubstr("0.cls and 0.CLS have one key, 0, which has one class"));
 }
 
@@ -151,12 +153,14 @@ TEST_F(ImageSourcesTest, ImagesSideBySideByALabelList) {
   const ImageLabels labels("n02\nn01\n", "labels", {});
   EXPECT_THAT(ImagesOf({"val.tar"}, &labels), ElementsAre("n01 v_2.JPEG=b", "n02 v_1.JPEG=a"));
   EXPECT_THAT(ImagesOf({"val"}, &labels), ElementsAre("n01 v_2.JPEG=b", "n02 v_1.JPEG=a"));
-  const std::string without = "the image lies in no folder, which would be its class: give a list";
-  EXPECT_THAT(Refusal({"val.tar"}), HasSubstr(without));
-  EXPECT_THAT(Refusal({"val"}), HasSubstr(without));
+  const std::string without =
+      "the image lies in no directory, which would be its class: give a list";
+  EXPECT_THAT(Rejection({"val.tar"}), HasSubstr(without));
+  EXPECT_THAT(Rejection({"val"}), HasSubstr(without));
   Write("twice/a/v_1.JPEG", "a");
   Write("twice/b/v_1.JPEG", "a");
-  EXPECT_THAT(Refusal({"twice"}, &labels), HasSubstr("has two images of the name v_1.JPEG: which"));
+  EXPECT_THAT(Rejection({"twice"}, &labels),
+              HasSubstr("has two images of the name v_1.JPEG: which"));
 }
 
 TEST_F(ImageSourcesTest, MoreTarsThanMayBeOpen) {
@@ -168,7 +172,7 @@ TEST_F(ImageSourcesTest, MoreTarsThanMayBeOpen) {
   EXPECT_EQ(ImagesOf(names).back(), "169 1.jpg=69");
 }
 
-TEST_F(ImageSourcesTest, FoldersAndTarsWithoutImagesAreNoClasses) {
+TEST_F(ImageSourcesTest, DirectoriesAndTarsWithoutImagesAreNoClasses) {
   Write("set/ape/notes.txt", "n");
   Write("set/bee/1.jpg", "b");
   Write("set/cow.tar", TarOf({{"README", "r"}}));
@@ -183,59 +187,61 @@ TEST_F(ImageSourcesTest, FoldersAndTarsWithoutImagesAreNoClasses) {
   Write("more/ape/1.jpg", "a");
   ImagesOf({"set", "more"});
   EXPECT_THAT(listing_.empty_classes, ElementsAre(Path("set/cow.tar")));
-  // Numbers need no folders.
+  // Numbers need no directories.
   Write("shards/0.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "0"}}));
   Write("shards/1.tar", TarEnd());
   ImagesOf({"shards"});
   EXPECT_THAT(listing_.empty_classes, ElementsAre());
 }
 
-TEST_F(ImageSourcesTest, RefusesSourcesWithoutImages) {
-  EXPECT_EQ(Refusal({"no"}), "cannot read " + Path("no") + ": No such file or directory");
-  EXPECT_EQ(Refusal({"x-{000..003}.tar"}),
+TEST_F(ImageSourcesTest, RejectsSourcesWithoutImages) {
+  EXPECT_EQ(Rejection({"no"}), "cannot read " + Path("no") + ": No such file or directory");
+  EXPECT_EQ(Rejection({"x-{000..003}.tar"}),
             "cannot read " + Path("x-{000..003}.tar") +
                 ": No such file or directory; write it without quotes, so that the shell makes the "
                 "names");
-  EXPECT_THAT(Refusal({"x-*.tar"}), HasSubstr("without quotes"));
-  EXPECT_THAT(Refusal({"x-00?.tar"}), HasSubstr("without quotes"));
+  EXPECT_THAT(Rejection({"x-*.tar"}), HasSubstr("without quotes"));
+  EXPECT_THAT(Rejection({"x-00?.tar"}), HasSubstr("without quotes"));
   Write("set/cat/a.txt", "");
-  EXPECT_EQ(Refusal({"set"}),
+  EXPECT_EQ(Rejection({"set"}),
             Path("set") + " has no images: no file whose name ends as .JPEG, .jpg or .png");
   Write("set/data/b.parquet", "");
   Write("set/data/z.txt", "");
-  EXPECT_THAT(Refusal({"set"}),
+  EXPECT_THAT(Rejection({"set"}),
               HasSubstr("or .png; Parquet files are not read: doc/reference/data.md"));
   Write("empty.tar", TarEnd());
-  EXPECT_THAT(Refusal({"empty.tar"}), HasSubstr("has no images"));
+  EXPECT_THAT(Rejection({"empty.tar"}), HasSubstr("has no images"));
   Write("text", "no tar at all");
-  EXPECT_THAT(Refusal({"text"}), HasSubstr("text, tar header at offset 0: the file ends without"));
+  EXPECT_THAT(Rejection({"text"}),
+              HasSubstr("text, tar header at offset 0: the file ends without"));
 }
 
 // As unpacking leaves them.
-TEST_F(ImageSourcesTest, RefusesAFolderBesideItsTar) {
+TEST_F(ImageSourcesTest, RejectsADirectoryBesideItsTar) {
   Write("set/n01/1.JPEG", "a");
   Write("set/n01.tar", TarOf({{"README", "r"}}));
   Write("set/n02.tar", TarOf({{"2.JPEG", "b"}}));
   EXPECT_THAT(ImagesOf({"set"}), ElementsAre("n01 n01/1.JPEG=a", "n02 2.JPEG=b"));
   Write("set/n01.tar", TarOf({{"1.JPEG", "a"}}));
-  EXPECT_EQ(Refusal({"set"}), "both " + Path("set/n01") + " and " + Path("set/n01.tar") +
-                                  " have images, most likely the same ones: move one of the two "
-                                  "away");
+  EXPECT_EQ(Rejection({"set"}), "both " + Path("set/n01") + " and " + Path("set/n01.tar") +
+                                    " have images, most likely the same ones: move one of the two "
+                                    "away");
   std::filesystem::remove(Path("set/n01/1.JPEG"));
   EXPECT_THAT(ImagesOf({"set"}), ElementsAre("n01 1.JPEG=a", "n02 2.JPEG=b"));
 }
 
-TEST_F(ImageSourcesTest, RefusesShardsWithLabelsThatAreNotRead) {
+TEST_F(ImageSourcesTest, RejectsShardsWithLabelsThatAreNotRead) {
   for (const std::string ending : {"json", "txt", "NPY"}) {
     Write("j-0.tar",
           TarOf({{"0.jpg", "x"}, {"0." + ending, "{}"}, {"1.jpg", "y"}, {"1.JSON", ""}}));
     Write("j-1.tar", TarOf({{"2.jpg", "z"}}));
-    EXPECT_THAT(Refusal({"j-0.tar", "j-1.tar"}), HasSubstr("j-0.tar: images have files such as 0." +
-                                                           ending + " beside them, which"));
-    EXPECT_THAT(Refusal({"j-0.tar"}), HasSubstr("give the classes as numbers in KEY.cls, or by"));
+    EXPECT_THAT(
+        Rejection({"j-0.tar", "j-1.tar"}),
+        HasSubstr("j-0.tar: images have files such as 0." + ending + " beside them, which"));
+    EXPECT_THAT(Rejection({"j-0.tar"}), HasSubstr("give the classes as numbers in KEY.cls, or by"));
   }
   Write("of.tar", TarOf({{"a.tar", TarOf({{"0.jpg", "x"}, {"0.json", "{}"}})}}));
-  EXPECT_THAT(Refusal({"of.tar"}), HasSubstr("of.tar: images have files such as a.tar/0.json"));
+  EXPECT_THAT(Rejection({"of.tar"}), HasSubstr("of.tar: images have files such as a.tar/0.json"));
   // The classes come from elsewhere, or the files are of few images or no labels.
   const ImageLabels labels("a\nb\n", "labels", {});
   EXPECT_EQ(ImagesOf({"j-0.tar"}, &labels).size(), 2);
@@ -257,68 +263,70 @@ TEST_F(ImageSourcesTest, PassesOverLostAndFound) {
 }
 
 // As tar -r and tar -u leave them.
-TEST_F(ImageSourcesTest, RefusesATarWithTwoImagesOfOneName) {
+TEST_F(ImageSourcesTest, RejectsATarWithTwoImagesOfOneName) {
   Write("a.tar", TarOf({{"cat/0.jpg", "old"}, {"cat/1.jpg", "x"}, {"cat/0.jpg", "new"}}));
-  EXPECT_EQ(Refusal({"a.tar"}),
+  EXPECT_EQ(Rejection({"a.tar"}),
             Path("a.tar") +
                 ", cat/0.jpg: the tar has it twice, at the bytes 512 and 2560; tar "
                 "extracts the last one: unpack the tar and pack it again");
   Write("a.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}, {"./0.jpg", "y"}, {"./0.cls", "2"}}));
-  EXPECT_THAT(Refusal({"a.tar"}), HasSubstr("a.tar, 0.jpg: the tar has it twice"));
+  EXPECT_THAT(Rejection({"a.tar"}), HasSubstr("a.tar, 0.jpg: the tar has it twice"));
   const std::string inner = TarOf({{"0.jpg", "x"}});
   Write("a.tar", TarOf({{"n01.tar", inner}, {"n02.tar", inner}}));
   EXPECT_THAT(ImagesOf({"a.tar"}), ElementsAre("n01 n01.tar/0.jpg=x", "n02 n02.tar/0.jpg=x"));
   Write("a.tar", TarOf({{"n01.tar", inner}, {"n01.tar", inner}}));
-  EXPECT_THAT(Refusal({"a.tar"}), HasSubstr("a.tar, n01.tar/0.jpg: the tar has it twice"));
+  EXPECT_THAT(Rejection({"a.tar"}), HasSubstr("a.tar, n01.tar/0.jpg: the tar has it twice"));
 }
 
-TEST_F(ImageSourcesTest, RefusesASourceThatIsThereTwice) {
+TEST_F(ImageSourcesTest, RejectsASourceThatIsThereTwice) {
   Write("set/cat/1.jpg", "a");
-  EXPECT_EQ(Refusal({"set", "set"}),
+  EXPECT_EQ(Rejection({"set", "set"}),
             Path("set") + " is there twice: its images would count twice; give it once");
   std::filesystem::create_directory_symlink("set", Path("link"));
-  EXPECT_EQ(Refusal({"set", "link"}), Path("link") + " is the same as " + Path("set") +
-                                          ": its images would count twice; give it once");
+  EXPECT_EQ(Rejection({"set", "link"}), Path("link") + " is the same as " + Path("set") +
+                                            ": its images would count twice; give it once");
   Write("tars/n01.tar", TarOf({{"1.jpg", "a"}}));
   Write("tars/n02.tar", TarOf({{"1.jpg", "a"}}));
-  EXPECT_THAT(Refusal({"tars/n01.tar", "tars/../tars/n01.tar"}), HasSubstr("n01.tar is the same"));
-  EXPECT_THAT(Refusal({"tars/n01.tar", "tars"}), HasSubstr("n01.tar is there twice"));
+  EXPECT_THAT(Rejection({"tars/n01.tar", "tars/../tars/n01.tar"}),
+              HasSubstr("n01.tar is the same"));
+  EXPECT_THAT(Rejection({"tars/n01.tar", "tars"}), HasSubstr("n01.tar is there twice"));
 }
 
-TEST_F(ImageSourcesTest, RefusesLinksItCannotFollow) {
+TEST_F(ImageSourcesTest, RejectsLinksItCannotFollow) {
   Write("a.tar", TarHeader("cat/1.jpg", 0, '2') + TarEnd());
-  EXPECT_THAT(Refusal({"a.tar"}), HasSubstr("a.tar, cat/1.jpg: a link to another file: pack the "));
+  EXPECT_THAT(Rejection({"a.tar"}),
+              HasSubstr("a.tar, cat/1.jpg: a link to another file: pack the "));
   std::filesystem::create_directories(Path("set/cat"));
   std::filesystem::create_symlink(Path("nowhere"), Path("set/cat/1.jpg"));
-  EXPECT_EQ(Refusal({"set"}), "cannot read " + Path("set/cat/1.jpg") + ", a link to " +
-                                  Path("nowhere") + ": No such file or directory");
+  EXPECT_EQ(Rejection({"set"}), "cannot read " + Path("set/cat/1.jpg") + ", a link to " +
+                                    Path("nowhere") + ": No such file or directory");
   std::filesystem::remove(Path("set/cat/1.jpg"));
   std::filesystem::create_directory_symlink("../cat", Path("set/cat/round"));
-  EXPECT_THAT(Refusal({"set"}), HasSubstr("more than 16 folders in each other"));
+  EXPECT_THAT(Rejection({"set"}), HasSubstr("more than 16 directories in each other"));
 }
 
-TEST_F(ImageSourcesTest, RefusesTarsThatAreThreeDeep) {
+TEST_F(ImageSourcesTest, RejectsTarsThatAreThreeDeep) {
   Write("a.tar", TarOf({{"b.tar", TarOf({{"c.tar", TarOf({{"1.jpg", "x"}})}})}}));
-  EXPECT_THAT(Refusal({"a.tar"}), HasSubstr("a.tar, b.tar/c.tar: a tar in a tar in a tar"));
+  EXPECT_THAT(Rejection({"a.tar"}), HasSubstr("a.tar, b.tar/c.tar: a tar in a tar in a tar"));
 }
 
-TEST_F(ImageSourcesTest, RefusesHalvesOfWebDataset) {
+TEST_F(ImageSourcesTest, RejectsHalvesOfWebDataset) {
   Write("s.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}, {"1.jpg", "y"}}));
-  EXPECT_THAT(Refusal({"s.tar"}), HasSubstr("s.tar, 1.jpg: the image has no file 1.cls"));
+  EXPECT_THAT(Rejection({"s.tar"}), HasSubstr("s.tar, 1.jpg: the image has no file 1.cls"));
   Write("s.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}, {"1.cls", "2"}}));
-  EXPECT_THAT(Refusal({"s.tar"}), HasSubstr("s.tar, 1.cls: there is no image for it"));
+  EXPECT_THAT(Rejection({"s.tar"}), HasSubstr("s.tar, 1.cls: there is no image for it"));
   for (const std::string number :
        {"-1", "cat", "", " \r\n", "1000001", "1 2", "1\n2", "1                                2"}) {
     Write("s.tar", TarOf({{"0.jpg", "x"}, {"0.cls", number}}));
-    EXPECT_THAT(Refusal({"s.tar"}), HasSubstr("s.tar, 0.cls: expected the number of a class"));
+    EXPECT_THAT(Rejection({"s.tar"}), HasSubstr("s.tar, 0.cls: expected the number of a class"));
   }
   Write("s.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}}));
   Write("set/cat/1.jpg", "z");
-  EXPECT_THAT(Refusal({"s.tar", "set"}),
+  EXPECT_THAT(Rejection({"s.tar", "set"}),
               HasSubstr("the image has the class cat, others have numb"));
 }
 
-TEST_F(ImageSourcesTest, RefusesImagesThatChange) {
+TEST_F(ImageSourcesTest, RejectsImagesThatChange) {
   Write("set/cat/1.jpg", "long");
   ImagesOf({"set"});
   Write("set/cat/1.jpg", "short");

@@ -234,7 +234,7 @@ TEST_F(StatsTest, NamesTheFirstFewDuplicates) {
   EXPECT_THAT(FormatStats(Measure()), HasSubstr("\n    and 2 more\n"));
 }
 
-TEST_F(StatsTest, RefusesWhatCannotBeRead) {
+TEST_F(StatsTest, RejectsWhatCannotBeRead) {
   EXPECT_THAT(DataErrorOf([&] { Measure(); }), HasSubstr("has no file train-* or validation-*"));
   Write("train-0", {MakeImageRecord(1, 1), MakeRecordOf("text")});
   EXPECT_THAT(
@@ -309,7 +309,7 @@ TEST(ImageStore, MakesLargeImagesSmaller) {
             stored.encoded.size());
 }
 
-TEST(ImageStore, RefusesWhatIsNoImage) {
+TEST(ImageStore, RejectsWhatIsNoImage) {
   EXPECT_THAT(DataErrorOf([] { Store("GIF89a..."); }), HasSubstr("it is a GIF image"));
   EXPECT_THAT(DataErrorOf([] { Store(""); }), HasSubstr("it is empty"));
   const std::string jpeg = MakeJpeg({40, 30});
@@ -370,7 +370,7 @@ TEST(ImageLabels, MayHaveBlanksInNames) {
 }
 
 // As spreadsheets and tables of Python write them.
-TEST(ImageLabels, MayHaveQuotesAndFolders) {
+TEST(ImageLabels, MayHaveQuotesAndDirectories) {
   const ImageLabels labels(
       "\"a.jpg\",\"bus stop, red\"\n"
       "b.jpg,\"the \"\"old\"\" one\"\n"
@@ -385,7 +385,7 @@ TEST(ImageLabels, MayHaveQuotesAndFolders) {
   EXPECT_THAT(open.ClassesOf({"1.jpg", "2.jpg"}, "val"), ElementsAre("\"", "\"x\"y"));
 }
 
-TEST(ImageLabels, RefusesFilesAsClasses) {
+TEST(ImageLabels, RejectsFilesAsClasses) {
   for (const std::string line : {"1.jpg;cat", "1;cat", "1.jpg|cat", "1.jpg:cat", "1.jpg",
                                  "set/1.jpg;cat", "\"1.jpg\";\"cat\""}) {
     const ImageLabels labels("cat\n" + line + "\n", "labels", kNoNumbers);
@@ -399,7 +399,7 @@ TEST(ImageLabels, RefusesFilesAsClasses) {
   EXPECT_THAT(classes.ClassesOf({"1.jpg", "2.jpg", "cat.jpg"}, "val").size(), 3);
 }
 
-TEST(ImageLabels, RefusesWithTheLine) {
+TEST(ImageLabels, RejectsWithTheLine) {
   EXPECT_THAT(LabelsError("490\n361\n"),
               HasSubstr("labels:1: the class is the number 490: which one that is must be said by "
                         "--class_numbers=FILE"));
@@ -414,7 +414,7 @@ TEST(ImageLabels, RefusesWithTheLine) {
   EXPECT_EQ(LabelsError(""), "labels:1: the file is empty");
 }
 
-TEST(ImageLabels, RefusesOtherImages) {
+TEST(ImageLabels, RejectsOtherImages) {
   const ImageLabels in_order("a\nb\n", "labels", kNoNumbers);
   EXPECT_EQ(DataErrorOf([&] { in_order.ClassesOf({"1.jpg"}, "val.tar"); }),
             "labels names the classes of 2 images, but val.tar has 1: the two are not of one set; "

@@ -72,7 +72,7 @@ class SplitSetTest : public ::testing::Test {
     ConvertProgress progress({}, shown);
     return SplitDataSet(options, progress, stop);
   }
-  static std::pair<int, std::string> RefusalOf(const SplitSetOptions& options) {
+  static std::pair<int, std::string> RejectionOf(const SplitSetOptions& options) {
     try {
       Run(options);
     } catch (const Error& error) {
@@ -267,24 +267,24 @@ TEST_F(SplitSetTest, NeverOverwritesAnything) {
   const auto before = BytesOf("set");
   EXPECT_EQ(Run(options).files_before, 4);
   options.shards = 2;
-  auto refusal = RefusalOf(options);
-  EXPECT_EQ(refusal.first, EX_USAGE);
+  auto rejection = RejectionOf(options);
+  EXPECT_EQ(rejection.first, EX_USAGE);
   EXPECT_THAT(
-      refusal.second,
+      rejection.second,
       HasSubstr("set is of another conversion: there it is \"train-* 10 records, 3 files\", "
                 "now it would be \"train-* 10 records, 2 files\""));
   // Another set of the same names and sizes.
   options.shards = 0;
   WriteRecords(from_ + "/train-00001-of-00003", {"t4", "tX", "t6"});
   fs::remove(from_ + "/ddldata.manifest");
-  refusal = RefusalOf(options);
-  EXPECT_EQ(refusal.first, EX_USAGE);
-  EXPECT_THAT(refusal.second, HasSubstr("there it is \"from train-* 10 records, 3 files, list "));
+  rejection = RejectionOf(options);
+  EXPECT_EQ(rejection.first, EX_USAGE);
+  EXPECT_THAT(rejection.second, HasSubstr("there it is \"from train-* 10 records, 3 files, list "));
   EXPECT_EQ(BytesOf("set"), before);
   // Onto itself.
   options.dir = from_;
   const auto itself = BytesOf("from");
-  EXPECT_THAT(RefusalOf(options).second, HasSubstr("from already has data files (4, one is "));
+  EXPECT_THAT(RejectionOf(options).second, HasSubstr("from already has data files (4, one is "));
   EXPECT_EQ(BytesOf("from"), itself);
   // The same number of other images.
   RemoveValidation();
@@ -292,49 +292,49 @@ TEST_F(SplitSetTest, NeverOverwritesAnything) {
   options.validation_images = 4;
   Run(options);
   ++options.seed;
-  EXPECT_THAT(RefusalOf(options).second, HasSubstr("now it would be \"drawn with seed 12346\""));
+  EXPECT_THAT(RejectionOf(options).second, HasSubstr("now it would be \"drawn with seed 12346\""));
 }
 
 TEST_F(SplitSetTest, StopsAtADamagedRecord) {
   std::string bytes = ReadText(from_ + "/train-00001-of-00003");
   bytes[12] ^= 1;
   WriteText(from_ + "/train-00001-of-00003", bytes);
-  const auto refusal = RefusalOf(OptionsFor("set"));
-  EXPECT_EQ(refusal.first, EX_DATAERR);
-  EXPECT_THAT(refusal.second,
+  const auto rejection = RejectionOf(OptionsFor("set"));
+  EXPECT_EQ(rejection.first, EX_DATAERR);
+  EXPECT_THAT(rejection.second,
               StartsWith(from_ + "/train-00001-of-00003, record at offset 0: the checksum of"));
   EXPECT_FALSE(fs::exists(Path("set") + "/ddldata.manifest"));
 }
 
-TEST_F(SplitSetTest, RefusesWhatMakesNoSense) {
-  const auto refusal = [&](const std::function<void(SplitSetOptions&)>& change) {
+TEST_F(SplitSetTest, RejectsWhatMakesNoSense) {
+  const auto rejection = [&](const std::function<void(SplitSetOptions&)>& change) {
     SplitSetOptions options = OptionsFor("set");
     change(options);
-    const auto [code, message] = RefusalOf(options);
+    const auto [code, message] = RejectionOf(options);
     EXPECT_EQ(code, EX_USAGE) << message;
     EXPECT_FALSE(fs::exists(Path("set")));
     return message;
   };
-  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.shards = 11; }),
+  EXPECT_EQ(rejection([](SplitSetOptions& options) { options.shards = 11; }),
             "--shards must be at most 10, not 11: a file needs an image");
-  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.validation_shards = 4; }),
+  EXPECT_EQ(rejection([](SplitSetOptions& options) { options.validation_shards = 4; }),
             "--validation_shards must be at most 3, not 4: a file needs an image");
-  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.shards = -1; }),
+  EXPECT_EQ(rejection([](SplitSetOptions& options) { options.shards = -1; }),
             "--shards must be 0 to 99999, not -1");
-  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.shards = 99'999; }),
+  EXPECT_EQ(rejection([](SplitSetOptions& options) { options.shards = 99'999; }),
             "--shards must be at most 10, not 99999: a file needs an image");
-  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.shards = 100'000; }),
+  EXPECT_EQ(rejection([](SplitSetOptions& options) { options.shards = 100'000; }),
             "--shards must be 0 to 99999, not 100000");
-  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.threads = 0; }),
+  EXPECT_EQ(rejection([](SplitSetOptions& options) { options.threads = 0; }),
             "--threads must be 1 to 1024, not 0");
-  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.validation_images = -2; }),
+  EXPECT_EQ(rejection([](SplitSetOptions& options) { options.validation_images = -2; }),
             "--validation_images must be 0 or more, not -2");
-  EXPECT_THAT(refusal([](SplitSetOptions& options) { options.validation_images = 2; }),
+  EXPECT_THAT(rejection([](SplitSetOptions& options) { options.validation_images = 2; }),
               HasSubstr("from already has validation-* files: --validation_images makes some"));
   RemoveValidation();
-  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.validation_images = 10; }),
+  EXPECT_EQ(rejection([](SplitSetOptions& options) { options.validation_images = 10; }),
             "--validation_images must be less than the 10 training images, not 10");
-  EXPECT_THAT(refusal([](SplitSetOptions& options) { options.validation_shards = 1; }),
+  EXPECT_THAT(rejection([](SplitSetOptions& options) { options.validation_shards = 1; }),
               HasSubstr("from has no validation-* files: --validation_shards needs"));
 }
 
@@ -348,13 +348,13 @@ TEST_F(SplitSetTest, OneSplitAloneWillDo) {
   SplitSetOptions images = OptionsFor("set");
   images.validation_images = 2;
   for (const SplitSetOptions& options : {shards, images}) {
-    EXPECT_THAT(RefusalOf(options).second,
+    EXPECT_THAT(RejectionOf(options).second,
                 HasSubstr("from has no train-* files, which --shards and"));
   }
   Run(OptionsFor("set"));
   EXPECT_EQ(RecordsOf("set").size(), 1U);
   fs::remove(from_ + "/validation-00000-of-00001");
-  EXPECT_THAT(RefusalOf(OptionsFor("other")),
+  EXPECT_THAT(RejectionOf(OptionsFor("other")),
               ::testing::Pair(EX_DATAERR, HasSubstr("from has no file train-* or validation-*")));
 }
 

@@ -17,7 +17,7 @@ class TarTest : public ::testing::Test {
  protected:
   std::string Path() const { return dir_ / "a.tar"; }
 
-  // "NAME=DATA" of each file, "NAME/" of each folder, "NAME@" of others.
+  // "NAME=DATA" of each file, "NAME/" of each directory, "NAME@" of others.
   std::vector<std::string> MembersOf(const std::string& archive) {
     WriteText(Path(), archive);
     const support::Descriptor file = OpenForReading(Path());
@@ -25,15 +25,15 @@ class TarTest : public ::testing::Test {
     std::vector<std::string> members;
     while (const auto member = reader.Next()) {
       const std::string data = archive.substr(member->offset, member->size);
-      members.push_back(member->name + (member->kind == TarKind::kFile     ? "=" + data
-                                        : member->kind == TarKind::kFolder ? "/"
-                                                                           : "@"));
+      members.push_back(member->name + (member->kind == TarKind::kFile        ? "=" + data
+                                        : member->kind == TarKind::kDirectory ? "/"
+                                                                              : "@"));
     }
     EXPECT_FALSE(reader.Next()) << "the end is not the end";
     return members;
   }
 
-  std::string Refusal(const std::string& archive) {
+  std::string Rejection(const std::string& archive) {
     const std::string message = DataErrorOf([&] { MembersOf(archive); });
     EXPECT_THAT(message, StartsWith(Path() + ", tar header at offset "));
     return message;
@@ -73,7 +73,7 @@ TEST_F(TarTest, KnowsThePrefixOfLongNames) {
   std::string gnu = TarHeader("c", 0, '0', "12345");
   gnu.replace(257, 8, std::string("ustar  \0", 8));
   EXPECT_THAT(MembersOf(WithTarChecksum(gnu) + TarEnd()), ElementsAre("c="));
-  // Nor have those of before POSIX, in which a folder is a name with '/' behind.
+  // Nor have those of before POSIX, in which a directory is a name with '/' behind.
   std::string old = TarHeader("c/", 0, '\0', "12345");
   old.replace(257, 8, std::string(8, '\0'));
   EXPECT_THAT(MembersOf(WithTarChecksum(old) + TarEnd()), ElementsAre("c/"));
@@ -106,7 +106,7 @@ TEST_F(TarTest, KnowsSizesOfBase256) {
   EXPECT_THAT(MembersOf(WithTarChecksum(header) + TarPadded("abc") + TarEnd()),
               ElementsAre("a=abc"));
   header.replace(124, 12, std::string("\x80\0\0\xff\0\0\0\0\0\0\0\x03", 12));
-  EXPECT_THAT(Refusal(WithTarChecksum(header) + TarEnd()), HasSubstr("the size is no number"));
+  EXPECT_THAT(Rejection(WithTarChecksum(header) + TarEnd()), HasSubstr("the size is no number"));
 }
 
 TEST_F(TarTest, ReadsAnArchiveWithinAnother) {
@@ -124,31 +124,32 @@ TEST_F(TarTest, ReadsAnArchiveWithinAnother) {
   EXPECT_FALSE(within.Next());
 }
 
-TEST_F(TarTest, RefusesWhatIsCutOff) {
+TEST_F(TarTest, RejectsWhatIsCutOff) {
   const std::string whole = TarMemberText("a", "abc") + TarMemberText("b", "d");
   for (const std::size_t length : {0UL, 511UL, 1024UL, 1025UL, 2048UL}) {
-    EXPECT_THAT(Refusal(whole.substr(0, length)), HasSubstr("it is truncated")) << length;
+    EXPECT_THAT(Rejection(whole.substr(0, length)), HasSubstr("it is truncated")) << length;
   }
   EXPECT_THAT(
-      Refusal(whole.substr(0, 600)),
+      Rejection(whole.substr(0, 600)),
       HasSubstr("offset 0: the member has 3 bytes, but only 88 are left: the file is trun"));
-  EXPECT_THAT(Refusal(whole.substr(0, 512) + TarEnd().substr(0, 100)), HasSubstr("truncated"));
-  EXPECT_THAT(Refusal(TarMemberText("x", PaxRecord("path", "a"), 'x') + TarEnd()),
+  EXPECT_THAT(Rejection(whole.substr(0, 512) + TarEnd().substr(0, 100)), HasSubstr("truncated"));
+  EXPECT_THAT(Rejection(TarMemberText("x", PaxRecord("path", "a"), 'x') + TarEnd()),
               HasSubstr("the archive ends behind a header that is to extend another one"));
 }
 
-TEST_F(TarTest, RefusesAWrongChecksum) {
+TEST_F(TarTest, RejectsAWrongChecksum) {
   std::string archive = TarMemberText("a", "abc") + TarOf({{"b", ""}});
   archive[1024] = 'c';
-  EXPECT_THAT(Refusal(archive), HasSubstr("offset 1024: the checksum of the header is wrong: the "
-                                          "file is damaged"));
+  EXPECT_THAT(Rejection(archive), HasSubstr("offset 1024: the checksum of the header is wrong: the "
+                                            "file is damaged"));
   archive[0] = 'c';
-  EXPECT_THAT(Refusal(archive), HasSubstr("offset 0: the checksum of the header is wrong: the file "
-                                          "is damaged or no tar archive"));
+  EXPECT_THAT(Rejection(archive),
+              HasSubstr("offset 0: the checksum of the header is wrong: the file "
+                        "is damaged or no tar archive"));
   archive.replace(0, 2, "\x1f\x8b");
-  EXPECT_THAT(Refusal(archive), HasSubstr("the file is compressed: unpack it with gunzip first"));
+  EXPECT_THAT(Rejection(archive), HasSubstr("the file is compressed: unpack it with gunzip first"));
   archive.replace(0, 4, "PAR1");
-  EXPECT_THAT(Refusal(archive),
+  EXPECT_THAT(Rejection(archive),
               HasSubstr("offset 0: Parquet files are not read: doc/reference/data.md"));
   WriteRecords(dir_ / "records", {"some data"});
   const std::pair<std::string, std::string> kinds[] = {
@@ -160,48 +161,49 @@ TEST_F(TarTest, RefusesAWrongChecksum) {
       {ReadText(dir_ / "records"), "a TFRecord file, which needs no conversion"}};
   for (const auto& [start, what] : kinds) {
     archive.replace(0, start.size(), start);
-    EXPECT_THAT(Refusal(archive), HasSubstr("offset 0: the file is " + what));
-    EXPECT_THAT(Refusal(start), HasSubstr("offset 0: the file is " + what));
+    EXPECT_THAT(Rejection(archive), HasSubstr("offset 0: the file is " + what));
+    EXPECT_THAT(Rejection(start), HasSubstr("offset 0: the file is " + what));
   }
 }
 
-TEST_F(TarTest, RefusesNamesThatLeaveTheArchive) {
+TEST_F(TarTest, RejectsNamesThatLeaveTheArchive) {
   for (const std::string name : {"../a", "a/../../b", "a/..", ".."}) {
-    EXPECT_THAT(Refusal(TarOf({{name, "x"}})),
+    EXPECT_THAT(Rejection(TarOf({{name, "x"}})),
                 HasSubstr("the name " + name + " climbs out of the archive"));
   }
-  EXPECT_THAT(Refusal(TarOf({{"/etc/a", "x"}})), HasSubstr("the name /etc/a is absolute"));
-  EXPECT_THAT(Refusal(TarOf({{"a\x1b[2J", "x"}})), HasSubstr("the name has control characters"));
-  EXPECT_THAT(Refusal(TarOf({{"", "x"}})), HasSubstr("the member has no name"));
-  EXPECT_THAT(Refusal(TarMemberText("x", PaxRecord("path", "../c"), 'x') + TarOf({{"c", ""}})),
+  EXPECT_THAT(Rejection(TarOf({{"/etc/a", "x"}})), HasSubstr("the name /etc/a is absolute"));
+  EXPECT_THAT(Rejection(TarOf({{"a\x1b[2J", "x"}})), HasSubstr("the name has control characters"));
+  EXPECT_THAT(Rejection(TarOf({{"", "x"}})), HasSubstr("the member has no name"));
+  EXPECT_THAT(Rejection(TarMemberText("x", PaxRecord("path", "../c"), 'x') + TarOf({{"c", ""}})),
               HasSubstr("climbs out"));
   EXPECT_THAT(MembersOf(TarOf({{"a..b/..c", "x"}})), ElementsAre("a..b/..c=x"));
 }
 
-TEST_F(TarTest, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(Refusal(TarMemberText("a", "x", 'S') + TarEnd()),
-              HasSubstr("a member of type 83, which is neither file, folder nor link"));
+TEST_F(TarTest, RejectsWhatItDoesNotKnow) {
+  EXPECT_THAT(Rejection(TarMemberText("a", "x", 'S') + TarEnd()),
+              HasSubstr("a member of type 83, which is neither file, directory nor link"));
   const std::string sparse = PaxRecord("GNU.sparse.major", "1");
-  EXPECT_THAT(Refusal(TarMemberText("x", sparse, 'x') + TarOf({{"a", ""}})),
+  EXPECT_THAT(Rejection(TarMemberText("x", sparse, 'x') + TarOf({{"a", ""}})),
               HasSubstr("a sparse member"));
-  EXPECT_THAT(Refusal(TarMemberText("g", PaxRecord("path", "a"), 'g') + TarEnd()),
+  EXPECT_THAT(Rejection(TarMemberText("g", PaxRecord("path", "a"), 'g') + TarEnd()),
               HasSubstr("gives all members one name or one size"));
   for (const std::string record : {"path=a\n", "99 path=a\n", "9 path=a\n9", "3 \n", "5 ab\n"}) {
-    EXPECT_THAT(Refusal(TarMemberText("x", record, 'x') + TarOf({{"a", ""}})),
+    EXPECT_THAT(Rejection(TarMemberText("x", record, 'x') + TarOf({{"a", ""}})),
                 HasSubstr("a pax record "))
         << record;
   }
-  EXPECT_THAT(Refusal(TarMemberText("x", PaxRecord("size", "-1"), 'x') + TarOf({{"a", ""}})),
+  EXPECT_THAT(Rejection(TarMemberText("x", PaxRecord("size", "-1"), 'x') + TarOf({{"a", ""}})),
               HasSubstr("the pax record size is no number"));
-  EXPECT_THAT(Refusal(TarMemberText("x", std::string(kMaxPaxHeaderBytes + 1, 'a'), 'x') + TarEnd()),
-              HasSubstr("an extension of 1048577 bytes, at most 1048576 are read"));
   EXPECT_THAT(
-      Refusal(TarMemberText("l", std::string(kMaxTarNameBytes + 1, 'a'), 'L') + TarOf({{"a", ""}})),
-      HasSubstr("the name has more than 4096 bytes"));
+      Rejection(TarMemberText("x", std::string(kMaxPaxHeaderBytes + 1, 'a'), 'x') + TarEnd()),
+      HasSubstr("an extension of 1048577 bytes, at most 1048576 are read"));
+  EXPECT_THAT(Rejection(TarMemberText("l", std::string(kMaxTarNameBytes + 1, 'a'), 'L') +
+                        TarOf({{"a", ""}})),
+              HasSubstr("the name has more than 4096 bytes"));
 }
 
-TEST_F(TarTest, RefusesASecondArchiveBehindTheFirst) {
-  EXPECT_THAT(Refusal(TarOf({{"a", "x"}}) + TarOf({{"b", "y"}})),
+TEST_F(TarTest, RejectsASecondArchiveBehindTheFirst) {
+  EXPECT_THAT(Rejection(TarOf({{"a", "x"}}) + TarOf({{"b", "y"}})),
               HasSubstr("something follows the end of the archive"));
 }
 

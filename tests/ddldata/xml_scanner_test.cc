@@ -47,7 +47,7 @@ TEST(XmlScanner, PassesOverWhatIsNoElement) {
   EXPECT_EQ(EventsOf("<a>&amp;</a>"), "+a =&amp; -a");
 }
 
-TEST(XmlScanner, RefusesWhatDoesNotMatch) {
+TEST(XmlScanner, RejectsWhatDoesNotMatch) {
   EXPECT_EQ(XmlError("<a>\n<b>\n</a>"), "a.xml:3: the element \"b\" ends as \"a\"");
   EXPECT_EQ(XmlError("<a></a></a>"), "a.xml:1: the end of an element \"a\" that did not begin");
   EXPECT_EQ(XmlError("<a/>\n<b/>"), "a.xml:2: a second outermost element, \"b\"");
@@ -61,7 +61,7 @@ TEST(XmlScanner, RefusesWhatDoesNotMatch) {
             "a.xml:2: a document type or the like, which is not read");
 }
 
-TEST(XmlScanner, RefusesWhatIsCutOff) {
+TEST(XmlScanner, RejectsWhatIsCutOff) {
   EXPECT_EQ(XmlError(""), "a.xml:1: there is no element");
   EXPECT_EQ(XmlError("\n \n"), "a.xml:3: there is no element");
   EXPECT_EQ(XmlError("<a>\n<b>1"), "a.xml:2: the file ends within the element \"b\"");

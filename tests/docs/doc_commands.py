@@ -4,10 +4,10 @@
 
 Behind the language of a code block stands where it is run:
 
-  sh local       here, in a folder of the page's own, with the installed programs in PATH
+  sh local       here, in a directory of the page's own, with the installed programs in PATH
   sh mpi         the same, where mpicc is
   sh pytorch     the same, where PyTorch is
-  sh source      in the folder of the sources, with a home of its own and `module`
+  sh source      in the directory of the sources, with a home of its own and `module`
   sh slurm       on the login node of the test cluster (tests/cluster/docs.bats)
   bash sbatch    the same, as a job script; with --test-only it is submitted, not run
   sh tools       elsewhere: RUN_ELSEWHERE names by what
@@ -66,7 +66,7 @@ class Block:
 
 def pages(root):
     return ["README.md", "CONTRIBUTING.md", "rankfile/README.md", "tests/cluster/README.md",
-            *sorted(path.relative_to(root).as_posix() for folder in FOLDERS for path in (root / folder).glob("*.md"))]
+            *sorted(path.relative_to(root).as_posix() for directory in FOLDERS for path in (root / directory).glob("*.md"))]
 
 
 def blocks_of(page, text):
@@ -174,8 +174,8 @@ def obstacle(place, root):
     return None
 
 
-def run_block(block, folder, environment, preamble=""):
-    run = subprocess.run(["bash", "-euo", "pipefail", "-c", preamble + block.text], cwd=folder, env=environment,
+def run_block(block, directory, environment, preamble=""):
+    run = subprocess.run(["bash", "-euo", "pipefail", "-c", preamble + block.text], cwd=directory, env=environment,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=1200)
     print(f"== {block.page}:{block.line}\n{block.text}-- exit status {run.returncode}\n{run.stdout}", flush=True)
     if run.returncode != 0:
@@ -218,13 +218,13 @@ def run_place(root, prefix, place):
         for block in blocks:
             if block.file or block.place != place:
                 continue
-            folder = pathlib.Path(scratch, block.page.replace("/", "_"))
-            if not folder.exists():
-                folder.mkdir()
+            directory = pathlib.Path(scratch, block.page.replace("/", "_"))
+            if not directory.exists():
+                directory.mkdir()
                 for file in blocks:
                     if file.file:
-                        (folder / file.file).write_text(file.text, encoding="utf-8")
-            problems.append(run_block(block, root if place == "source" else folder, environment, preamble))
+                        (directory / file.file).write_text(file.text, encoding="utf-8")
+            problems.append(run_block(block, root if place == "source" else directory, environment, preamble))
     problems = [problem for problem in problems if problem]
     print("\n".join(problems))
     return 1 if problems else 0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The links of the pages (*.md), and the tables of contents of the long ones.
 
-  - what a link of a page names is there: the file or folder, from the folder of the page; behind '#' a heading of the
+  - what a link of a page names is there: the file or directory, from the directory of the page; behind '#' a heading of the
     page, spelled as GitHub makes it a link
   - a page of doc/ of more than 100 lines has a table of contents before its first '##': a list of links, one for each
     heading '##', with its text and in its order, and nothing else

@@ -38,18 +38,18 @@ END = re.compile(r"has ended|does not run any more|nobody (answers|listens)|"
 class Training:
     """Two ranks of the smallest network by ddlrun, on synthetic images."""
 
-    def __init__(self, build, folder, steps, more=()):
-        self.folder = folder
-        self.results = folder / "run"
-        folder.mkdir()
-        environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C", "TMPDIR": str(folder)}
+    def __init__(self, build, directory, steps, more=()):
+        self.directory = directory
+        self.results = directory / "run"
+        directory.mkdir()
+        environment = {"PATH": os.environ["PATH"], "HOME": str(directory), "LC_ALL": "C", "TMPDIR": str(directory)}
         command = [build / "bin/ddlrun", "-n", "2", "--oversubscribe", "--launcher=local", build / "bin/ddltraind",
                    "--arch=resnet_tiny", "--classes=10", "--image_size=32", "--batch_size=8", "--iter_unit=batch",
                    "--lr_warmup_epochs=0", "--lr_init=0.001", "--threads=1", "--backend=cpu", "--mode=train_and_evaluate",
                    f"--num_iter={steps}", "--checkpoint_every=2000", "--keep_checkpoints=2", "--display_every=500",
-                   f"--results_dir={self.results}", f"--export_dir={folder / 'export'}", *more]
-        with open(folder / "out", "w", encoding="utf-8") as out, open(folder / "err", "w", encoding="utf-8") as err:
-            self.process = subprocess.Popen([str(word) for word in command], cwd=folder, env=environment, stdout=out, stderr=err)
+                   f"--results_dir={self.results}", f"--export_dir={directory / 'export'}", *more]
+        with open(directory / "out", "w", encoding="utf-8") as out, open(directory / "err", "w", encoding="utf-8") as err:
+            self.process = subprocess.Popen([str(word) for word in command], cwd=directory, env=environment, stdout=out, stderr=err)
 
     def ranks(self):
         """Process ids of the ranks that live."""
@@ -71,7 +71,7 @@ class Training:
         self.process.wait()
 
     def weights(self):
-        return (self.folder / "export" / "model.safetensors").read_bytes()
+        return (self.directory / "export" / "model.safetensors").read_bytes()
 
 
 def sample(pid):
@@ -201,7 +201,7 @@ def steps_for(build, work, minutes):
           Training(build, work / "calibration1", CALIBRATION_STEPS) as second):
         for training in (first, second):
             if training.process.wait() != 0:
-                sys.exit(f"soak: no training is possible: {(training.folder / 'err').read_text()[-2000:]}")
+                sys.exit(f"soak: no training is possible: {(training.directory / 'err').read_text()[-2000:]}")
     return max(CALIBRATION_STEPS, int(minutes * 60 / (time.monotonic() - begun) * CALIBRATION_STEPS))
 
 
@@ -222,7 +222,7 @@ def soak(build, work, minutes, chance):
         for training in (alone, asked):
             code = training.process.wait()
             if code != 0:
-                problems.append(f"{training.folder.name}: exit code {code}: {(training.folder / 'err').read_text()[-2000:]}")
+                problems.append(f"{training.directory.name}: exit code {code}: {(training.directory / 'err').read_text()[-2000:]}")
         if not problems and alone.weights() != asked.weights():
             problems.append("the weights differ from those of the training that was left alone")
     print(f"{steps} steps; asked: " + ", ".join(f"{count} {kind}" for kind, count in sorted(people.counts.items())))
@@ -238,8 +238,8 @@ def main():
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no training stays behind
     print(f"seed {arguments.seed}")
-    with tempfile.TemporaryDirectory() as folder:
-        problems = soak(arguments.build.resolve(), pathlib.Path(folder), arguments.minutes, random.Random(arguments.seed))
+    with tempfile.TemporaryDirectory() as directory:
+        problems = soak(arguments.build.resolve(), pathlib.Path(directory), arguments.minutes, random.Random(arguments.seed))
     for problem in problems[:PROBLEMS_SHOWN]:
         print(f"soak: {problem}", file=sys.stderr)
     sys.exit(1 if problems else 0)

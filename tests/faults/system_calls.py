@@ -139,7 +139,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/release")
     parser.add_argument("--sample", type=int, metavar="N", help="only N faults, by chance")
     parser.add_argument("--seed", type=int, default=1, help="of that chance")
-    parser.add_argument("--keep", action="store_true", help="keep the working folder, also when all went well")
+    parser.add_argument("--keep", action="store_true", help="keep the working directory, also when all went well")
     arguments = parser.parse_args()
     if subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode != 0:
         print("system_calls.py: strace is missing, or may not trace here", file=sys.stderr)

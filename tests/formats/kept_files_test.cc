@@ -38,17 +38,17 @@ std::string KeptText(const fs::path& path) {
 }
 
 std::vector<std::string> KeptLines(const std::string& name) {
-  std::ifstream file(KeptFolder() / name);
+  std::ifstream file(KeptDirectory() / name);
   EXPECT_TRUE(file) << name;
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
 }
 
-std::vector<RecordFile> TrainingFiles(const fs::path& folder) {
+std::vector<RecordFile> TrainingFiles(const fs::path& directory) {
   std::vector<RecordFile> files;
   for (const char* name : {"train-00000-of-00002", "train-00001-of-00002"}) {
-    files.emplace_back((folder / name).string(), /*keep_open=*/true);
+    files.emplace_back((directory / name).string(), /*keep_open=*/true);
   }
   return files;
 }
@@ -56,7 +56,7 @@ std::vector<RecordFile> TrainingFiles(const fs::path& folder) {
 TEST(KeptFiles, CheckpointAndExportedWeights) {
   std::vector<std::string> said;
   const auto checkpoint = ReadNewestCheckpoint(
-      KeptFolder() / "run", [&](const std::string& line) { said.push_back(line); });
+      KeptDirectory() / "run", [&](const std::string& line) { said.push_back(line); });
   EXPECT_THAT(said, IsEmpty());
   ASSERT_TRUE(checkpoint);
   const CheckpointState& state = checkpoint->manifest.state;
@@ -69,7 +69,7 @@ TEST(KeptFiles, CheckpointAndExportedWeights) {
   EXPECT_EQ(state.precision, "fp32");
   EXPECT_EQ(state.program_version, "0.1.0");
   const SafetensorsFile weights =
-      SafetensorsFile::Read((KeptFolder() / "weights.safetensors").string());
+      SafetensorsFile::Read((KeptDirectory() / "weights.safetensors").string());
   ASSERT_EQ(weights.tensors().size(), checkpoint->model.tensors().size());
   for (const TensorEntry& tensor : weights.tensors()) {
     const TensorEntry* same = checkpoint->model.Find(tensor.name);
@@ -80,24 +80,24 @@ TEST(KeptFiles, CheckpointAndExportedWeights) {
 }
 
 TEST(KeptFiles, DataManifestAndIndex) {
-  const auto manifest = ReadShardManifest((KeptFolder() / "data").string());
+  const auto manifest = ReadShardManifest((KeptDirectory() / "data").string());
   ASSERT_TRUE(manifest);
   ASSERT_THAT(*manifest, SizeIs(3));
   for (const ShardSummary& shard : *manifest) {
-    const RecordFile file((KeptFolder() / "data" / shard.name).string(), /*keep_open=*/true);
+    const RecordFile file((KeptDirectory() / "data" / shard.name).string(), /*keep_open=*/true);
     const RecordScan scan = file.ScanWithChecksum();
     EXPECT_EQ(SummarizeShard(file, scan), shard);
-    const std::string path = (KeptFolder() / "index" / shard.name).string();
+    const std::string path = (KeptDirectory() / "index" / shard.name).string();
     EXPECT_EQ(ParseIndex(KeptText(path), path, file.bytes()), scan.places);
   }
 }
 
 TEST(KeptFiles, ScanOfRecordHeaders) {
-  const std::string bytes = KeptText(KeptFolder() / "scan");
+  const std::string bytes = KeptText(KeptDirectory() / "scan");
   const auto scans = ParseScans({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()},
                                 "node1 /tmp/kept/data train-");
   ASSERT_TRUE(scans);
-  const std::vector<RecordFile> files = TrainingFiles(KeptFolder() / "data");
+  const std::vector<RecordFile> files = TrainingFiles(KeptDirectory() / "data");
   ASSERT_EQ(scans->size(), files.size());
   for (std::size_t i = 0; i < files.size(); ++i) {
     const RecordScan scan = files[i].ScanWithChecksum();
@@ -108,19 +108,19 @@ TEST(KeptFiles, ScanOfRecordHeaders) {
 
 // Its name has what the file system knew of the data files, so the bytes are put under that of now.
 TEST(KeptFiles, RecordsKeptOnTheNode) {
-  const TemporaryFolder folder;
-  fs::create_directory(folder.path() / "data");
+  const TemporaryDirectory directory;
+  fs::create_directory(directory.path() / "data");
   for (const char* name : {"train-00000-of-00002", "train-00001-of-00002"}) {
-    fs::copy_file(KeptFolder() / "data" / name, folder.path() / "data" / name);
+    fs::copy_file(KeptDirectory() / "data" / name, directory.path() / "data" / name);
   }
-  const std::vector<RecordFile> files = TrainingFiles(folder.path() / "data");
+  const std::vector<RecordFile> files = TrainingFiles(directory.path() / "data");
   RecordCache cache(files, "set", "train-",
-                    {.dir = (folder.path() / "cache").string(),
+                    {.dir = (directory.path() / "cache").string(),
                      .max_bytes = 1 << 20,
                      .settled = std::chrono::nanoseconds(0)});
   ASSERT_EQ(cache.use().note, "");
   std::ofstream(cache.use().path, std::ios::binary | std::ios::in)
-      << KeptText(KeptFolder() / "records");
+      << KeptText(KeptDirectory() / "records");
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (const RecordPlace& place : files[i].Scan()) {
       std::vector<std::uint8_t> bytes(place.size);
@@ -134,7 +134,7 @@ TEST(KeptFiles, RecordsKeptOnTheNode) {
 
 TEST(KeptFiles, Plans) {
   PlanCache cache;
-  EXPECT_TRUE(cache.Read(KeptText(KeptFolder() / "plans.txt")));
+  EXPECT_TRUE(cache.Read(KeptText(KeptDirectory() / "plans.txt")));
   EXPECT_EQ(cache.Find("b"), "2 of 3");
 }
 
@@ -165,40 +165,41 @@ TEST(KeptFiles, AnswersOfDdltraind) {
     EXPECT_EQ(answers.back().status.identity.version, "0.1.0");
   }
   ASSERT_THAT(answers, SizeIs(4));
-  EXPECT_EQ(answers[0].refusal, "");
-  EXPECT_THAT(answers[1].refusal, HasSubstr("something to do that is not known here"));
-  EXPECT_THAT(answers[2].refusal, HasSubstr("protocol 2 where 1 is spoken"));
+  EXPECT_EQ(answers[0].rejection, "");
+  EXPECT_THAT(answers[1].rejection, HasSubstr("something to do that is not known here"));
+  EXPECT_THAT(answers[2].rejection, HasSubstr("protocol 2 where 1 is spoken"));
   EXPECT_EQ(answers[3].stack_dump_command, 1795761295539337U);
 }
 
 TEST(KeptFiles, AddressesOfTrainings) {
-  const ControlAddress running = ParseAddress(KeptText(KeptFolder() / "control/running_address"));
+  const ControlAddress running =
+      ParseAddress(KeptText(KeptDirectory() / "control/running_address"));
   EXPECT_EQ(running.host, "node1");
   EXPECT_FALSE(running.last);
-  const ControlAddress ended = ParseAddress(KeptText(KeptFolder() / "control/ended_address"));
+  const ControlAddress ended = ParseAddress(KeptText(KeptDirectory() / "control/ended_address"));
   ASSERT_TRUE(ended.last);
   EXPECT_EQ(ended.last->state, RunState::kDone);
   EXPECT_EQ(ended.last->checkpoint_step, 1109);
 }
 
 TEST(KeptFiles, OrderForStacksAndItsAnswer) {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path() / kStackDumpRequestName;
-  fs::copy_file(KeptFolder() / "control/stacks_request", file);
+  const TemporaryDirectory directory;
+  const fs::path file = directory.path() / kStackDumpRequestName;
+  fs::copy_file(KeptDirectory() / "control/stacks_request", file);
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
   const auto request = ReadStackDumpRequest(file);
   ASSERT_TRUE(request);
   EXPECT_EQ(request->order, 1795761295539337U);
   ASSERT_THAT(request->ranks, SizeIs(1));
   EXPECT_EQ(request->ranks[0].host, "node1");
-  const auto stacks = ParseRankStackTraces(KeptText(KeptFolder() / "control/rank_stacks.txt"));
+  const auto stacks = ParseRankStackTraces(KeptText(KeptDirectory() / "control/rank_stacks.txt"));
   ASSERT_TRUE(stacks);
   EXPECT_EQ(stacks->order, request->order);
   EXPECT_THAT(stacks->headline, StartsWith("rank 0 on node1, process "));
 }
 
 TEST(KeptFiles, StatusOfDdlrun) {
-  const auto status = launcher::ParseJobStatus(KeptText(KeptFolder() / "control/job_status"));
+  const auto status = launcher::ParseJobStatus(KeptText(KeptDirectory() / "control/job_status"));
   ASSERT_TRUE(status);
   EXPECT_EQ(status->host, "node1");
   EXPECT_EQ(status->launcher, "local");
@@ -209,7 +210,8 @@ TEST(KeptFiles, StatusOfDdlrun) {
 
 // Every key of 0.1.0.
 TEST(KeptFiles, SiteFile) {
-  const launcher::SiteConfig site = launcher::LoadSiteConfig((KeptFolder() / "site.yaml").string());
+  const launcher::SiteConfig site =
+      launcher::LoadSiteConfig((KeptDirectory() / "site.yaml").string());
   EXPECT_EQ(site.launcher->value, "local");
   EXPECT_EQ(site.pmi->value, "none");
   EXPECT_EQ(site.mpirun->value, "mpirun");

@@ -12,15 +12,15 @@
 
 namespace trainer {
 
-// The folder of it, which goes away with the program.
-inline const std::filesystem::path& KeptFolder() {
-  static const TemporaryFolder folder;
+// The directory of it, which goes away with the program.
+inline const std::filesystem::path& KeptDirectory() {
+  static const TemporaryDirectory directory;
   static const int status =
-      std::system(("tar -xzf '" + tests::SourceFolder() +
-                   "/tests/fixtures/0.1.0/files.tar.gz' -C '" + folder.path().string() + "'")
+      std::system(("tar -xzf '" + tests::SourceDirectory() +
+                   "/tests/fixtures/0.1.0/files.tar.gz' -C '" + directory.path().string() + "'")
                       .c_str());
   EXPECT_EQ(status, 0);
-  return folder.path();
+  return directory.path();
 }
 
 }  // namespace trainer

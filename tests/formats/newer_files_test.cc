@@ -34,12 +34,12 @@ using testing::StartsWith;
 
 constexpr char kAdvice[] = "use the version of ddlrun that has written it, or a newer one";
 
-struct Refused {
+struct Rejected {
   int exit_code = 0;
   std::string text;
 };
 
-Refused RefusalOfNewer(const std::function<void()>& call) {
+Rejected RejectionOfNewer(const std::function<void()>& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -67,37 +67,37 @@ std::string NewerCheckpointManifest() {
 class NewerCheckpointTest : public testing::Test {
  protected:
   NewerCheckpointTest() {
-    fs::copy(KeptFolder() / "run", run_, fs::copy_options::recursive);
+    fs::copy(KeptDirectory() / "run", run_, fs::copy_options::recursive);
     fs::create_directory(newer_);
     std::ofstream(newer_ / "manifest.json") << NewerCheckpointManifest();
   }
 
-  const TemporaryFolder folder_;
-  const fs::path run_ = folder_.path() / "run";
+  const TemporaryDirectory directory_;
+  const fs::path run_ = directory_.path() / "run";
   const fs::path newer_ = run_ / "checkpoints/step-0000002000";
 };
 
-TEST_F(NewerCheckpointTest, IsRefusedByNameAndVersion) {
-  const Refused refused = RefusalOfNewer([&] { ReadCheckpoint(newer_); });
-  EXPECT_EQ(refused.exit_code, EX_CONFIG);
-  EXPECT_THAT(refused.text, AllOf(StartsWith((newer_ / "manifest.json").string() + ": "),
-                                  HasSubstr("a checkpoint of ddltraind 9.8.7, "),
-                                  HasSubstr(FormatsText(kCheckpointFormat)), HasSubstr(kAdvice)));
+TEST_F(NewerCheckpointTest, IsRejectedByNameAndVersion) {
+  const Rejected rejected = RejectionOfNewer([&] { ReadCheckpoint(newer_); });
+  EXPECT_EQ(rejected.exit_code, EX_CONFIG);
+  EXPECT_THAT(rejected.text, AllOf(StartsWith((newer_ / "manifest.json").string() + ": "),
+                                   HasSubstr("a checkpoint of ddltraind 9.8.7, "),
+                                   HasSubstr(FormatsText(kCheckpointFormat)), HasSubstr(kAdvice)));
 }
 
 TEST_F(NewerCheckpointTest, IsNotPassedOverForAnOlderOne) {
   const auto read = [&] { ReadNewestCheckpoint(run_, [](const std::string&) {}); };
-  const Refused refused = RefusalOfNewer(read);
-  EXPECT_EQ(refused.exit_code, EX_CONFIG);
-  EXPECT_THAT(refused.text, AllOf(HasSubstr(FormatsText(kCheckpointFormat)),
-                                  HasSubstr("move " + newer_.string() + " away")));
+  const Rejected rejected = RejectionOfNewer(read);
+  EXPECT_EQ(rejected.exit_code, EX_CONFIG);
+  EXPECT_THAT(rejected.text, AllOf(HasSubstr(FormatsText(kCheckpointFormat)),
+                                   HasSubstr("move " + newer_.string() + " away")));
   fs::remove_all(newer_);
-  EXPECT_EQ(RefusalOfNewer(read).exit_code, 0);
+  EXPECT_EQ(RejectionOfNewer(read).exit_code, 0);
 }
 
 TEST_F(NewerCheckpointTest, MayBeTheBestAndIsNotChanged) {
   EXPECT_THAT(ListEvaluated(run_).unreadable, testing::ElementsAre(newer_));
-  EXPECT_EQ(RefusalOfNewer([&] { NoteTop1(newer_, 0.5); }).exit_code, EX_CONFIG);
+  EXPECT_EQ(RejectionOfNewer([&] { NoteTop1(newer_, 0.5); }).exit_code, EX_CONFIG);
   std::ifstream file(newer_ / "manifest.json");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), NewerCheckpointManifest());
 }
@@ -105,16 +105,16 @@ TEST_F(NewerCheckpointTest, MayBeTheBestAndIsNotChanged) {
 TEST_F(NewerCheckpointTest, WithABitTurnedItIsDamaged) {
   std::string text = NewerCheckpointManifest();
   text.replace(text.find("parts"), 1, "q");
-  EXPECT_EQ(RefusalOfNewer([&] { ParseManifest(text, "m"); }).exit_code, EX_DATAERR);
+  EXPECT_EQ(RejectionOfNewer([&] { ParseManifest(text, "m"); }).exit_code, EX_DATAERR);
 }
 
 TEST(NewerFiles, DataManifest) {
   const std::string text =
       "ddldata manifest " + std::to_string(kShardManifestFormat + 1) + "\ntrain-0 1 2 3 4\n";
-  const Refused refused =
-      RefusalOfNewer([&] { ParseShardManifest(text, "data/ddldata.manifest"); });
-  EXPECT_EQ(refused.exit_code, EX_DATAERR);
-  EXPECT_THAT(refused.text,
+  const Rejected rejected =
+      RejectionOfNewer([&] { ParseShardManifest(text, "data/ddldata.manifest"); });
+  EXPECT_EQ(rejected.exit_code, EX_DATAERR);
+  EXPECT_THAT(rejected.text,
               AllOf(StartsWith("data/ddldata.manifest:1: a data manifest "),
                     HasSubstr(FormatsText(kShardManifestFormat)), HasSubstr(kAdvice),
                     HasSubstr("make one that this version reads: ddldata manifest data")));
@@ -133,31 +133,31 @@ TEST(NewerFiles, ScanOfRecordHeadersIsNone) {
 }
 
 TEST(NewerFiles, StatusOfDdlrun) {
-  const TemporaryFolder base;
-  const fs::path folder = base.path() / "ddlrun.aaaaaa";
-  fs::create_directory(folder);
-  fs::permissions(folder, fs::perms::owner_all);
-  std::ofstream(folder / launcher::kStatusFileName)
+  const TemporaryDirectory base;
+  const fs::path directory = base.path() / "ddlrun.aaaaaa";
+  fs::create_directory(directory);
+  fs::permissions(directory, fs::perms::owner_all);
+  std::ofstream(directory / launcher::kStatusFileName)
       << launcher::kStatusBeginning << launcher::kStatusFormat + 1 << "\njob 12 in other words\n";
-  const Refused refused = RefusalOfNewer([&] { ddlctl::ReadJobStatus(folder); });
-  EXPECT_EQ(refused.exit_code, EX_DATAERR);
-  EXPECT_THAT(refused.text,
-              AllOf(StartsWith((folder / "status").string() + ": a status "),
+  const Rejected rejected = RejectionOfNewer([&] { ddlctl::ReadJobStatus(directory); });
+  EXPECT_EQ(rejected.exit_code, EX_DATAERR);
+  EXPECT_THAT(rejected.text,
+              AllOf(StartsWith((directory / "status").string() + ": a status "),
                     HasSubstr(FormatsText(launcher::kStatusFormat)), HasSubstr(kAdvice)));
   // Whoever looks for a job by its number hears of it.
   std::string unread;
   EXPECT_FALSE(ddlctl::FindJobStatus("12", {base.path()}, &unread));
-  EXPECT_EQ(unread, refused.text);
+  EXPECT_EQ(unread, rejected.text);
 }
 
 TEST(NewerFiles, AddressOfATraining) {
-  const TemporaryFolder folder;
-  const fs::path file = folder.path() / kControlAddressName;
+  const TemporaryDirectory directory;
+  const fs::path file = directory.path() / kControlAddressName;
   std::ofstream(file) << R"({"protocol":)" << kControlProtocol + 1 << R"(,"where":"elsewhere"})";
-  const Refused refused = RefusalOfNewer([&] { ReadAddress(folder.path()); });
-  EXPECT_EQ(refused.exit_code, EX_DATAERR);
-  EXPECT_THAT(refused.text, AllOf(StartsWith(file.string() + ": the address of a training "),
-                                  HasSubstr(FormatsText(kControlProtocol)), HasSubstr(kAdvice)));
+  const Rejected rejected = RejectionOfNewer([&] { ReadAddress(directory.path()); });
+  EXPECT_EQ(rejected.exit_code, EX_DATAERR);
+  EXPECT_THAT(rejected.text, AllOf(StartsWith(file.string() + ": the address of a training "),
+                                   HasSubstr(FormatsText(kControlProtocol)), HasSubstr(kAdvice)));
 }
 
 TEST(NewerFiles, RequestAndAnswer) {
@@ -168,9 +168,9 @@ TEST(NewerFiles, RequestAndAnswer) {
   const ParsedRequest parsed = ParseRequest(protocol + R"(,"do":"status"})");
   EXPECT_FALSE(parsed.request);
   EXPECT_EQ(parsed.problem, expected);
-  const Refused refused = RefusalOfNewer([&] { ParseAnswer(protocol + R"(,"state":"new"})"); });
-  EXPECT_EQ(refused.exit_code, EX_DATAERR);
-  EXPECT_EQ(refused.text, "the answer is " + expected);
+  const Rejected rejected = RejectionOfNewer([&] { ParseAnswer(protocol + R"(,"state":"new"})"); });
+  EXPECT_EQ(rejected.exit_code, EX_DATAERR);
+  EXPECT_EQ(rejected.text, "the answer is " + expected);
 }
 
 // An order that came with a later ddlctl of the same protocol.
@@ -178,9 +178,9 @@ TEST(NewerFiles, OrderThatIsNotKnown) {
   const ParsedRequest parsed = ParseRequest(R"({"protocol":1,"do":"dance"})");
   EXPECT_FALSE(parsed.request);
   EXPECT_EQ(parsed.problem, "\"dance\", which is not known here");
-  ControlAnswer answer{.refusal = "no \x1b[2J"};
+  ControlAnswer answer{.rejection = "no \x1b[2J"};
   answer.status.identity.version = "9.8.7";
-  EXPECT_THAT(ddlctl::RefusalText(answer),
+  EXPECT_THAT(ddlctl::RejectionText(answer),
               StartsWith("no ?[2J (it is ddltraind 9.8.7, this is ddlctl "));
 }
 

@@ -29,7 +29,7 @@ using trainer::Error;
 // A line of DLLogger's: what is shown of it is text that moves no cursor and ends no element.
 FUZZ(logger_line) {
   const std::string line(text);
-  fuzz::MayRefuse<Error>([&] {
+  fuzz::MayReject<Error>([&] {
     const auto parsed = bench::ParseLoggerLine(line);
     if (!parsed) return;
     for (const bench::LoggerField& field : parsed->fields) Require(bench::IsUtf8(field.name));
@@ -37,9 +37,9 @@ FUZZ(logger_line) {
   const std::string printable = bench::Printable(line);
   Require(bench::IsUtf8(printable));
   Require(std::ranges::none_of(printable, [](unsigned char byte) { return byte < 0x20; }));
-  constexpr std::size_t kMost = 12;
-  const std::string shortened = bench::Shortened(printable, kMost);
-  Require(bench::IsUtf8(shortened) && bench::LettersIn(shortened) <= kMost);
+  constexpr std::size_t kMax = 12;
+  const std::string shortened = bench::Shortened(printable, kMax);
+  Require(bench::IsUtf8(shortened) && bench::CountChars(shortened) <= kMax);
   Require(bench::Escaped(line).find_first_of("<>\"'") == std::string::npos);
 }
 
@@ -59,9 +59,9 @@ FUZZ(run_log) {
     }
     bench::IsUtf8(line);
     bench::MicrosecondsOf(line);
-    fuzz::MayRefuse<Error>([&] { by_rate.Add(line); });
-    fuzz::MayRefuse<Error>([&] { by_time.Add(line); });
-    fuzz::MayRefuse<Error>([&] { steps.Add(line); });
+    fuzz::MayReject<Error>([&] { by_rate.Add(line); });
+    fuzz::MayReject<Error>([&] { by_time.Add(line); });
+    fuzz::MayReject<Error>([&] { steps.Add(line); });
     if (const auto name = bench::ParseRunName(line)) Require(!bench::FileNameOf(*name).empty());
     // A name that is read is written in one way.
     if (const auto at = bench::ParseCase(line)) Require(bench::ParseCase(bench::NameOf(*at)) == at);

@@ -35,30 +35,30 @@ inline void Require(bool condition) {
 }
 
 // What `read` returns; nullopt when it refuses by a Refusal.  Any other exception ends the run.
-template <class Refusal, class Read>
+template <class Rejection, class Read>
 auto IfTaken(Read read) -> std::optional<decltype(read())> {
   try {
     return read();
-  } catch (const Refusal&) {
+  } catch (const Rejection&) {
     return std::nullopt;
   }
 }
 
 // Calls `read`, which may refuse by a Refusal.
-template <class Refusal, class Read>
-void MayRefuse(Read read) {
+template <class Rejection, class Read>
+void MayReject(Read read) {
   try {
     read();
-  } catch (const Refusal&) {
+  } catch (const Rejection&) {
   }
 }
 
 // The same, where the refusal says that the data is damaged, in one line that begins with `where`.
-template <class Refusal, class Read>
+template <class Rejection, class Read>
 void MayBeDamaged(std::string_view where, Read read) {
   try {
     read();
-  } catch (const Refusal& error) {
+  } catch (const Rejection& error) {
     const std::string_view what = error.what();
     Require(error.exit_code() == EX_DATAERR && what.starts_with(where) &&
             what.find('\n') == std::string_view::npos);

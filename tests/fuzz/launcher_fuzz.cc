@@ -43,7 +43,7 @@ std::vector<std::string> Lines(std::string_view text) {
 
 // The value of -H: hosts are named once, slots are at least 1.
 FUZZ(host_list) {
-  fuzz::MayRefuse<LaunchError>([&] {
+  fuzz::MayReject<LaunchError>([&] {
     const auto allocation = launcher::AllocationFromHostList(std::string(text));
     std::set<std::string> hosts;
     for (const launcher::AllocatedNode& node : allocation.nodes) {
@@ -54,12 +54,12 @@ FUZZ(host_list) {
 }
 
 FUZZ(site_config) {
-  fuzz::MayRefuse<LaunchError>([&] { launcher::ParseSiteConfig(std::string(text), "site.yaml"); });
+  fuzz::MayReject<LaunchError>([&] { launcher::ParseSiteConfig(std::string(text), "site.yaml"); });
 }
 
 // What ddlrun prints must be what it starts: splitting undoes quoting for any words.
 FUZZ(command_words) {
-  fuzz::MayRefuse<LaunchError>([&] {
+  fuzz::MayReject<LaunchError>([&] {
     const std::vector<std::string> words = launcher::SplitOnWhitespace(std::string(text));
     Require(launcher::SplitOnWhitespace(support::QuoteCommand(words)) == words);
   });
@@ -89,7 +89,7 @@ FUZZ(rank_job) {
   const std::string job_text(text);
   const bool is_read = launcher::ReadLocalRankJob(job_text.c_str(), kRank, "0-1,3", &own);
   Require(!is_read || (own.node >= 0 && own.node < own.node_count));
-  fuzz::MayRefuse<LaunchError>([&] {
+  fuzz::MayReject<LaunchError>([&] {
     const launcher::RankJob job = launcher::DecodeRankJob(job_text);
     if (is_read) RequireSame(own, job);
     // What was read can be written, and read again.
@@ -118,7 +118,7 @@ FUZZ(mpirun_version) {
 // The command line of bede-mpirun, an argument per line: no word of mpirun's is lost.
 FUZZ(bede_options) {
   const std::vector<std::string> arguments = Lines(text);
-  fuzz::MayRefuse<LaunchError>([&] {
+  fuzz::MayReject<LaunchError>([&] {
     const launcher::BedeOptions options = launcher::ParseBedeOptions(arguments);
     if (options.help || options.version) return;
     Require(options.mpirun_args.size() + 3 >= arguments.size());
@@ -135,7 +135,7 @@ FUZZ(node_facts) {
     reader.Add(text.substr(0, end));
     text.remove_prefix(end + 1);
   }
-  fuzz::MayRefuse<LaunchError>([&] {
+  fuzz::MayReject<LaunchError>([&] {
     const std::vector<launcher::NodeInfo> facts = reader.Facts();
     launcher::CheckedJob job;
     job.nodes = {{"n1", 4}, {"n2", 4}, {"n3", 0}};
@@ -150,7 +150,7 @@ FUZZ(node_facts) {
 // What scontrol prints.
 FUZZ(job_detail) {
   launcher::StateOfEndedJob(std::string(text), "1");
-  fuzz::MayRefuse<LaunchError>([&] { launcher::ParseJobDetail(std::string(text), "1"); });
+  fuzz::MayReject<LaunchError>([&] { launcher::ParseJobDetail(std::string(text), "1"); });
 }
 
 FUZZ(slurm_job) { launcher::ParseSlurmJob(std::string(text), "1"); }
@@ -174,7 +174,7 @@ FUZZ(slurm_environment) {
     const std::size_t equals = line.find('=');
     if (equals != std::string::npos) environment[line.substr(0, equals)] = line.substr(equals + 1);
   }
-  fuzz::MayRefuse<LaunchError>([&] {
+  fuzz::MayReject<LaunchError>([&] {
     const auto allocation = launcher::ReadSlurmAllocation(environment);
     // More nodes or ranks only take longer.
     if (!allocation || allocation->nodes.size() > 64 || allocation->ranks.value_or(0) > 1024) {

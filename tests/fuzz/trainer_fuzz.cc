@@ -178,7 +178,7 @@ FUZZ(jpeg) {
 
 // Every accepted file has tensors that lie inside it, end to end.
 FUZZ(safetensors) {
-  fuzz::MayRefuse<Error>([&] {
+  fuzz::MayReject<Error>([&] {
     const trainer::SafetensorsIndex index =
         trainer::ParseSafetensors(std::as_bytes(fuzz::Bytes(text)), "fuzz");
     std::uint64_t end = 0;
@@ -200,7 +200,7 @@ FUZZ(manifest) {
   const std::string body(text);
   for (const std::string& file :
        {body, std::string(R"({"crc32c":")") + checksum + R"(","manifest":)" + body + "}"}) {
-    fuzz::MayRefuse<Error>([&] {
+    fuzz::MayReject<Error>([&] {
       const trainer::Manifest manifest = trainer::ParseManifest(file, "fuzz");
       Require(trainer::ParseManifest(trainer::ToJson(manifest), "again") == manifest);
     });
@@ -228,12 +228,12 @@ FUZZ(control_message) {
   Require(control.display_every() >= 1);
   Require((asked_for_stacks == 1) ==
           (parsed.request && parsed.request->order == trainer::ControlCommand::kStacks));
-  fuzz::MayRefuse<Error>([&] {
+  fuzz::MayReject<Error>([&] {
     const std::string answer = trainer::FormatAnswer(trainer::ParseAnswer(message));
     Require(answer.find('\n') == std::string::npos);
     Require(trainer::FormatAnswer(trainer::ParseAnswer(answer)) == answer);
   });
-  fuzz::MayRefuse<Error>([&] {
+  fuzz::MayReject<Error>([&] {
     const std::string address = trainer::FormatAddress(trainer::ParseAddress(message));
     Require(trainer::FormatAddress(trainer::ParseAddress(address)) == address);
   });

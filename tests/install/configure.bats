@@ -5,14 +5,14 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-  folder=$BATS_TEST_TMPDIR/build
+  directory=$BATS_TEST_TMPDIR/build
 }
 
-# configure PRESET [OPTION ...]: into a folder of its own, without what takes long to find.
+# configure PRESET [OPTION ...]: into a directory of its own, without what takes long to find.
 configure() {
   local preset=$1
   shift
-  run cmake --preset "$preset" -S "$BATS_TEST_DIRNAME/../.." -B "$folder" -D DDLRUN_TESTS=OFF -D DDLRUN_BENCH=OFF -D DDLRUN_WITH_CUDA=OFF \
+  run cmake --preset "$preset" -S "$BATS_TEST_DIRNAME/../.." -B "$directory" -D DDLRUN_TESTS=OFF -D DDLRUN_BENCH=OFF -D DDLRUN_WITH_CUDA=OFF \
     -D DDLRUN_WITH_MPI=OFF -D CMAKE_UNITY_BUILD=OFF "$@"
   echo "$output"
   [ "$status" -eq 0 ]
@@ -34,16 +34,16 @@ has_onednn() { grep -q '^ONEDNN_LIBRARY:FILEPATH=.*/' "$DDLRUN_BUILD/CMakeCache.
 
 @test "a warning stops a contributor and nobody who installs" {
   configure release
-  grep -q -- '-Wextra' "$folder/compile_commands.json"
-  run ! grep -- '-Werror' "$folder/compile_commands.json"
-  rm -rf "$folder"
+  grep -q -- '-Wextra' "$directory/compile_commands.json"
+  run ! grep -- '-Werror' "$directory/compile_commands.json"
+  rm -rf "$directory"
   configure contributor
-  ours=$(grep -c '"command"' "$folder/compile_commands.json")
-  [ "$(grep -c -- ' -Werror ' "$folder/compile_commands.json")" -eq "$ours" ]
-  # The preset of an installer in the same folder rebuilds nothing.
-  cp "$folder/compile_commands.json" "$BATS_TEST_TMPDIR/before"
+  ours=$(grep -c '"command"' "$directory/compile_commands.json")
+  [ "$(grep -c -- ' -Werror ' "$directory/compile_commands.json")" -eq "$ours" ]
+  # The preset of an installer in the same directory rebuilds nothing.
+  cp "$directory/compile_commands.json" "$BATS_TEST_TMPDIR/before"
   configure release
-  cmp "$folder/compile_commands.json" "$BATS_TEST_TMPDIR/before"
+  cmp "$directory/compile_commands.json" "$BATS_TEST_TMPDIR/before"
 }
 
 @test "the table names the back ends that a program will have" {
@@ -51,14 +51,14 @@ has_onednn() { grep -q '^ONEDNN_LIBRARY:FILEPATH=.*/' "$DDLRUN_BUILD/CMakeCache.
   configure release
   [[ $output =~ "back ends             reference, cpu (oneDNN "[23]"."[0-9]+"."[0-9]+")"$'\n' ]]
   [[ $output == *"back end left out     cuda: switched off"* ]]
-  grep -q trainer/backend/cpu/onednn.cc "$folder/compile_commands.json"
+  grep -q trainer/backend/cpu/onednn.cc "$directory/compile_commands.json"
 }
 
 @test "the table says why a back end is left out" {
   configure release -D DDLRUN_WITH_ONEDNN=OFF
   [[ $output == *"back ends             reference"$'\n'* ]]
   [[ $output == *"back end left out     cpu: switched off"* ]]
-  run ! grep trainer/backend/cpu/ "$folder/compile_commands.json"
+  run ! grep trainer/backend/cpu/ "$directory/compile_commands.json"
 }
 
 @test "oneDNN of a version that does not fit is left out, and said" {

@@ -53,7 +53,7 @@ setup_file() {
   echo "$output"
   [ "$status" -eq 1 ]
   grep -qE '^ranks-2 +FAILED .* exit status 1; its end:$' <<< "$output"
-  grep -qE "^FAILED fp16: 0 lines 'median of .* in place of 1$" <<< "$output"
+  grep -qE "^FAILED fp16: 0 lines 'median of .* instead of 1$" <<< "$output"
 }
 
 @test "several ranks are left out where NCCL does not let them share a GPU, with what to give" {

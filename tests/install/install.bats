@@ -149,7 +149,7 @@ EOF
   [[ $output == *"cuda (the cuda back end is not installed: there is no $PWD/moved/lib/ddlrun/ddltrain_cuda.so"* ]]
 }
 
-@test "a package's staging folder (DESTDIR) does not get into the modulefiles" {
+@test "a package's staging directory (DESTDIR) does not get into the modulefiles" {
   DESTDIR="$PWD/stage" install_ddlrun /opt/ddlrun
   grep -q '^set prefix {/opt/ddlrun}$' "stage/opt/ddlrun/share/modulefiles/ddlrun/$version"
   grep -q '^local prefix = "/opt/ddlrun"$' "stage/opt/ddlrun/share/lmod-modulefiles/ddlrun/$version.lua"
@@ -175,13 +175,13 @@ EOF
   done
 }
 
-@test "an ordinary user installs into a folder of their own, which all may read" {
+@test "an ordinary user installs into a directory of their own, which all may read" {
   [ "$(id -u)" -eq 0 ] || skip "needs root, to be somebody else"
   unshare -m true 2> /dev/null || skip "this machine allows no namespaces"
   local own user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-  "${user[@]}" test -r "$DDLRUN_BUILD/cmake_install.cmake" || skip "the build folder is not readable for others"
+  "${user[@]}" test -r "$DDLRUN_BUILD/cmake_install.cmake" || skip "the build directory is not readable for others"
   own=$(mktemp -d /tmp/ddlrun-install.XXXXXX) # bats' own is root's alone
-  touch "$own/manifest"                       # which CMake writes into the build folder
+  touch "$own/manifest"                       # which CMake writes into the build directory
   chmod 755 "$own"
   chown -R 65534:65534 "$own"
   cd "$own"

@@ -40,23 +40,23 @@ LAST_ALONE = container(entry(MACHINE_CODE, 100, CODE_100 * 2))
 
 class OneArchitecture(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
 
     def make(self, code, source=SOURCE):
-        (self.folder / "code").write_bytes(code)
-        (self.folder / "link").write_bytes(b"for nvlink")
-        (self.folder / "nccl.c").write_text(source, encoding="utf-8")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", "libnccl.so", "nccl.c"], cwd=self.folder, check=True)
+        (self.directory / "code").write_bytes(code)
+        (self.directory / "link").write_bytes(b"for nvlink")
+        (self.directory / "nccl.c").write_text(source, encoding="utf-8")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", "libnccl.so", "nccl.c"], cwd=self.directory, check=True)
 
     def run_tool(self, *arguments):
-        return subprocess.run([TOOL, *arguments], cwd=self.folder, capture_output=True, text=True, check=False)
+        return subprocess.run([TOOL, *arguments], cwd=self.directory, capture_output=True, text=True, check=False)
 
     def cut(self, capability):
         result = self.run_tool("libnccl.so", "out.so", capability)
         self.assertEqual(result.returncode, 0, result.stderr)
-        return result.stdout, (self.folder / "out.so").read_bytes()
+        return result.stdout, (self.directory / "out.so").read_bytes()
 
     def assert_refused(self, status, text, *arguments):
         result = self.run_tool(*arguments)
@@ -70,7 +70,7 @@ class OneArchitecture(unittest.TestCase):
         self.assertIn(left.ljust(len(SEVERAL), b"\0") * 2, data)
         for cut in (b"seventy5", b"eighty..", b"hundred.", b"text of ", b"for nvlink"):
             self.assertNotIn(cut, data)
-        self.assertEqual(len(data), (self.folder / "libnccl.so").stat().st_size)
+        self.assertEqual(len(data), (self.directory / "libnccl.so").stat().st_size)
 
     def test_code_of_a_smaller_one_with_the_same_first_digit_is_taken(self):
         self.make(SEVERAL)
@@ -108,7 +108,7 @@ class OneArchitecture(unittest.TestCase):
         result = self.run_tool("libnccl.so", "out.so", "90")
         self.assertEqual(result.returncode, 69)
         self.assertIn("what is left cannot be loaded: ", result.stderr)
-        self.assertFalse((self.folder / "out.so").exists())
+        self.assertFalse((self.directory / "out.so").exists())
 
     @unittest.skipUnless(LIBRARIES, "no NCCL is installed")
     def test_nccl_itself(self):

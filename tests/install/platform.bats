@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tools/platform, with this machine's own root folder in the place of another distribution's: nothing is fetched.
+# tools/platform, with this machine's own root directory in the place of another distribution's: nothing is fetched.
 
 # shellcheck disable=SC2154 # set by bats
 # shellcheck disable=SC2016 # expands inside
@@ -100,7 +100,7 @@ debian13() { "$tree/tools/platform" debian13 "$@"; }
   [ -e "$tree/build/platform/debian13/upper/etc/made-by-a-run" ]
   debian13 test -e /etc/made-by-a-run
   run ! grep -q "$tree" /proc/mounts
-  # A root of other packages: nothing of the old folder is left in it.
+  # A root of other packages: nothing of the old directory is left in it.
   sed -i 's/^all_packages=(/& # another/' "$tree/tools/bootstrap"
   have_debian13
   run ! debian13 test -e /etc/made-by-a-run
@@ -110,14 +110,14 @@ debian13() { "$tree/tools/platform" debian13 "$@"; }
   have_debian13
   # A root small enough to copy: a static busybox would do; the loader, sh and what it is linked with are here.
   rm "$cache"/debian13-*
-  local root file folder
+  local root file directory
   root=$(root)
   mkdir -p "$root"/{proc,sys,dev,mnt,etc/apt/apt.conf.d}
   for file in sh env cat touch umount; do
     # shellcheck disable=SC2046 # many words
     cp --parents -L "$(command -v $file)" $(ldd "$(command -v $file)" | grep -o '/[^ ]*') "$root"
   done
-  for folder in bin lib lib64; do [ ! -L /$folder ] || [ -e "$root/$folder" ] || ln -s usr/$folder "$root/$folder"; done
+  for directory in bin lib lib64; do [ ! -L /$directory ] || [ -e "$root/$directory" ] || ln -s usr/$directory "$root/$directory"; done
   mkdir "$BATS_TEST_TMPDIR"/{upper,work}
   # An upper layer cannot be on an overlay itself.
   run unshare -m sh -c 'mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$1" && shift 2 && exec "$@"' \
@@ -145,9 +145,9 @@ debian13() { "$tree/tools/platform" debian13 "$@"; }
 
 nothing_runs() { ! pgrep -f "sleep 1000.$$" > /dev/null && ! pgrep -f "$tree/tools/platform" > /dev/null; }
 
-@test "two runs in one folder take turns" {
+@test "two runs in one directory take turns" {
   have_debian13
-  # The one folder that a run shares with this machine.
+  # The one directory that a run shares with this machine.
   debian13 sh -c 'cd /var/cache/ccache; touch started; until [ -e go ]; do sleep 0.1; done; echo first' > "$BATS_TEST_TMPDIR/one" 3>&- &
   wait_for 20 test -e "$cache/ccache/started"
   debian13 echo second > "$BATS_TEST_TMPDIR/two" 2>&1 3>&- &
@@ -159,7 +159,7 @@ nothing_runs() { ! pgrep -f "sleep 1000.$$" > /dev/null && ! pgrep -f "$tree/too
   grep -qx second "$BATS_TEST_TMPDIR/two"
 }
 
-@test "without a command: a new folder, every stage, a row of what was seen" {
+@test "without a command: a new directory, every stage, a row of what was seen" {
   have_debian13
   # In the place of the real one, which takes an hour.
   cat > "$tree/tools/check" << 'END'

@@ -43,14 +43,14 @@ refused() { # TEXT: a part of a line that says what is wrong
 @test "a program that does nothing" {
   instead_of ddltraind 'exit 0'
   several_ranks starts 2 2
-  refused "0 lines 'median of 10 steps: .* in place of 1"
+  refused "0 lines 'median of 10 steps: .* instead of 1"
   [[ $output == *"0 of 2 starts of 2 ranks were right"* ]]
 }
 
 @test "one start of three that dies" {
   instead_of ddltraind '[ "$RANK" != 1 ] || [ "${PWD##*/}" != start-2 ] || kill -SEGV $$' 'exec $real "$@"'
   several_ranks starts 2 3
-  refused "start-2: exit status 139 in place of 0"
+  refused "start-2: exit status 139 instead of 0"
   [[ $output == *"2 of 3 starts of 2 ranks were right"* ]]
 }
 
@@ -64,13 +64,13 @@ refused() { # TEXT: a part of a line that says what is wrong
 @test "a death that is not told" {
   instead_of ddlrun '$real "$@"' 'exit 0'
   several_ranks killed
-  refused "killed: exit status 0 in place of 137"
+  refused "killed: exit status 0 instead of 137"
 }
 
 @test "a death of which the rank is not named" {
   instead_of ddlrun 'exec $real "$@" 2> /dev/null'
   several_ranks killed
-  refused "killed: 0 lines .*signal 9 .* in place of 1"
+  refused "killed: 0 lines .*signal 9 .* instead of 1"
 }
 
 @test "a job that does not end when a rank has died" {
@@ -93,7 +93,7 @@ refused() { # TEXT: a part of a line that says what is wrong
 @test "a training that begins anew" {
   instead_of ddltraind 'for option; do shift; case $option in --model_dir=*) ;; *) set -- "$@" "$option" ;; esac; done' 'exec $real "$@"'
   several_ranks resumes
-  refused "by-1: 0 lines 'going on from step 10,' in place of 1"
+  refused "by-1: 0 lines 'going on from step 10,' instead of 1"
   refused "by-4: no checkpoint at its end"
 }
 
@@ -132,11 +132,11 @@ exec $real "$@" --backend=cpu --threads=1'
   claim_a_gpu
   export backend=cuda without
   without=nccl several_ranks killed
-  refused "killed: 0 lines 'info: gradients: NCCL ' in place of 1"
+  refused "killed: 0 lines 'info: gradients: NCCL ' instead of 1"
   without=graph several_ranks resumes
-  refused "two: 0 lines 'info: training steps run as one graph each' in place of 1"
+  refused "two: 0 lines 'info: training steps run as one graph each' instead of 1"
   without=sharing several_ranks starts 2 1
-  refused "start-1: 0 lines 'info: 2 ranks share each GPU: .*' in place of 1"
+  refused "start-1: 0 lines 'info: 2 ranks share each GPU: .*' instead of 1"
 }
 
 @test "misuse is 64" {

@@ -27,8 +27,8 @@ ROW = re.compile(r"\| (\d+) \| `([^`]+)`, ([\w./]+) \|")
 def numbers_of_sources(root):
     """{(name, file): number}"""
     found = {}
-    for folder in SOURCES:
-        for path in sorted((root / folder).rglob("*")):
+    for directory in SOURCES:
+        for path in sorted((root / directory).rglob("*")):
             if path.suffix not in (".h", ".cc", ".cu", ".cuh"):
                 continue
             text = COMMENT.sub("", path.read_text(encoding="utf-8"))

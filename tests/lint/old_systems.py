@@ -38,14 +38,14 @@ class Unavailable(Exception):
 
 
 def cache():
-    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "ddlrun/old_systems"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    directory = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "ddlrun/old_systems"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
 
 
 def find_zig():
-    folder = cache() / ZIG
-    if not folder.exists():
+    directory = cache() / ZIG
+    if not directory.exists():
         with tempfile.TemporaryDirectory(dir=cache()) as partial:
             command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-cache-dir",
                        "--target", partial, ZIG]
@@ -53,12 +53,12 @@ def find_zig():
             if done.returncode != 0:
                 reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
                 raise Unavailable(f"pip cannot get {ZIG}: {reason}")
-            (pathlib.Path(partial) / "ziglang").rename(folder)
-    return folder / "zig"
+            (pathlib.Path(partial) / "ziglang").rename(directory)
+    return directory / "zig"
 
 
 def library_flags(zig, target, work):
-    """The folders of headers and the macros that zig gives its clang for this C library."""
+    """The directories of headers and the macros that zig gives its clang for this C library."""
     source = work / "nothing.cc"
     source.write_text("", encoding="utf-8")
     done = subprocess.run([zig, "c++", "-target", f"{target}.{GLIBC}", "-std=c++20", "-c", "-v", source, "-o", work / "nothing.o"],
@@ -69,7 +69,7 @@ def library_flags(zig, target, work):
         if option == "-D":
             flags += [option, value]
         elif option == "-isystem":
-            flags += [option, str((work / value).resolve())]  # zig names folders below its own in short
+            flags += [option, str((work / value).resolve())]  # zig names directories below its own in short
     return flags
 
 
@@ -89,7 +89,7 @@ class Sources:
             self.includes[path] = INCLUDE.findall((self.root / path).read_text(encoding="utf-8"))
         return self.includes[path]
 
-    def headers_of(self, path, folders):
+    def headers_of(self, path, directories):
         """(our headers, headers of the libraries) that `path` includes, however far down; None if one of them is neither."""
         ours, theirs, waiting = {path}, set(), [path]
         while waiting:
@@ -99,7 +99,7 @@ class Sources:
                     if name not in ours:
                         ours.add(name)
                         waiting.append(name)
-                elif any((folder / name).is_file() for folder in folders):
+                elif any((directory / name).is_file() for directory in directories):
                     theirs.add(name)
                 else:
                     return None
@@ -154,8 +154,8 @@ def check_target(zig, target, sources, macros, joined, work, kept):
         return " ".join(map(str, words)).replace(str(sources.root), "")
 
     files, headers = {}, set()
-    for folder in SOURCES:
-        for file in sorted((sources.root / folder).rglob("*.cc")):
+    for directory in SOURCES:
+        for file in sorted((sources.root / directory).rglob("*.cc")):
             path = file.relative_to(sources.root).as_posix()
             found = sources.headers_of(path, folders_of(flags))
             is_left_out = path.startswith("bench/") and path not in macros  # by DDLRUN_BENCH=OFF, with what CMake defines for it

@@ -18,14 +18,14 @@ LONG_FILES: dict[str, str] = {}
 
 SUFFIXES = (".h", ".cc", ".cu", ".cuh")
 
-# Std-only helpers that every folder may use; they include nothing of ours.
+# Std-only helpers that every directory may use; they include nothing of ours.
 SHARED = "support/"
 
 # What all rooms of trainer/train may include.
 BELOW_TRAIN = ("trainer/core", "trainer/backend", "trainer/model", "trainer/data", "trainer/checkpoint", "trainer/comm",
                "trainer/telemetry", "trainer/control")
 
-# folder -> folders and headers of ours that its files may include (itself always).  The longest matching prefix counts.
+# directory -> directories and headers of ours that its files may include (itself always).  The longest matching prefix counts.
 # The arrows make no circle.
 ARROWS = {
     "support": [],
@@ -129,11 +129,11 @@ ARROWS = {
     "bench": ["bench/base", "trainer", "launcher", "rankfile"],
     "tests": ["rankfile", "scaling", "launcher", "trainer", "ddldata", "ddlctl", "manual", "bench"],
 }
-# Only the files of these folders themselves put the parts below together; each part has arrows of its own.
+# Only the files of these directories themselves put the parts below together; each part has arrows of its own.
 TOPS = ("launcher", "trainer")
 # A room that has more units (a header with its source) is two.
 MAX_UNITS = 25
-# The inside of a back end is seen in its own folder and by the registry alone.
+# The inside of a back end is seen in its own directory and by the registry alone.
 BACKEND_INSIDES = re.compile(r"^trainer/backend/(reference|cpu|cuda)/")
 
 # Headers of libraries -> the only places that may include them.
@@ -176,7 +176,7 @@ THROWING = re.compile(
 GUARDED = re.compile(r"(^|[(,\s])(error|ignored|unknown|gone|status|[^()]*->symlink_status\(\w+\))\s*$"
                      r"|^(fs|std::filesystem)::(symlink_)?status\(.*,\s*(error|ignored)\)$")
 MEMBER_THROWING = re.compile(r"(\.|->)(is_directory|is_regular_file|is_symlink|file_size|last_write_time|symlink_status|increment)\(\)")
-# A loop over a folder throws where its next entry cannot be read, whatever its error_code.
+# A loop over a directory throws where its next entry cannot be read, whatever its error_code.
 FOLDER_LOOP = re.compile(r"\bfor\s*\([^;]*:\s*(std::filesystem|fs)::(recursive_)?directory_iterator\b")
 # Where such a call may throw, and why.
 THROWING_PLACES = {
@@ -193,29 +193,29 @@ IFDEF_PLACES = ("trainer/backend/registry", "trainer/backend/cuda/", "trainer/co
 
 def folder_of(path):
     """The entry of ARROWS that counts for `path`; None if there is none."""
-    folder = max((f for f in ARROWS if path.startswith(f + "/")), key=len, default=None)
-    return None if folder in TOPS and path.count("/") > 1 else folder
+    directory = max((f for f in ARROWS if path.startswith(f + "/")), key=len, default=None)
+    return None if directory in TOPS and path.count("/") > 1 else directory
 
 
 def circle_of(arrows):
-    """Folders of which each may include the next, and the last one the first; none if there is no circle."""
+    """Directories of which each may include the next, and the last one the first; none if there is no circle."""
     def folder_of_target(target):
         return max((f for f in arrows if (target + "/").startswith(f + "/")), key=len)
 
     done = set()
 
-    def search(folder, before):
-        if folder in before:
-            return before[before.index(folder):]
-        if folder not in done:
-            for target in arrows[folder]:
+    def search(directory, before):
+        if directory in before:
+            return before[before.index(directory):]
+        if directory not in done:
+            for target in arrows[directory]:
                 nearest = folder_of_target(target)
-                if nearest != folder and (circle := search(nearest, [*before, folder])):
+                if nearest != directory and (circle := search(nearest, [*before, directory])):
                     return circle
-            done.add(folder)
+            done.add(directory)
         return []
 
-    return next((circle for folder in arrows if (circle := search(folder, []))), [])
+    return next((circle for directory in arrows if (circle := search(directory, []))), [])
 
 
 def may_include(path, included):
@@ -225,21 +225,21 @@ def may_include(path, included):
             return True
         if not path.startswith(inside.group(0)):
             return False
-    folder = folder_of(path)
-    if folder is None:
+    directory = folder_of(path)
+    if directory is None:
         return False
     # For the tops (launcher, trainer) everything below: main puts the parts together.
-    if folder in TOPS and included.startswith(folder + "/"):
+    if directory in TOPS and included.startswith(directory + "/"):
         return True
-    if folder_of(included) == folder or included.startswith(SHARED):
+    if folder_of(included) == directory or included.startswith(SHARED):
         return True
-    return any(included == target or included.startswith(target + "/") for target in ARROWS[folder])
+    return any(included == target or included.startswith(target + "/") for target in ARROWS[directory])
 
 
 def problems_of(path, text):
     lines = text.splitlines()
     if folder_of(path) is None:
-        yield 1, f"{path.rsplit('/', 1)[0]} has no arrows: tests/lint/tree_rules.py says for each folder what it may include"
+        yield 1, f"{path.rsplit('/', 1)[0]} has no arrows: tests/lint/tree_rules.py says for each directory what it may include"
     if len(lines) > MAX_LINES and path not in LONG_FILES:
         yield len(lines), f"{len(lines)} lines: a file past {MAX_LINES} has two jobs; split it"
     if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(lines[:2]):
@@ -260,7 +260,7 @@ def problems_of(path, text):
         if MAIN_ONLY.search(code) and not MAINS.search(path):
             yield number, "libraries never exit, print or read the environment; main does"
         if PURE.search(path) and IMPURE.search(code):
-            yield number, "this folder is pure: no environment, file, clock or hwloc"
+            yield number, "this directory is pure: no environment, file, clock or hwloc"
         if BACKEND_IFDEF.search(line) and not path.startswith(IFDEF_PLACES):
             yield number, "what was built is known in the registry and CMake only: no #if here"
         if ONEDNN_VERSION.search(code) and path != ONEDNN_VERSION_PLACE:
@@ -297,7 +297,7 @@ def problems_of_reading(path, text):
             yield code.count("\n", 0, call.start()) + 1, f"{call.group(1).split()[0]} throws: give it an error_code named error, ignored, unknown or gone"
     for rule in (MEMBER_THROWING, FOLDER_LOOP):
         for call in rule.finditer(code):
-            yield code.count("\n", 0, call.start()) + 1, "throws what a file system does: give it an error_code, and a folder's iterator increment(error)"
+            yield code.count("\n", 0, call.start()) + 1, "throws what a file system does: give it an error_code, and a directory's iterator increment(error)"
 
 
 def classes_of(text):
@@ -330,17 +330,17 @@ def problems_of_script(text):
 
 
 def problems_of_scripts(root):
-    for folder in SCRIPTS:
-        for file in sorted((root / folder).rglob("*")):
+    for directory in SCRIPTS:
+        for file in sorted((root / directory).rglob("*")):
             if file.is_file() and file.suffix == "":
                 for number, problem in problems_of_script(file.read_text(encoding="utf-8")):
                     yield file.relative_to(root).as_posix(), number, problem
 
 
 def problems_of_rooms(root):
-    """Folders of sources with too many units."""
-    for folder in SOURCES[:-1]:
-        for room in sorted({file.parent for file in (root / folder).rglob("*") if file.suffix in SUFFIXES}):
+    """Directories of sources with too many units."""
+    for directory in SOURCES[:-1]:
+        for room in sorted({file.parent for file in (root / directory).rglob("*") if file.suffix in SUFFIXES}):
             units = {file.stem for file in room.iterdir() if file.suffix in SUFFIXES}
             if len(units) > MAX_UNITS:
                 yield room.relative_to(root).as_posix(), 1, f"{len(units)} units: a room past {MAX_UNITS} has two purposes; part it"
@@ -361,14 +361,14 @@ def problems_of_decisions(root):
 def main(root):
     found = 0
     headers = []
-    for folder in SOURCES:
-        for file in sorted((root / folder).rglob("*")):
+    for directory in SOURCES:
+        for file in sorted((root / directory).rglob("*")):
             if file.suffix not in SUFFIXES:
                 continue
             path = file.relative_to(root).as_posix()
             text = file.read_text(encoding="utf-8")
             # Each test and each benchmark is a program of its own.
-            if file.suffix == ".h" and folder not in ("bench", "tests"):
+            if file.suffix == ".h" and directory not in ("bench", "tests"):
                 headers.append((path, text))
             for number, problem in [*problems_of(path, text), *problems_of_reading(path, text)]:
                 print(f"{path}:{number}: {problem}")

@@ -27,7 +27,7 @@ FILES = [
         ("launcher/shim/main.cc", "launcher/protocol/rank_job.h"),
         ("launcher/base/messages.cc", "launcher/main.h"),
         ("trainer/core/shape.cc", "tests/trainer/helper.h")]],
-    # Each folder has arrows.
+    # Each directory has arrows.
     ("launcher/new/part.cc", "", 1), ("launcher/main.cc", "", 0), ("ddldata/main.cc", "", 0),
     # Headers of libraries.
     ("trainer/train/loop/trainer.cc", "#include <mpi.h>", 1), ("trainer/comm/mpi_communicator.cc", "#include <mpi.h>", 0),
@@ -60,13 +60,13 @@ READING = [(line, 1) for line in (
     "auto n = std::stoull(text, nullptr, 16);", "auto x = stod(text);", "long n = strtol(text, nullptr, 10);",
     "double x = std::strtod(text.data(), NULL);", "auto n = std::strtoul(text.c_str(),\n nullptr, 10);",
     "  std::from_chars(text.data(), text.data() + text.size(), n);", "path = fs::absolute(path);",
-    "if (std::filesystem::exists(path)) return;", "fs::remove_all(Folder(a, b));", "auto size = fs::file_size(folder /\n name);",
-    "fs::directory_iterator entry(folder);", "if (entry.is_directory()) return;", "time = entry->last_write_time();",
-    "for (const auto& entry : fs::directory_iterator(folder, error)) {")] + [(line, 0) for line in (
+    "if (std::filesystem::exists(path)) return;", "fs::remove_all(Directory(a, b));", "auto size = fs::file_size(directory /\n name);",
+    "fs::directory_iterator entry(directory);", "if (entry.is_directory()) return;", "time = entry->last_write_time();",
+    "for (const auto& entry : fs::directory_iterator(directory, error)) {")] + [(line, 0) for line in (
         "const long n = strtol(text, &end, 10);", "// atoi(text)", 'Say("atoi(x)");', "int Ratoi(int x);",
         "const auto [stop, error] = std::from_chars(begin, end, n);", "history(1);", "path = fs::absolute(path, error);",
-        "fs::create_directories(\n    folder, ignored);", "fs::exists(status);", "entry.is_directory(ignored);",
-        "for (fs::directory_iterator entry(folder, error), end; !error && entry != end;", "entry.increment(error)) {",
+        "fs::create_directories(\n    directory, ignored);", "fs::exists(status);", "entry.is_directory(ignored);",
+        "for (fs::directory_iterator entry(directory, error), end; !error && entry != end;", "entry.increment(error)) {",
         "// fs::exists(path)", "fs::path(text).filename();")]
 
 
@@ -111,15 +111,15 @@ class TreeRules(unittest.TestCase):
 
     def test_each_decision_is_in_the_index_and_has_a_status(self):
         with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name) / "doc/decisions"
-            folder.mkdir(parents=True)
+            directory = pathlib.Path(name) / "doc/decisions"
+            directory.mkdir(parents=True)
 
             def problems(third):
-                (folder / "0001-first.md").write_text(f"# 0001: first\n\n{third}\n", encoding="utf-8")
+                (directory / "0001-first.md").write_text(f"# 0001: first\n\n{third}\n", encoding="utf-8")
                 return [(path, line) for path, line, _ in problems_of_decisions(pathlib.Path(name))]
 
             self.assertEqual(problems("Status: accepted."), [("doc/decisions/README.md", 1)])
-            (folder / "README.md").write_text("- [0001](0001-first.md): first\n", encoding="utf-8")
+            (directory / "README.md").write_text("- [0001](0001-first.md): first\n", encoding="utf-8")
             for status in ["accepted.", "accepted; supersedes [0000](0000-a.md) in part.", "superseded by [0002](0002-b.md).",
                            "superseded in part by [0002](0002-b.md): its name.", "withdrawn: it was slower."]:
                 self.assertEqual(problems("Status: " + status), [], status)

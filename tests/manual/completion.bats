@@ -11,8 +11,8 @@ setup() {
   cd "$BATS_TEST_TMPDIR" || exit 1
   cat "$completions"/{ddlrun,bede-mpirun,ddltraind,ddlctl,ddldata,ddlbench,ddl-rankfile} > plain
   package=/usr/share/bash-completion/bash_completion
-  mkdir -p bin folder/inner 'folder with blank'
-  touch folder/one.yaml 'two words.yaml' bin/quizzical-tool
+  mkdir -p bin directory/inner 'directory with blank'
+  touch directory/one.yaml 'two words.yaml' bin/quizzical-tool
   chmod +x bin/quizzical-tool
   export PATH=$PWD/bin:$PATH
 }
@@ -69,13 +69,13 @@ offers() {
   becomes 'bede-mpirun --bede-par=1ppn:n' 'bede-mpirun --bede-par=1ppn:none '
 }
 
-@test "paths: files and folders as the shell completes them" {
-  becomes 'ddlrun --site folder/o' 'ddlrun --site folder/one.yaml '
+@test "paths: files and directories as the shell completes them" {
+  becomes 'ddlrun --site directory/o' 'ddlrun --site directory/one.yaml '
   becomes 'ddlrun --site=two' 'ddlrun --site=two\ words.yaml '
-  becomes 'ddltraind --results_dir=folder/' 'ddltraind --results_dir=folder/inner/'
-  offers 'ddltraind --results_dir fol' folder/ 'folder with blank/'
-  becomes 'ddltraind --results_dir folder\ ' 'ddltraind --results_dir folder\ with\ blank/'
-  becomes 'ddldata synth folder/' 'ddldata synth folder/inner/'
+  becomes 'ddltraind --results_dir=directory/' 'ddltraind --results_dir=directory/inner/'
+  offers 'ddltraind --results_dir fol' directory/ 'directory with blank/'
+  becomes 'ddltraind --results_dir directory\ ' 'ddltraind --results_dir directory\ with\ blank/'
+  becomes 'ddldata synth directory/' 'ddldata synth directory/inner/'
   becomes 'ddl-rankfile check rankfile --file two' 'ddl-rankfile check rankfile --file two\ words.yaml '
 }
 
@@ -85,22 +85,22 @@ offers() {
   becomes 'ddldata synth --validation_s' 'ddldata synth --validation_shards='
   becomes 'ddldata verify --validation_s' 'ddldata verify --validation_s'
   becomes 'ddldata convert --bad_images=sk' 'ddldata convert --bad_images=skip '
-  becomes 'ddldata convert DATA --train folder/o' 'ddldata convert DATA --train folder/one.yaml '
+  becomes 'ddldata convert DATA --train directory/o' 'ddldata convert DATA --train directory/one.yaml '
   offers 'ddlbench ' allreduce compare copies extract loader predict repeat report startup step sweep variability
   becomes 'ddlbench sweep --repe' 'ddlbench sweep --repeats='
   becomes 'ddlbench extract --by=t' 'ddlbench extract --by=time '
   becomes 'ddlbench report --bas' 'ddlbench report --baseline='
-  becomes 'ddlbench extract folder/' 'ddlbench extract folder/inner/'
+  becomes 'ddlbench extract directory/' 'ddlbench extract directory/inner/'
   offers 'ddlctl ' checkpoint evaluate pause resume set stacks status stop watch
   becomes 'ddlctl watch --inter' 'ddlctl watch --interval='
   becomes 'ddlctl pause --no' 'ddlctl pause --no-wait '
-  becomes 'ddlctl status folder/' 'ddlctl status folder/inner/'
+  becomes 'ddlctl status directory/' 'ddlctl status directory/inner/'
   becomes 'ddlctl checkpoint l' 'ddlctl checkpoint list '
   offers 'ddlctl checkpoint ' export list verify
-  becomes 'ddlctl checkpoint folder/' 'ddlctl checkpoint folder/inner/'
-  becomes 'ddlctl checkpoint list folder/' 'ddlctl checkpoint list folder/inner/'
-  becomes 'ddlctl checkpoint export folder/inner folder/o' 'ddlctl checkpoint export folder/inner folder/o'
-  becomes 'ddlctl checkpoint export folder/inner 5 folder/o' 'ddlctl checkpoint export folder/inner 5 folder/one.yaml '
+  becomes 'ddlctl checkpoint directory/' 'ddlctl checkpoint directory/inner/'
+  becomes 'ddlctl checkpoint list directory/' 'ddlctl checkpoint list directory/inner/'
+  becomes 'ddlctl checkpoint export directory/inner directory/o' 'ddlctl checkpoint export directory/inner directory/o'
+  becomes 'ddlctl checkpoint export directory/inner 5 directory/o' 'ddlctl checkpoint export directory/inner 5 directory/one.yaml '
   becomes 'ddlctl stop --srun=n' 'ddlctl stop --srun=never '
   becomes 'ddl-rankfile check cpu' 'ddl-rankfile check cpu-list '
   becomes 'ddl-rankfile convert --from hostl' 'ddl-rankfile convert --from hostlist '
@@ -112,7 +112,7 @@ program_is_completed() {
   becomes 'ddlrun -n 2 -check off quizz' 'ddlrun -n 2 -check off quizzical-tool '
   becomes 'ddlrun -n 2 ddltraind --comm=n' 'ddlrun -n 2 ddltraind --comm=nccl '
   becomes 'ddlrun --tcp -- ddltraind --dry' 'ddlrun --tcp -- ddltraind --dry_run '
-  becomes 'ddlrun sometool folder/o' 'ddlrun sometool folder/one.yaml '
+  becomes 'ddlrun sometool directory/o' 'ddlrun sometool directory/one.yaml '
   becomes 'ddlrun sometool --lau' 'ddlrun sometool --lau'
 }
 

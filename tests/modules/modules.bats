@@ -28,9 +28,9 @@ the_system_manual_stays() {
   for manual_path in '' /usr/share/man :/usr/share/man /usr/share/man:; do
     in_shell "${manual_path:+export MANPATH=$manual_path;} man -w ls; manpath -q; module load ddlrun; man -w ls; manpath -q"
     [ "${lines[0]}" = "${lines[2]}" ] # the page, or what man says on a system without pages
-    # Each folder that was searched before still is.
-    for folder in ${lines[1]//:/ }; do
-      [[ ":${lines[3]}:" == *":$folder:"* ]]
+    # Each directory that was searched before still is.
+    for directory in ${lines[1]//:/ }; do
+      [[ ":${lines[3]}:" == *":$directory:"* ]]
     done
   done
 }

@@ -50,7 +50,7 @@ rows() { sed -n "/^all_packages=(/,/^)/s/^  '\($(paste -sd'|' <(printf '%s\n' "$
   [ "$output" = "tools/package: unknown option '--build': --built or --cuda" ]
   run tools/package --built "$BATS_TEST_TMPDIR"
   [ "$status" -eq 64 ]
-  [ "$output" = "tools/package: --built needs a build folder, such as build/release; '$BATS_TEST_TMPDIR' is none" ]
+  [ "$output" = "tools/package: --built needs a build directory, such as build/release; '$BATS_TEST_TMPDIR' is none" ]
   run tools/package --help
   [ "$status" -eq 0 ]
   [[ $output == *"usage: tools/package [--built FOLDER] [--cuda]"* ]]

@@ -21,7 +21,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(CpuList, ParsesAndRefusesAsTheReadmeSays) {
+TEST(CpuList, ParsesAndRejectsAsTheReadmeSays) {
   CheckReadmeVectors("cpu-list-parse", [](const std::string& text) {
     std::string numbers;
     for (const int cpu : ParseCpuList(text)) {
@@ -45,7 +45,7 @@ TEST(CpuList, TakesEveryCpuThereMayBe) {
   EXPECT_EQ(FormatCpuList(ParseCpuList("0-65535")), "0-65535");
 }
 
-TEST(DdlHostList, ReadsAndRefusesAsTheReadmeSays) {
+TEST(DdlHostList, ReadsAndRejectsAsTheReadmeSays) {
   CheckReadmeVectors("ddl-host-list", [](const std::string& text) {
     return FormatDdlHostList(ParseDdlHostList(text));
   });
@@ -62,7 +62,7 @@ TEST(DdlHostList, DoesNotWriteABrokenPlacement) {
   EXPECT_THROW(FormatDdlHostList({{{.host = "a:b", .cores = {}}}}), std::invalid_argument);
 }
 
-TEST(DdlOptions, ReadsAndRefusesAsTheReadmeSays) {
+TEST(DdlOptions, ReadsAndRejectsAsTheReadmeSays) {
   CheckReadmeVectors("ddl-options", [](const std::string& text) {
     return FormatDdlOptions(ParseDdlOptions(text));
   });
@@ -88,7 +88,7 @@ TEST(DdlOptions, DoesNotWriteWhatWouldNotReadBack) {
   }
 }
 
-TEST(Hostfile, ReadsAndRefusesAsTheReadmeSays) {
+TEST(Hostfile, ReadsAndRejectsAsTheReadmeSays) {
   CheckReadmeVectors("hostfile",
                      [](const std::string& text) { return FormatHostfile(ParseHostfile(text)); });
 }
@@ -105,11 +105,11 @@ TEST(Hostfile, FillsHostsInTurn) {
   EXPECT_EQ(FormatHostfile(HostfileOf(placement)), "b slots=2\na slots=1\nc slots=2\n");
 }
 
-TEST(Hostfile, RefusesMoreRanksThanThereMayBe) {
+TEST(Hostfile, RejectsMoreRanksThanThereMayBe) {
   EXPECT_THROW(PlaceOnHosts(ParseHostfile("a slots=1048576\nb")), std::invalid_argument);
 }
 
-TEST(Hostfile, RefusesMoreHostsThanThereMayBe) {
+TEST(Hostfile, RejectsMoreHostsThanThereMayBe) {
   std::string text;
   for (int i = 0; i < 65536; ++i) text.append("n").append(std::to_string(i)).append("\n");
   EXPECT_EQ(ParseHostfile(text).size(), 65536u);
@@ -129,7 +129,7 @@ std::vector<std::string> Split(const std::string& text) {
   return list;
 }
 
-TEST(Hostlist, ExpandsAndRefusesAsTheReadmeSays) {
+TEST(Hostlist, ExpandsAndRejectsAsTheReadmeSays) {
   CheckReadmeVectors("hostlist-expand",
                      [](const std::string& text) { return Joined(ExpandHostlist(text)); });
 }
@@ -179,7 +179,7 @@ TEST(Hostlist, CountsBeforeItAllocates) {
                ParseError);
 }
 
-TEST(Hostlist, RefusesNamesThatAreTooLong) {
+TEST(Hostlist, RejectsNamesThatAreTooLong) {
   const std::string longest(253, 'a');
   EXPECT_EQ(ExpandHostlist(longest).front(), longest);
   EXPECT_THROW(ExpandHostlist(longest + "a"), ParseError);
@@ -197,13 +197,13 @@ TEST(Hostlist, NamesTheSourceInRefusals) {
   }
 }
 
-TEST(Hostlist, RefusesToCompressWhatIsNotAHostName) {
+TEST(Hostlist, RejectsToCompressWhatIsNotAHostName) {
   for (const char* name : {"", "a,b", "a b", "n[1]", "-a", "a\n"}) {
     EXPECT_THROW(CompressHostlist({name}), std::invalid_argument) << name;
   }
 }
 
-TEST(OmpiRankfile, ReadsAndRefusesAsTheReadmeSays) {
+TEST(OmpiRankfile, ReadsAndRejectsAsTheReadmeSays) {
   CheckReadmeVectors("rankfile",
                      [](const std::string& text) { return FormatRankfile(ParseRankfile(text)); });
 }
@@ -214,7 +214,7 @@ TEST(OmpiRankfile, ResolvesRelativeHostsAsTheReadmeSays) {
   });
 }
 
-TEST(OmpiRankfile, RefusesDuplicateRankWithFileAndLine) {
+TEST(OmpiRankfile, RejectsDuplicateRankWithFileAndLine) {
   try {
     ParseRankfile("rank 0=a slot=0:0\n\nrank 0=a slot=0:1\n", "/tmp/RANKFILE");
     FAIL();
@@ -341,7 +341,7 @@ TEST(HostName, FindsASecondSpellingInEitherOrder) {
   EXPECT_NE(qualified_first.Add("B.x.org"), nullptr);
 }
 
-TEST(Scanner, RefusesTextThatIsTooLong) {
+TEST(Scanner, RejectsTextThatIsTooLong) {
   const std::string longest(kMaxTextBytes, ' ');
   EXPECT_NO_THROW(Scanner(longest, "text"));
   EXPECT_THROW(Scanner(longest + ' ', "text"), ParseError);

@@ -21,7 +21,7 @@ int HexValue(Scanner& scanner) {
 
 // "text", with \n \r \t \" \\ and \xNN.
 std::string ReadQuoted(Scanner& scanner) {
-  scanner.SkipBlanks();
+  scanner.SkipWhitespace();
   scanner.Expect('"', R"("input" = "output")");
   std::string text;
   while (!scanner.Eat('"')) {
@@ -52,10 +52,10 @@ ReadmeVector ReadVector(const std::string& text, int line) {
   ReadmeVector vector;
   vector.line = line;
   vector.input = ReadQuoted(scanner);
-  scanner.SkipBlanks();
-  vector.is_refusal = scanner.Eat('!');
-  if (vector.is_refusal) {
-    scanner.SkipBlanks();
+  scanner.SkipWhitespace();
+  vector.is_rejection = scanner.Eat('!');
+  if (vector.is_rejection) {
+    scanner.SkipWhitespace();
     vector.where.line = scanner.ReadNumber("a line", 1, 1000);
     scanner.Expect(':', "1:5");
     vector.where.column = scanner.ReadNumber("a column", 1, 1000);
@@ -70,7 +70,7 @@ ReadmeVector ReadVector(const std::string& text, int line) {
 }  // namespace
 
 std::vector<ReadmeVector> ReadReadmeVectors(const std::string& name) {
-  std::ifstream page(tests::SourceFolder() + "/rankfile/README.md");
+  std::ifstream page(tests::SourceDirectory() + "/rankfile/README.md");
   std::vector<ReadmeVector> vectors;
   bool inside = false;
   int number = 0;
@@ -92,13 +92,13 @@ void CheckReadmeVectors(const std::string& name,
     SCOPED_TRACE("rankfile/README.md:" + std::to_string(vector.line) + ": " + vector.input);
     try {
       const std::string output = convert(vector.input);
-      EXPECT_FALSE(vector.is_refusal) << "taken, and gives " << output;
-      if (!vector.is_refusal) {
+      EXPECT_FALSE(vector.is_rejection) << "taken, and gives " << output;
+      if (!vector.is_rejection) {
         EXPECT_EQ(output, vector.output);
       }
     } catch (const ParseError& error) {
-      EXPECT_TRUE(vector.is_refusal) << error.what();
-      if (vector.is_refusal) {
+      EXPECT_TRUE(vector.is_rejection) << error.what();
+      if (vector.is_rejection) {
         EXPECT_EQ(error.where().line, vector.where.line) << error.what();
         EXPECT_EQ(error.where().column, vector.where.column) << error.what();
         EXPECT_THAT(error.message(), testing::HasSubstr(vector.output));

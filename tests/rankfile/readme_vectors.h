@@ -15,7 +15,7 @@ namespace rankfile {
 struct ReadmeVector {
   int line = 0;  // of the page
   std::string input;
-  bool is_refusal = false;
+  bool is_rejection = false;
   std::string output;  // what is written, or a part of the message
   Position where;      // of a refusal
 };

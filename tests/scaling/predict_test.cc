@@ -39,7 +39,7 @@ std::vector<std::string> CellsOf(const std::string& line) {
 
 // Those with a GPU alone, a whole node and something else to predict.
 std::vector<Series> ReadSeries() {
-  std::ifstream file(tests::SourceFolder() + "/tests/fixtures/scaling/points.csv");
+  std::ifstream file(tests::SourceDirectory() + "/tests/fixtures/scaling/points.csv");
   std::vector<Series> all;
   std::string line;
   std::getline(file, line);
@@ -159,7 +159,7 @@ std::string RowOf(const Series& series, int gpus, const Predicted& from_one) {
 }
 
 TEST(PublishedSpeeds, AreInTheTableOfTheDocument) {
-  std::ifstream file(tests::SourceFolder() + "/doc/scaling.md");
+  std::ifstream file(tests::SourceDirectory() + "/doc/scaling.md");
   std::ostringstream page;
   page << file.rdbuf();
   std::string missing;
@@ -198,7 +198,7 @@ TEST(Predict, OfOneGpuIsItsOwnSpeed) {
 
 TEST(Predict, OfOverlappedSumsScalesToThousandsOfNodes) {
   EXPECT_GT(Predict(OfBede(), 32).efficiency, 0.99);
-  const Prediction large = Predict(OfBede(), 4 * kMostNodes);
+  const Prediction large = Predict(OfBede(), 4 * kMaxNodes);
   EXPECT_EQ(large.nodes, 4096);
   EXPECT_LT(large.efficiency, Predict(OfBede(), 32).efficiency);
   EXPECT_GT(large.efficiency, 0);

@@ -111,7 +111,7 @@ TEST(BusRates, AreReadFromTheTableOfNcclTests) {
   EXPECT_NEAR(table.rates[1].rate, 20.97e9, 1);
 }
 
-TEST(BusRates, OfAnotherTextAreRefusedByLine) {
+TEST(BusRates, OfAnotherTextAreRejectedByLine) {
   EXPECT_EQ(
       ParseBusRates("# a comment\n1024 fast\n").problem,
       "2: no line of all_reduce_perf: size, count, type, redop, root, time, algbw, busbw, ...");
@@ -150,7 +150,7 @@ TEST(Machine, TakesTheLinksOfItsGpus) {
   EXPECT_EQ(LinksOf(machine).generation, Generation::kAmpere);
 }
 
-TEST(Machine, RefusesWhatIsNoValue) {
+TEST(Machine, RejectsWhatIsNoValue) {
   Machine machine;
   EXPECT_EQ(SetMachineValue(machine, "gpus_per_node", "0"), "a whole number from 1 to 64");
   EXPECT_EQ(SetMachineValue(machine, "adapters", "two"), "a whole number from 1 to 64");

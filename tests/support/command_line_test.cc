@@ -90,7 +90,7 @@ Program Describe(Values& v) {
 struct Outcome {
   Values values;
   Parsed parsed;
-  std::string refusal;
+  std::string rejection;
 };
 
 constexpr const char* kHint = " (prog --help lists the options)";
@@ -100,9 +100,9 @@ void ParseInto(Outcome& outcome, const Program& program,
   try {
     outcome.parsed = Parse(program, arguments);
   } catch (const UsageError& error) {
-    outcome.refusal = error.what();
-    const std::size_t hint = outcome.refusal.find(kHint);
-    if (hint != std::string::npos) outcome.refusal.erase(hint);
+    outcome.rejection = error.what();
+    const std::size_t hint = outcome.rejection.find(kHint);
+    if (hint != std::string::npos) outcome.rejection.erase(hint);
   }
 }
 
@@ -112,8 +112,8 @@ Outcome ParseLine(const std::vector<std::string>& arguments) {
   return outcome;
 }
 
-std::string RefusalOf(const std::vector<std::string>& arguments) {
-  return ParseLine(arguments).refusal;
+std::string RejectionOf(const std::vector<std::string>& arguments) {
+  return ParseLine(arguments).rejection;
 }
 
 TEST(Parse, PutsEachKindOfValueInItsPlace) {
@@ -157,7 +157,7 @@ TEST(Parse, PutsEachKindOfValueInItsPlace) {
 
 TEST(Parse, LeavesDefaultsWhereNothingIsGiven) {
   const Outcome outcome = ParseLine({});
-  EXPECT_EQ(outcome.refusal, "");
+  EXPECT_EQ(outcome.rejection, "");
   EXPECT_EQ(outcome.values.word, "red");
   EXPECT_EQ(outcome.values.bytes, 8);
   EXPECT_TRUE(outcome.values.switched);
@@ -182,9 +182,9 @@ TEST(Parse, SaysWhichOptionsOfTheProgramAreGiven) {
               ElementsAre("--flag", "--mark", "--rate"));
 }
 
-TEST(Parse, GivenTwiceIsRefusedButWhereTheLastCounts) {
+TEST(Parse, GivenTwiceIsRejectedButWhereTheLastCounts) {
   EXPECT_EQ(ParseLine({"--name=b", "--name=c"}).values.name, "c");
-  EXPECT_NE(RefusalOf({"--word=b", "--word=c"}), "");
+  EXPECT_NE(RejectionOf({"--word=b", "--word=c"}), "");
 }
 
 // CLI11's versions write a default as "=red" or "[red]".
@@ -211,7 +211,7 @@ TEST(Parse, TheProgramMaySayHowHelpIsCalled) {
   program.help = {"--help", {}, "", "this text"};
   EXPECT_THAT(Parse(program, {"--help"}).answer, ContainsRegex("  --help +this text\n"));
   ParseInto(outcome, program, {"-h"});
-  EXPECT_THAT(outcome.refusal, HasSubstr("unknown argument -h"));
+  EXPECT_THAT(outcome.rejection, HasSubstr("unknown argument -h"));
 }
 
 TEST(Parse, TheLowestCommandIsChosenAndFinished) {
@@ -223,40 +223,40 @@ TEST(Parse, TheLowestCommandIsChosenAndFinished) {
   Program program = Describe(list.values);
   program.root.commands[0].options[0].is_required = false;
   ParseInto(list, program, {"make", "list", "d"});
-  EXPECT_EQ(list.refusal, "");
+  EXPECT_EQ(list.rejection, "");
   EXPECT_EQ(list.values.chosen, "list");
   EXPECT_EQ(list.values.finished, "");
   EXPECT_EQ(list.values.dir, "d");
 }
 
-TEST(Parse, RefusesWhatACommandFindsWrongAtTheEnd) {
+TEST(Parse, RejectsWhatACommandFindsWrongAtTheEnd) {
   Outcome outcome;
   outcome.values.wrong = "too much of it";
   ParseInto(outcome, Describe(outcome.values), {"make", "t"});
-  EXPECT_EQ(outcome.refusal, "too much of it");
+  EXPECT_EQ(outcome.rejection, "too much of it");
 }
 
-TEST(Parse, RefusesACommandBehindTheOperandsOfTheOneAboveIt) {
-  EXPECT_EQ(RefusalOf({"make", "t", "list"}), "make list DIR is the order of the words");
+TEST(Parse, RejectsACommandBehindTheOperandsOfTheOneAboveIt) {
+  EXPECT_EQ(RejectionOf({"make", "t", "list"}), "make list DIR is the order of the words");
 }
 
-TEST(Parse, RefusesWhatIsMissingOrDoesNotGoTogether) {
-  EXPECT_EQ(RefusalOf({"make"}), "TARGET is required");
-  EXPECT_THAT(RefusalOf({"make", "t", "--file=x"}), HasSubstr(" excludes "));
+TEST(Parse, RejectsWhatIsMissingOrDoesNotGoTogether) {
+  EXPECT_EQ(RejectionOf({"make"}), "TARGET is required");
+  EXPECT_THAT(RejectionOf({"make", "t", "--file=x"}), HasSubstr(" excludes "));
   Outcome outcome;
   Program program = Describe(outcome.values);
   program.needs_command = true;
   ParseInto(outcome, program, {"--flag"});
-  EXPECT_EQ(outcome.refusal, "A subcommand is required");
+  EXPECT_EQ(outcome.rejection, "A subcommand is required");
 }
 
 TEST(Parse, ChecksAValue) {
-  EXPECT_EQ(RefusalOf({"--even=3"}), "--even: needs an even number, not '3'");
-  EXPECT_EQ(RefusalOf({"--even=x"}), "--even: needs an even number, not 'x'");
+  EXPECT_EQ(RejectionOf({"--even=3"}), "--even: needs an even number, not '3'");
+  EXPECT_EQ(RejectionOf({"--even=x"}), "--even: needs an even number, not 'x'");
   EXPECT_EQ(ParseLine({"--even=4"}).values.small, 4);
-  EXPECT_EQ(RefusalOf({"--lower=B"}), "--lower: needs a small letter, not 'B'");
-  EXPECT_EQ(RefusalOf({"--lower=a"}), "");
-  EXPECT_EQ(RefusalOf({"--colour=green"}), "--colour: green not in {red,blue}");
+  EXPECT_EQ(RejectionOf({"--lower=B"}), "--lower: needs a small letter, not 'B'");
+  EXPECT_EQ(RejectionOf({"--lower=a"}), "");
+  EXPECT_EQ(RejectionOf({"--colour=green"}), "--colour: green not in {red,blue}");
   EXPECT_EQ(ParseLine({"--colour=blue"}).values.target, "blue");
 }
 
@@ -279,10 +279,10 @@ TEST(Parse, AnErrorSaysWhereHelpIs) {
 }
 
 TEST(Parse, NamesWhatWasMeantOrWhereAllAreListed) {
-  EXPECT_EQ(RefusalOf({"--second=9"}), "unknown argument --second=9; did you mean --seconds?");
-  EXPECT_EQ(RefusalOf({"mak"}), "unknown argument mak; did you mean make?");
-  EXPECT_EQ(RefusalOf({"--weather"}), "unknown argument --weather (prog --help lists all)");
-  EXPECT_EQ(RefusalOf({"make", "t", "--numbr=1"}),
+  EXPECT_EQ(RejectionOf({"--second=9"}), "unknown argument --second=9; did you mean --seconds?");
+  EXPECT_EQ(RejectionOf({"mak"}), "unknown argument mak; did you mean make?");
+  EXPECT_EQ(RejectionOf({"--weather"}), "unknown argument --weather (prog --help lists all)");
+  EXPECT_EQ(RejectionOf({"make", "t", "--numbr=1"}),
             "unknown argument --numbr=1; did you mean --number?");
 }
 
@@ -301,16 +301,16 @@ TEST(Parse, WithoutHintsAnUnknownArgumentComesBeforeTheEnd) {
   EXPECT_EQ(outcome.values.finished, "");
 }
 
-TEST(Parse, RefusesAnEmptyPlaceOrWord) {
+TEST(Parse, RejectsAnEmptyPlaceOrWord) {
   constexpr const char* kWhy = ": has no value: is a variable of your script empty?";
-  EXPECT_EQ(RefusalOf({"--dir", ""}), std::string("--dir") + kWhy);
-  EXPECT_EQ(RefusalOf({"--word", ""}), std::string("--word") + kWhy);
-  EXPECT_EQ(RefusalOf({"make", "t", "--pattern", ""}), std::string("--pattern") + kWhy);
-  EXPECT_EQ(RefusalOf({"--text", ""}), "");
+  EXPECT_EQ(RejectionOf({"--dir", ""}), std::string("--dir") + kWhy);
+  EXPECT_EQ(RejectionOf({"--word", ""}), std::string("--word") + kWhy);
+  EXPECT_EQ(RejectionOf({"make", "t", "--pattern", ""}), std::string("--pattern") + kWhy);
+  EXPECT_EQ(RejectionOf({"--text", ""}), "");
 }
 
-TEST(Parse, RefusesAnOptionInThePlaceOfAValue) {
-  EXPECT_EQ(RefusalOf({"--dir", "--text", "a"}),
+TEST(Parse, RejectsAnOptionInThePlaceOfAValue) {
+  EXPECT_EQ(RejectionOf({"--dir", "--text", "a"}),
             "--dir: has no value but the option '--text': is a variable of your script empty?");
   EXPECT_EQ(ParseLine({"--dir", "-text"}).values.dir, "-text");
   EXPECT_EQ(ParseLine({"--text", "--dir"}).values.text, "--dir");
@@ -335,23 +335,23 @@ TEST(Parse, ReadsNumbersAsDecimal) {
   EXPECT_EQ(number("+5"), 5);
   EXPECT_EQ(ParseLine({"--dir", "007"}).values.dir, "007");
   for (const char* none : {"", "-", "1x", "x"}) {
-    EXPECT_NE(RefusalOf({"make", "t", "--number", none}), "") << none;
+    EXPECT_NE(RejectionOf({"make", "t", "--number", none}), "") << none;
   }
 }
 
 // Scripts that compute a batch hand over 8.0 or 1e3.
 TEST(Parse, SaysWhichKindOfNumberIsNeeded) {
   for (const std::string text : {"8.0", "1e3", "8k", "1,2"}) {
-    EXPECT_EQ(RefusalOf({"make", "t", "--number", text}),
+    EXPECT_EQ(RejectionOf({"make", "t", "--number", text}),
               "--number: needs a whole number, not '" + text + "'");
   }
-  EXPECT_EQ(RefusalOf({"--seed=1.5"}), "--seed: needs a whole number, not '1.5'");
+  EXPECT_EQ(RejectionOf({"--seed=1.5"}), "--seed: needs a whole number, not '1.5'");
   EXPECT_EQ(ParseLine({"--seed=18446744073709551615"}).values.seed, 18446744073709551615U);
   EXPECT_EQ(ParseLine({"make", "t", "--number=-3"}).values.number, -3);
-  EXPECT_EQ(RefusalOf({"--rate=fast"}), "--rate: needs a number, not 'fast'");
-  EXPECT_EQ(RefusalOf({"--seconds=1m"}), "--seconds: needs a number, not '1m'");
+  EXPECT_EQ(RejectionOf({"--rate=fast"}), "--rate: needs a number, not 'fast'");
+  EXPECT_EQ(RejectionOf({"--seconds=1m"}), "--seconds: needs a number, not '1m'");
   EXPECT_EQ(ParseLine({"--rate=1e3"}).values.rate, 1000);
-  EXPECT_EQ(RefusalOf({"--flag=maybe"}), "--flag: needs true or false, not 'maybe'");
+  EXPECT_EQ(RejectionOf({"--flag=maybe"}), "--flag: needs true or false, not 'maybe'");
   EXPECT_TRUE(ParseLine({"--flag=yes"}).values.flag);
   EXPECT_FALSE(ParseLine({"--flag=false"}).values.flag);
 }
@@ -359,15 +359,15 @@ TEST(Parse, SaysWhichKindOfNumberIsNeeded) {
 // CLI11 takes them or not by its version.
 TEST(Parse, TakesDecimalNumbersAlone) {
   for (const std::string text : {"0x10", "0b11", "0o17", "1_000", "1'000", " 5", "5 ", "+-5"}) {
-    EXPECT_EQ(RefusalOf({"make", "t", "--number", text}),
+    EXPECT_EQ(RejectionOf({"make", "t", "--number", text}),
               "--number: needs a whole number, not '" + text + "'");
-    EXPECT_EQ(RefusalOf({"--rate", text}), "--rate: needs a number, not '" + text + "'");
-    EXPECT_EQ(RefusalOf({"--bytes", text}),
+    EXPECT_EQ(RejectionOf({"--rate", text}), "--rate: needs a number, not '" + text + "'");
+    EXPECT_EQ(RejectionOf({"--bytes", text}),
               "--bytes: needs a size such as 64K, not '" + text + "'");
   }
-  EXPECT_EQ(RefusalOf({"--numbers=1,0x2"}), "--numbers: needs a whole number, not '0x2'");
-  EXPECT_EQ(RefusalOf({"--rate=0x1p3"}), "--rate: needs a number, not '0x1p3'");
-  EXPECT_EQ(RefusalOf({"--bytes=K"}), "--bytes: needs a size such as 64K, not 'K'");
+  EXPECT_EQ(RejectionOf({"--numbers=1,0x2"}), "--numbers: needs a whole number, not '0x2'");
+  EXPECT_EQ(RejectionOf({"--rate=0x1p3"}), "--rate: needs a number, not '0x1p3'");
+  EXPECT_EQ(RejectionOf({"--bytes=K"}), "--bytes: needs a size such as 64K, not 'K'");
 }
 
 TEST(Rows, SayWhatAPageShows) {

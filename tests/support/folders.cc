@@ -4,8 +4,8 @@
 
 namespace tests {
 
-std::string SourceFolder() { return DDLRUN_SOURCE_DIR; }
+std::string SourceDirectory() { return DDLRUN_SOURCE_DIR; }
 
-std::string BuildFolder() { return DDLRUN_BINARY_DIR; }
+std::string BuildDirectory() { return DDLRUN_BINARY_DIR; }
 
 }  // namespace tests

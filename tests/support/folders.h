@@ -9,7 +9,7 @@
 
 namespace tests {
 
-std::string SourceFolder();  // of the repository, absolute
-std::string BuildFolder();
+std::string SourceDirectory();  // of the repository, absolute
+std::string BuildDirectory();
 
 }  // namespace tests

@@ -17,7 +17,7 @@ int main(int, char** argv) {
   // The last calls that 4.18 got; the later ones have greater numbers.
   static_assert(SYS_rseq > SYS_statx);
   constexpr std::uint32_t kLast = SYS_rseq > SYS_io_pgetevents ? SYS_rseq : SYS_io_pgetevents;
-  if (!tests::RefuseCalls(kLast + 1, kLast + 1000, ENOSYS)) {
+  if (!tests::RejectCalls(kLast + 1, kLast + 1000, ENOSYS)) {
     std::fprintf(stderr, "on_old_kernel: cannot filter system calls: %s\n", std::strerror(errno));
     return 77;
   }

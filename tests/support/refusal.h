@@ -11,7 +11,7 @@ namespace tests {
 // The message of the Error that `call` throws, whose exit code is this; `accepted` where it throws
 // none.
 template <class Error, class Call>
-std::string Refusal(int exit_code, Call call, const std::string& accepted = "") {
+std::string Rejection(int exit_code, Call call, const std::string& accepted = "") {
   try {
     call();
   } catch (const Error& error) {

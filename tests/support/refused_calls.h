@@ -15,7 +15,7 @@ namespace tests {
 
 // From now on this process and those it starts get `error` for the system calls numbered `first` to
 // `last`.  False where this cannot be had (QEMU does not emulate it).
-inline bool RefuseCalls(std::uint32_t first, std::uint32_t last, std::uint32_t error) {
+inline bool RejectCalls(std::uint32_t first, std::uint32_t last, std::uint32_t error) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, first, 0, 2),

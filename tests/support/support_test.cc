@@ -47,10 +47,10 @@ TEST(Counted, KnowsSingularAndPlural) {
 class FileTest : public ::testing::Test {
  protected:
   FileTest() {
-    std::string folder = testing::TempDir() + "/files.XXXXXX";
-    folder_ = mkdtemp(folder.data());
+    std::string directory = testing::TempDir() + "/files.XXXXXX";
+    directory_ = mkdtemp(directory.data());
   }
-  ~FileTest() override { fs::remove_all(folder_); }
+  ~FileTest() override { fs::remove_all(directory_); }
 
   static std::string TextOf(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
@@ -58,16 +58,16 @@ class FileTest : public ::testing::Test {
   }
   std::size_t CountFiles() const {
     return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+        std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
   }
 
-  fs::path folder_;
+  fs::path directory_;
 };
 
 using DescriptorTest = FileTest;
 
 TEST_F(DescriptorTest, IsClosedOnceByItsLastOwner) {
-  Descriptor file(::open(folder_.c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor file(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
   const int fd = file.fd();
   {
     Descriptor other = std::move(file);
@@ -75,9 +75,9 @@ TEST_F(DescriptorTest, IsClosedOnceByItsLastOwner) {
     EXPECT_NE(::fcntl(fd, F_GETFD), -1);
   }
   EXPECT_EQ(::fcntl(fd, F_GETFD), -1);
-  Descriptor again(::open(folder_.c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor again(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
   const int second = again.fd();
-  again = Descriptor(::open(folder_.c_str(), O_RDONLY | O_CLOEXEC));
+  again = Descriptor(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(::fcntl(second, F_GETFD), -1);  // what is replaced is closed at once
   EXPECT_EQ(again.Close(), 0);
   EXPECT_FALSE(again.is_open());
@@ -92,29 +92,29 @@ TEST_F(DescriptorTest, KeepsErrno) {
 }
 
 TEST_F(FileTest, IsReadWholeUpToItsLimit) {
-  const fs::path path = folder_ / "a";
+  const fs::path path = directory_ / "a";
   const std::string text(100000, 'x');
   std::ofstream(path) << text;
   EXPECT_EQ(ReadWholeFile(path, text.size()).content, text);
   EXPECT_EQ(ReadWholeFile(path, text.size(), FileKind::kAny).content, text);
-  const WholeFile refused = ReadWholeFile(path, text.size() - 1);
-  EXPECT_EQ(refused.problem, ReadProblem::kTooLong);
-  EXPECT_EQ(refused.bytes, text.size());
-  EXPECT_EQ(refused.content, "");
+  const WholeFile rejected = ReadWholeFile(path, text.size() - 1);
+  EXPECT_EQ(rejected.problem, ReadProblem::kTooLong);
+  EXPECT_EQ(rejected.bytes, text.size());
+  EXPECT_EQ(rejected.content, "");
 }
 
-TEST_F(FileTest, ThatIsNoneIsRefused) {
-  const WholeFile missing = ReadWholeFile(folder_ / "a", 10);
+TEST_F(FileTest, ThatIsNoneIsRejected) {
+  const WholeFile missing = ReadWholeFile(directory_ / "a", 10);
   EXPECT_EQ(missing.problem, ReadProblem::kOpen);
   EXPECT_EQ(missing.error, ENOENT);
-  EXPECT_EQ(ReadWholeFile(folder_, 10).problem, ReadProblem::kNotRegular);
-  const WholeFile folder = ReadWholeFile(folder_, 10, FileKind::kAny);
-  EXPECT_EQ(folder.problem, ReadProblem::kRead);
-  EXPECT_EQ(folder.error, EISDIR);
+  EXPECT_EQ(ReadWholeFile(directory_, 10).problem, ReadProblem::kNotRegular);
+  const WholeFile directory = ReadWholeFile(directory_, 10, FileKind::kAny);
+  EXPECT_EQ(directory.problem, ReadProblem::kRead);
+  EXPECT_EQ(directory.error, EISDIR);
 }
 
 TEST_F(FileTest, MayBeAPipeWhereThatIsAllowed) {
-  const fs::path pipe = folder_ / "pipe";
+  const fs::path pipe = directory_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(ReadWholeFile(pipe, 10).problem, ReadProblem::kNotRegular);  // nobody writes to it
   const std::string text(200000, 'x');
@@ -128,8 +128,8 @@ TEST_F(FileTest, MayBeAPipeWhereThatIsAllowed) {
 }
 
 TEST_F(FileTest, IsReadFromAnOffset) {
-  std::ofstream(folder_ / "a") << "abcdef";
-  const Descriptor file(::open((folder_ / "a").c_str(), O_RDONLY | O_CLOEXEC));
+  std::ofstream(directory_ / "a") << "abcdef";
+  const Descriptor file(::open((directory_ / "a").c_str(), O_RDONLY | O_CLOEXEC));
   std::string part(4, ' ');
   EXPECT_EQ(ReadAt(file.fd(), 1, std::as_writable_bytes(std::span(part))).bytes, 4U);
   EXPECT_EQ(part, "bcde");
@@ -140,7 +140,7 @@ TEST_F(FileTest, IsReadFromAnOffset) {
 }
 
 TEST_F(FileTest, TakesItsPlaceWhenItIsCommitted) {
-  const fs::path path = folder_ / "a";
+  const fs::path path = directory_ / "a";
   std::ofstream(path) << "old";
   for (const bool is_durable : {false, true}) {
     const std::string text = is_durable ? "newest" : "new";
@@ -158,46 +158,46 @@ TEST_F(FileTest, TakesItsPlaceWhenItIsCommitted) {
 }
 
 TEST_F(FileTest, IsNothingUnlessItIsCommitted) {
-  const fs::path path = folder_ / "a";
-  std::ofstream(folder_ / ".a.tmp") << "of a process that was killed, and longer";
+  const fs::path path = directory_ / "a";
+  std::ofstream(directory_ / ".a.tmp") << "of a process that was killed, and longer";
   {
     AtomicFile file(path);
-    EXPECT_TRUE(fs::exists(folder_ / ".a.tmp"));
+    EXPECT_TRUE(fs::exists(directory_ / ".a.tmp"));
     file.Write("new");
   }
   EXPECT_EQ(CountFiles(), 0U);
-  std::ofstream(folder_ / ".a.tmp") << "of a process that was killed, and longer";
+  std::ofstream(directory_ / ".a.tmp") << "of a process that was killed, and longer";
   EXPECT_EQ(ReplaceFile(path, "new"), 0);
   EXPECT_EQ(TextOf(path), "new");
 }
 
 TEST_F(FileTest, KeepsItsFirstErrorAndTheOldFile) {
-  const fs::path path = folder_ / "a";
+  const fs::path path = directory_ / "a";
   std::ofstream(path) << "old";
-  fs::create_directory(folder_ / ".a.tmp");
+  fs::create_directory(directory_ / ".a.tmp");
   AtomicFile file(path);
   EXPECT_EQ(file.error(), EISDIR);
   EXPECT_EQ(file.Write("new"), EISDIR);
   EXPECT_EQ(file.Commit(), EISDIR);
   EXPECT_EQ(TextOf(path), "old");
-  EXPECT_EQ(ReplaceFile(folder_ / "none/a", "new"), ENOENT);
-  fs::create_directory(folder_ / "folder");
-  EXPECT_EQ(ReplaceFile(folder_ / "folder", "new"), EISDIR);
-  EXPECT_FALSE(fs::exists(folder_ / ".folder.tmp"));
+  EXPECT_EQ(ReplaceFile(directory_ / "none/a", "new"), ENOENT);
+  fs::create_directory(directory_ / "directory");
+  EXPECT_EQ(ReplaceFile(directory_ / "directory", "new"), EISDIR);
+  EXPECT_FALSE(fs::exists(directory_ / ".directory.tmp"));
 }
 
 TEST_F(FileTest, FollowsNoLinkInItsTemporaryPlace) {
-  std::ofstream(folder_ / "other") << "other";
-  fs::create_symlink(folder_ / "other", folder_ / ".a.tmp");
-  EXPECT_EQ(ReplaceFile(folder_ / "a", "new"), ELOOP);
-  EXPECT_EQ(TextOf(folder_ / "other"), "other");
+  std::ofstream(directory_ / "other") << "other";
+  fs::create_symlink(directory_ / "other", directory_ / ".a.tmp");
+  EXPECT_EQ(ReplaceFile(directory_ / "a", "new"), ELOOP);
+  EXPECT_EQ(TextOf(directory_ / "other"), "other");
 }
 
-TEST_F(FileTest, IsWrittenInAFolderThatIsOpen) {
-  const Descriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  EXPECT_EQ(ReplaceFile("a", "new", {.mode = 0600, .folder = folder.fd()}), 0);
-  EXPECT_EQ(TextOf(folder_ / "a"), "new");
-  EXPECT_EQ(fs::status(folder_ / "a").permissions(),
+TEST_F(FileTest, IsWrittenInADirectoryThatIsOpen) {
+  const Descriptor directory(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_EQ(ReplaceFile("a", "new", {.mode = 0600, .directory = directory.fd()}), 0);
+  EXPECT_EQ(TextOf(directory_ / "a"), "new");
+  EXPECT_EQ(fs::status(directory_ / "a").permissions(),
             fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_EQ(CountFiles(), 1U);
 }
@@ -212,26 +212,26 @@ TEST_F(FileTest, ThatCannotBeWrittenIsAnError) {
   EXPECT_EQ(SyncFile(-1), EBADF);
 }
 
-TEST_F(FileTest, MakesFoldersOrSaysWhatIsInTheirWay) {
-  EXPECT_EQ(MakeFolders(folder_ / "a" / "b"), "");
-  EXPECT_EQ(MakeFolders(folder_ / "a" / "b"), "");
+TEST_F(FileTest, MakesDirectoriesOrSaysWhatIsInTheirWay) {
+  EXPECT_EQ(MakeDirectories(directory_ / "a" / "b"), "");
+  EXPECT_EQ(MakeDirectories(directory_ / "a" / "b"), "");
   // Scratch was purged, and with it what a link names.
-  fs::create_symlink("/nonexist/scratch", folder_ / "link");
-  const std::string to_nothing = (folder_ / "link").string() +
+  fs::create_symlink("/nonexist/scratch", directory_ / "link");
+  const std::string to_nothing = (directory_ / "link").string() +
                                  " is a link to /nonexist/scratch, which is not there (make that "
-                                 "folder)";
-  EXPECT_EQ(MakeFolders(folder_ / "link"), to_nothing);
-  EXPECT_EQ(MakeFolders(folder_ / "link" / "below"), to_nothing);
-  EXPECT_EQ(MakeFolders(folder_ / "link" / ""), to_nothing);
-  fs::create_symlink("a", folder_ / "to_folder");
-  EXPECT_EQ(MakeFolders(folder_ / "to_folder" / "c"), "");
-  std::ofstream(folder_ / "file").put('x');
-  const std::string is_file = (folder_ / "file").string() + " is a file, not a folder";
-  EXPECT_EQ(MakeFolders(folder_ / "file"), is_file);
-  EXPECT_EQ(MakeFolders(folder_ / "file" / "below" / "it"), is_file);
-  EXPECT_EQ(MakeFolders("/proc/self/x"), "No such file or directory");
-  fs::create_symlink("loop", folder_ / "loop");
-  EXPECT_NE(MakeFolders(folder_ / "loop"), "");
+                                 "directory)";
+  EXPECT_EQ(MakeDirectories(directory_ / "link"), to_nothing);
+  EXPECT_EQ(MakeDirectories(directory_ / "link" / "below"), to_nothing);
+  EXPECT_EQ(MakeDirectories(directory_ / "link" / ""), to_nothing);
+  fs::create_symlink("a", directory_ / "to_folder");
+  EXPECT_EQ(MakeDirectories(directory_ / "to_folder" / "c"), "");
+  std::ofstream(directory_ / "file").put('x');
+  const std::string is_file = (directory_ / "file").string() + " is a file, not a directory";
+  EXPECT_EQ(MakeDirectories(directory_ / "file"), is_file);
+  EXPECT_EQ(MakeDirectories(directory_ / "file" / "below" / "it"), is_file);
+  EXPECT_EQ(MakeDirectories("/proc/self/x"), "No such file or directory");
+  fs::create_symlink("loop", directory_ / "loop");
+  EXPECT_NE(MakeDirectories(directory_ / "loop"), "");
 }
 
 TEST(FormatVersion, IsTheNumberBehindTheBeginning) {

@@ -104,7 +104,7 @@ class Convolution {
   virtual std::size_t workspace_bytes() const = 0;
   virtual void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
                        Stream& stream) = 0;
-  // As Forward, and gives the sums of dst that a BatchNorm of the same back end reads in place of
+  // As Forward, and gives the sums of dst that a BatchNorm of the same back end reads instead of
   // adding dst up: bn_stats_bytes() bytes, whose meaning is the back end's business.  REQUIRES:
   // bn_stats_bytes() > 0, which no convolution has that was not asked to.
   virtual std::size_t bn_stats_bytes() const { return 0; }

@@ -28,7 +28,7 @@ class PlanCache {
   bool Read(std::string_view text);
 
   std::optional<std::string> Find(const std::string& what) const;
-  // In place of what was there.  REQUIRES: IsName(what), IsName(plan).
+  // Instead of what was there.  REQUIRES: IsName(what), IsName(plan).
   void Add(const std::string& what, const std::string& plan);
 
   // The text of all plans if some were added since it was last taken: a line for each, in the order

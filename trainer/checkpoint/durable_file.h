@@ -16,7 +16,7 @@ namespace trainer {
 
 struct WriteContext {
   const WriteHook& hook;  // called before each system call
-  // What the user can give in place of what fails, for its message: "another --export_dir".
+  // What the user can give instead of what fails, for its message: "another --export_dir".
   std::string_view instead;
 };
 
@@ -37,7 +37,7 @@ void MakeNewDirectory(const std::filesystem::path& path, const WriteContext& con
 
 void Rename(const std::filesystem::path& from, const std::filesystem::path& to,
             const WriteContext& context);
-// The same, but never in place of something: false, and nothing changed, where `to` is there.  On a
+// The same, but never instead of something: false, and nothing changed, where `to` is there.  On a
 // file system without hard links one that appears in that very moment is replaced.
 bool RenameIfNew(const std::filesystem::path& from, const std::filesystem::path& to,
                  const WriteContext& context);

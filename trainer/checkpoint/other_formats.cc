@@ -34,7 +34,8 @@ constexpr Magic kMagics[] = {
     {0, "\x93NUMPY"sv, "one array of NumPy (.npy)", kConvert},
     {0, "GGUF"sv, "GGUF", kConvert},
     {4, "TFL3"sv, "TensorFlow Lite", kConvert},
-    {0, "model_checkpoint_path:"sv, "the list of a folder of TensorFlow's checkpoints", kConvert},
+    {0, "model_checkpoint_path:"sv, "the list of a directory of TensorFlow's checkpoints",
+     kConvert},
     {0, "\x08\x01\x12"sv, "a SavedModel of TensorFlow", kConvert},
     {0, "\x1f\x8b"sv, "packed by gzip", kUnpack},
     {0, "BZh"sv, "packed by bzip2", kUnpack},
@@ -137,7 +138,7 @@ std::string Text(std::string_view file) {
   const std::string lower = LowerCase(text);
   if (lower.starts_with("<!doctype html") || lower.starts_with("<html") ||
       lower.starts_with("<head") || lower.find("<html") != std::string::npos) {
-    return "a web page (HTML), saved in place of the weights" + std::string(kDownloadAgain) +
+    return "a web page (HTML), saved instead of the weights" + std::string(kDownloadAgain) +
            ", from the address that the page's own link has";
   }
   if (text.empty() || !IsText(text)) return "";

@@ -108,16 +108,16 @@ std::optional<Manifest> ReadManifestIfWhole(const fs::path& directory) {
   }
 }
 
-void RequireFolder(const fs::path& model_dir) {
+void RequireDirectory(const fs::path& model_dir) {
   std::error_code error;
   if (!fs::exists(model_dir, error) || error || fs::is_directory(model_dir, error)) return;
   throw Error(EX_USAGE, "'" + model_dir.string() +
-                            "' is a file, not the folder of a run (a file of weights is for "
+                            "' is a file, not the directory of a run (a file of weights is for "
                             "ddltraind's --init_from)");
 }
 
 std::vector<CheckpointPath> ListCheckpoints(const fs::path& model_dir) {
-  RequireFolder(model_dir);
+  RequireDirectory(model_dir);
   std::vector<CheckpointPath> found;
   std::error_code error;
   const fs::path parent = CheckpointsDirectory(model_dir);

@@ -34,10 +34,10 @@ struct CheckpointPath {
 };
 
 // Throws Error(EX_USAGE) where `model_dir` is a file, such as one of weights.
-void RequireFolder(const std::filesystem::path& model_dir);
+void RequireDirectory(const std::filesystem::path& model_dir);
 
 // Every directory <model_dir>/checkpoints/step-<digits>, newest first, valid or not.  Empty if
-// there is none.  Throws as RequireFolder, and Error(EX_OSERR) when the directory is there but
+// there is none.  Throws as RequireDirectory, and Error(EX_OSERR) when the directory is there but
 // cannot be read.
 std::vector<CheckpointPath> ListCheckpoints(const std::filesystem::path& model_dir);
 

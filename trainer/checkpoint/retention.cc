@@ -109,12 +109,12 @@ std::vector<fs::path> PruneCheckpoints(const fs::path& model_dir, const fs::path
 }
 
 std::optional<fs::path> SetAside(const fs::path& checkpoint) {
-  constexpr int kMostNames = 9;
+  constexpr int kMaxNames = 9;
   const auto step = ParseCheckpointName(checkpoint.filename().string());
   DDL_CHECK(step.has_value());
   std::error_code error;
   if (!fs::exists(fs::symlink_status(checkpoint, error))) return std::nullopt;
-  for (int count = 1; count <= kMostNames; ++count) {
+  for (int count = 1; count <= kMaxNames; ++count) {
     const fs::path name = checkpoint.parent_path() / UnusableName(*step, count);
     if (fs::exists(fs::symlink_status(name, error))) continue;
     fs::rename(checkpoint, name, error);

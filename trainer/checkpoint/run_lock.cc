@@ -124,7 +124,8 @@ std::unique_ptr<FileLock> Open(const fs::path& path) {
   constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   support::Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | kFlags, 0666));
   if (!file.is_open() && errno == EACCES) {
-    // That of another user's run, in a folder of a group: flock takes one that is only read, too.
+    // That of another user's run, in a directory of a group: flock takes one that is only read,
+    // too.
     support::Descriptor read(::open(path.c_str(), O_RDONLY | kFlags));
     if (read.is_open()) return std::make_unique<FileLock>(path, std::move(read), false);
     errno = EACCES;
@@ -143,7 +144,7 @@ std::string Describe(const Holder& holder) {
          (holder.job.empty() ? "" : " (job " + holder.job + ")") + ", since " + holder.since;
 }
 
-std::string Refusal(const fs::path& model_dir, const fs::path& file, const Holder& holder) {
+std::string Rejection(const fs::path& model_dir, const fs::path& file, const Holder& holder) {
   std::string text = model_dir.string() + " is in use by " + Describe(holder) +
                      ": wait for it, give another --model_dir, or end it (";
   if (!holder.job.empty()) {
@@ -169,7 +170,7 @@ void AwaitHolder(const fs::path& model_dir, const fs::path& file, const Holder& 
   const bool is_here = holder.host == HostName();
   const double seconds = is_here ? options.same_host_seconds : options.other_host_seconds;
   if (begin && Clock::now() - *begin >= std::chrono::duration<double>(seconds)) {
-    throw Error(EX_CONFIG, Refusal(model_dir, file, holder));
+    throw Error(EX_CONFIG, Rejection(model_dir, file, holder));
   }
   if (options.stop_requested()) {
     throw Error(EX_TEMPFAIL, "stopped while waiting for " + model_dir.string() +
@@ -219,7 +220,7 @@ class HeldLock : public RunLock {
 }  // namespace
 
 std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions& options) {
-  RequireFolder(model_dir);
+  RequireDirectory(model_dir);
   const WriteHook no_hook;
   MakeDirectories(model_dir, {no_hook, "another --model_dir"});
   const fs::path file = model_dir / kLockFile;

@@ -32,8 +32,8 @@ class RunLock {
   virtual ~RunLock() = default;  // lets go, and removes the file
 
   // Before something is written to model_dir, and now and then: a lock whose file was removed, as
-  // with its folder, is taken anew, with a warning.  Throws Error(EX_CONFIG) where another run has
-  // taken it meanwhile, Error(EX_OSERR) where the file cannot be made.
+  // with its directory, is taken anew, with a warning.  Throws Error(EX_CONFIG) where another run
+  // has taken it meanwhile, Error(EX_OSERR) where the file cannot be made.
   virtual void Renew() = 0;
 };
 
@@ -41,7 +41,7 @@ class RunLock {
 //   EX_CONFIG    another process holds it: with its host, process number, start and job, and what
 //                to type
 //   EX_TEMPFAIL  stop_requested while it waited
-//   EX_OSERR     the folder or the file cannot be made
+//   EX_OSERR     the directory or the file cannot be made
 // Null, after a warning, where the file system knows no locks.
 std::unique_ptr<RunLock> LockRun(const std::filesystem::path& model_dir,
                                  const RunLockOptions& options);

@@ -35,17 +35,17 @@ class HeaderParser {
   SafetensorsIndex Parse() const;
 
  private:
-  [[noreturn]] void Refuse(const std::string& what) const {
+  [[noreturn]] void Reject(const std::string& what) const {
     throw Error(EX_DATAERR, std::string(path_) + ": not a whole safetensors file: " + what);
   }
   // Where the first bytes are not those of the format.
-  [[noreturn]] void RefuseForm(const std::string& what) const {
+  [[noreturn]] void RejectForm(const std::string& what) const {
     const std::string other = DescribeOtherFormat(file_, path_);
-    if (other.empty()) Refuse(what);
+    if (other.empty()) Reject(what);
     throw Error(EX_DATAERR, std::string(path_) + ": not a safetensors file but " + other);
   }
   // A whole file, with tensors that no network here has.
-  [[noreturn]] void RefuseTensor(const std::string& name, const std::string& what) const {
+  [[noreturn]] void RejectTensor(const std::string& name, const std::string& what) const {
     throw Error(EX_DATAERR, std::string(path_) + ": tensor '" + name + "' has " + what);
   }
 
@@ -62,20 +62,20 @@ class HeaderParser {
 DType HeaderParser::ParseDType(const std::string& name, const nlohmann::json& value) const {
   static constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16,
                                      DType::kUint8,   DType::kInt32,   DType::kInt64};
-  if (!value.is_string()) Refuse("the dtype of tensor '" + name + "' is not text");
+  if (!value.is_string()) Reject("the dtype of tensor '" + name + "' is not text");
   const auto& text = value.get_ref<const std::string&>();
   for (const DType dtype : kTypes) {
     if (NameOf(dtype) == text) return dtype;
   }
-  RefuseTensor(name, "the dtype '" + text +
+  RejectTensor(name, "the dtype '" + text +
                          "'; known are F32, F16, BF16, U8, I32, I64: save weights as one of the "
                          "first three, such as by .float() in PyTorch");
 }
 
 Shape HeaderParser::ParseShape(const std::string& name, const nlohmann::json& value) const {
-  if (!value.is_array()) Refuse("the shape of tensor '" + name + "' is not a list");
+  if (!value.is_array()) Reject("the shape of tensor '" + name + "' is not a list");
   if (value.size() > Shape::kMaxRank) {
-    RefuseTensor(name, std::to_string(value.size()) +
+    RejectTensor(name, std::to_string(value.size()) +
                            " dimensions, a ResNet's at most four: it "
                            "is of another network");
   }
@@ -85,12 +85,12 @@ Shape HeaderParser::ParseShape(const std::string& name, const nlohmann::json& va
   std::int64_t elements = 1;
   for (std::size_t i = 0; i < value.size(); ++i) {
     if (!value[i].is_number_unsigned() || value[i].get<std::uint64_t>() > kMaxElements) {
-      Refuse("the shape of tensor '" + name + "' holds something else than sensible numbers");
+      Reject("the shape of tensor '" + name + "' holds something else than sensible numbers");
     }
     dims[i] = value[i].get<std::int64_t>();
     if (__builtin_mul_overflow(elements, std::max<std::int64_t>(dims[i], 1), &elements) ||
         elements > kMaxElements) {
-      Refuse("the shape of tensor '" + name + "' is too large");
+      Reject("the shape of tensor '" + name + "' is too large");
     }
   }
   switch (value.size()) {
@@ -110,7 +110,7 @@ Shape HeaderParser::ParseShape(const std::string& name, const nlohmann::json& va
 TensorEntry HeaderParser::ParseEntry(const std::string& name, const nlohmann::json& value) const {
   if (!value.is_object() || value.size() != 3 || !value.contains("dtype") ||
       !value.contains("shape") || !value.contains("data_offsets")) {
-    Refuse("tensor '" + name + "' needs dtype, shape and data_offsets, and nothing else");
+    Reject("tensor '" + name + "' needs dtype, shape and data_offsets, and nothing else");
   }
   TensorEntry entry;
   entry.name = name;
@@ -119,22 +119,22 @@ TensorEntry HeaderParser::ParseEntry(const std::string& name, const nlohmann::js
   const nlohmann::json& offsets = value["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
       !offsets[1].is_number_unsigned()) {
-    Refuse("the data_offsets of tensor '" + name + "' are not two numbers");
+    Reject("the data_offsets of tensor '" + name + "' are not two numbers");
   }
   entry.begin = offsets[0].get<std::uint64_t>();
   entry.end = offsets[1].get<std::uint64_t>();
   const auto bytes = static_cast<std::uint64_t>(entry.shape.elements()) * SizeOf(entry.dtype);
   if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
-    Refuse("the data_offsets of tensor '" + name + "' do not fit its shape");
+    Reject("the data_offsets of tensor '" + name + "' do not fit its shape");
   }
   return entry;
 }
 
 SafetensorsMetadata HeaderParser::ParseMetadata(const nlohmann::json& value) const {
   SafetensorsMetadata metadata;
-  if (!value.is_object()) Refuse("__metadata__ is not an object");
+  if (!value.is_object()) Reject("__metadata__ is not an object");
   for (const auto& [key, text] : value.items()) {
-    if (!text.is_string()) Refuse("__metadata__ holds something else than text");
+    if (!text.is_string()) Reject("__metadata__ holds something else than text");
     metadata[key] = text.get<std::string>();
   }
   return metadata;
@@ -145,31 +145,31 @@ void HeaderParser::CheckCover(const std::vector<TensorEntry>& tensors,
   std::uint64_t covered = 0;
   for (const TensorEntry& entry : tensors) {
     if (entry.begin != covered) {
-      Refuse("there is a hole or an overlap before tensor '" + entry.name + "'");
+      Reject("there is a hole or an overlap before tensor '" + entry.name + "'");
     }
     covered = entry.end;
   }
   if (covered != data_bytes) {
-    Refuse("its tensors need " + std::to_string(covered) + " bytes, it has " +
+    Reject("its tensors need " + std::to_string(covered) + " bytes, it has " +
            std::to_string(data_bytes) + "; is it cut short?");
   }
 }
 
 SafetensorsIndex HeaderParser::Parse() const {
   std::uint64_t length = 0;
-  if (file_.size() < kLengthBytes) RefuseForm("shorter than 8 bytes; is it cut short?");
+  if (file_.size() < kLengthBytes) RejectForm("shorter than 8 bytes; is it cut short?");
   std::memcpy(&length, file_.data(), kLengthBytes);
   if (length > kMaxSafetensorsHeader) {
-    RefuseForm("it claims a header of " + std::to_string(length) + " bytes");
+    RejectForm("it claims a header of " + std::to_string(length) + " bytes");
   }
   const auto* text = reinterpret_cast<const char*>(file_.data()) + kLengthBytes;
   const bool has_text = length > 0 && file_.size() > kLengthBytes;
-  if (has_text && text[0] != '{') RefuseForm("its header does not begin with '{'");
-  if (length > file_.size() - kLengthBytes) Refuse("it ends within its header; is it cut short?");
-  if (length == 0) RefuseForm("its header does not begin with '{'");
+  if (has_text && text[0] != '{') RejectForm("its header does not begin with '{'");
+  if (length > file_.size() - kLengthBytes) Reject("it ends within its header; is it cut short?");
+  if (length == 0) RejectForm("its header does not begin with '{'");
   const nlohmann::json header =
       nlohmann::json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) Refuse("its header is not JSON");
+  if (!header.is_object()) Reject("its header is not JSON");
 
   SafetensorsIndex index;
   index.data_offset = kLengthBytes + length;
@@ -256,7 +256,7 @@ std::span<const std::byte> SafetensorsFile::Data(const TensorEntry& entry) const
 
 void CheckTensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected,
                   std::string_view advice) {
-  const auto refuse = [&](const std::string& what) {
+  const auto reject = [&](const std::string& what) {
     throw Error(EX_DATAERR,
                 file.path() + ": " + what + "; it is of another network: " + std::string(advice));
   };
@@ -266,15 +266,15 @@ void CheckTensors(const SafetensorsFile& file, std::span<const ExpectedTensor> e
   for (const ExpectedTensor& want : expected) {
     const TensorEntry* have = file.Find(want.name);
     if (have == nullptr) {
-      if (!want.optional) refuse("tensor '" + want.name + "' is missing");
+      if (!want.optional) reject("tensor '" + want.name + "' is missing");
     } else if (have->dtype != want.dtype || have->shape != want.shape) {
-      refuse("tensor '" + want.name + "' is " + describe(have->dtype, have->shape) +
+      reject("tensor '" + want.name + "' is " + describe(have->dtype, have->shape) +
              ", this network has " + describe(want.dtype, want.shape));
     }
   }
   for (const TensorEntry& have : file.tensors()) {
     if (std::ranges::find(expected, have.name, &ExpectedTensor::name) == expected.end()) {
-      refuse("tensor '" + have.name + "' is not one of this network");
+      reject("tensor '" + have.name + "' is not one of this network");
     }
   }
 }

@@ -51,11 +51,11 @@ fs::path PartialName(const fs::path& path) {
 }
 
 int RemoveStalePartials(const fs::path& path) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const fs::path directory = path.has_parent_path() ? path.parent_path() : ".";
   const std::string prefix = path.filename().string() + kPartial;
   std::vector<fs::path> stale;
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
     const auto owner = OwnerOfPartial(entry->path().filename().string(), prefix);
     if (owner && IsStale(entry->path(), *owner)) stale.push_back(entry->path());

@@ -30,7 +30,7 @@ void CheckStarter(const CommOptions& options) {
 }
 
 // By MPI without PMIx every rank would be a world of its own.
-[[noreturn]] void RefuseWithoutMpi(const CommOptions& options, const LauncherTraits& launcher) {
+[[noreturn]] void RejectWithoutMpi(const CommOptions& options, const LauncherTraits& launcher) {
   const std::string ranks = std::to_string(options.size) + " ranks";
   if (launcher.open_mpi == OpenMpi::kNever) {
     throw Error(EX_UNAVAILABLE, "ddltraind is of Open MPI, whose ranks " +
@@ -75,7 +75,7 @@ std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options) {
       (launcher.open_mpi == OpenMpi::kWithPmix && options.pmi != "none" && options.pmi != "pmi2");
   if (has_mpi) return MakeMpiCommunicator(options);
   const bool can_share_memory = options.is_one_node && !options.run_dir.empty();
-  if (!launcher.is_direct && !can_share_memory) RefuseWithoutMpi(options, launcher);
+  if (!launcher.is_direct && !can_share_memory) RejectWithoutMpi(options, launcher);
   return MeetInRunDirectory(options);
 }
 

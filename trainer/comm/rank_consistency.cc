@@ -79,9 +79,9 @@ std::map<std::string, std::string> ByName(std::span<const ConsistencyItem> items
 // The largest of a number is the largest of its negative, with another sign, only if all have it.
 bool AllHave(std::uint64_t number, Communicator& communicator) {
   const Halves own = HalvesOf(number);
-  std::array<double, 4> most = {own.high, own.low, -own.high, -own.low};
-  communicator.AllReduceMax(most);
-  return most[0] == -most[2] && most[1] == -most[3];
+  std::array<double, 4> max = {own.high, own.low, -own.high, -own.low};
+  communicator.AllReduceMax(max);
+  return max[0] == -max[2] && max[1] == -max[3];
 }
 
 std::vector<std::uint64_t> GatherNumbers(std::uint64_t number, Communicator& communicator) {
@@ -111,7 +111,7 @@ std::string Listed(const std::vector<std::string>& items) {
   return text;
 }
 
-RankMismatch JudgeFingerprints(std::span<const std::uint64_t> fingerprints) {
+RankMismatch CompareFingerprints(std::span<const std::uint64_t> fingerprints) {
   std::map<std::uint64_t, int> ranks_with;
   for (const std::uint64_t fingerprint : fingerprints) ++ranks_with[fingerprint];
   const auto has_fewer = [&](std::uint64_t a, std::uint64_t b) {
@@ -158,7 +158,7 @@ void CheckRankConsistency(Communicator& communicator, const std::string& host,
                           std::span<const ConsistencyItem> items, const std::string& advice) {
   const std::uint64_t own = FingerprintOf(items);
   if (AllHave(own, communicator)) return;
-  const RankMismatch found = JudgeFingerprints(GatherNumbers(own, communicator));
+  const RankMismatch found = CompareFingerprints(GatherNumbers(own, communicator));
   const Rank measure = FromText(
       BroadcastText(ToText({host, {items.begin(), items.end()}}), communicator, found.measure));
   // The one that throws is the first to end, so that the starter names it.

@@ -51,7 +51,7 @@ struct RankMismatch {
 };
 
 // `fingerprints` by rank.  Pure.  REQUIRES: they are not all the same.
-RankMismatch JudgeFingerprints(std::span<const std::uint64_t> fingerprints);
+RankMismatch CompareFingerprints(std::span<const std::uint64_t> fingerprints);
 
 // The first three facts that differ, and how many more do: "has --seed=2 and no --use_cosine_lr,
 // but rank 0 on node1 has --seed=1 and --use_cosine_lr".  A fact that one of them lacks is "no

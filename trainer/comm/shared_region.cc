@@ -107,9 +107,9 @@ class UnlinkAtEnd {
 
 // The rank that aborts knows the cause: it shall be the first to end.
 void WaitUntilGone(pid_t pid) {
-  constexpr std::chrono::seconds kPatience{2};
+  constexpr std::chrono::seconds kTimeout{2};
   if (pid == getpid()) return;  // a rank that is another thread
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kTimeout;
   while (kill(pid, 0) == 0 && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(kPoll);
   }

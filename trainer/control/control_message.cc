@@ -37,26 +37,26 @@ std::string FormatRequest(const ControlRequest& request) {
 }
 
 ParsedRequest ParseRequest(std::string_view line) {
-  const auto refuse = [](std::string problem) {
+  const auto reject = [](std::string problem) {
     return ParsedRequest{std::nullopt, std::move(problem)};
   };
   if (line.size() > kMaxRequestBytes) {
-    return refuse(fmt::format("a message of more than {} bytes", kMaxRequestBytes));
+    return reject(fmt::format("a message of more than {} bytes", kMaxRequestBytes));
   }
   const Json message = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
-  if (!message.is_object()) return refuse("no JSON object");
+  if (!message.is_object()) return reject("no JSON object");
   if (std::string problem = ProblemOfProtocol(message); !problem.empty()) {
-    return refuse(std::move(problem));
+    return reject(std::move(problem));
   }
   const auto what = message.find("do");
-  if (what == message.end() || !what->is_string()) return refuse("nothing to do in it");
+  if (what == message.end() || !what->is_string()) return reject("nothing to do in it");
   ControlRequest request;
   const auto& word = what->get_ref<const std::string&>();
   std::size_t members = 2;
   if (word != kStatusWord) {
     request.command = ParseControlCommand(word);
     if (!request.command) {
-      return refuse(what->dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) +
+      return reject(what->dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) +
                     ", which is not known here");
     }
   }
@@ -64,18 +64,18 @@ ParsedRequest ParseRequest(std::string_view line) {
     const auto value = message.find("display_every");
     if (value == message.end() || !value->is_number_unsigned() || value->get<std::uint64_t>() < 1 ||
         value->get<std::uint64_t>() > std::uint64_t{kMaxDisplayEvery}) {
-      return refuse(fmt::format("set needs display_every, from 1 to {}", kMaxDisplayEvery));
+      return reject(fmt::format("set needs display_every, from 1 to {}", kMaxDisplayEvery));
     }
     request.display_every = value->get<std::int64_t>();
     ++members;
   }
-  if (message.size() != members) return refuse("members that are not known here");
+  if (message.size() != members) return reject("members that are not known here");
   return {request, ""};
 }
 
 std::string FormatAnswer(const ControlAnswer& answer) {
   Json json = {{"protocol", kControlProtocol}};
-  if (!answer.refusal.empty()) json["refused"] = answer.refusal;
+  if (!answer.rejection.empty()) json["refused"] = answer.rejection;
   if (answer.stack_dump_command > 0) json["stacks_order"] = answer.stack_dump_command;
   std::string text = json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
   text.pop_back();
@@ -89,9 +89,9 @@ ControlAnswer ParseAnswer(std::string_view line) {
     throw Error(EX_DATAERR, "the answer is " + problem);
   }
   ControlAnswer answer;
-  if (const auto refused = message.find("refused"); refused != message.end()) {
-    if (!refused->is_string()) throw Error(EX_DATAERR, "the answer refuses without a reason");
-    answer.refusal = refused->get<std::string>();
+  if (const auto rejected = message.find("refused"); rejected != message.end()) {
+    if (!rejected->is_string()) throw Error(EX_DATAERR, "the answer refuses without a reason");
+    answer.rejection = rejected->get<std::string>();
   }
   if (const auto command = message.find("stacks_order"); command != message.end()) {
     if (!command->is_number_unsigned()) {

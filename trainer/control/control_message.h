@@ -35,7 +35,7 @@ struct ControlRequest {
 };
 
 struct ControlAnswer {
-  std::string refusal = {};  // "": the order was taken
+  std::string rejection = {};  // "": the order was taken
   RunStatus status = {};
   // Of kStacks: the number of the order (control/stacks_request.h); 0: none.
   std::uint64_t stack_dump_command = 0;

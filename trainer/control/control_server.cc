@@ -84,7 +84,7 @@ void ControlServer::Accept() {
     return;
   }
   if (!IsPeerOf(socket.fd(), uid_)) return;
-  clients_.push_back({std::move(socket), ControlClock::now() + kPatience, {}});
+  clients_.push_back({std::move(socket), ControlClock::now() + kTimeout, {}});
 }
 
 bool ControlServer::Read(Client& client) {

@@ -3,7 +3,7 @@
 // Answers those who ask a training, at a Unix socket: one request and its answer for each
 // connection (control_message.h).  Connections of other users are closed without a word.
 //
-// One thread, which never waits for a client: a request that is not there within kPatience, and an
+// One thread, which never waits for a client: a request that is not there within kTimeout, and an
 // answer that does not go out at once, end the connection.
 
 #pragma once
@@ -20,11 +20,11 @@ namespace trainer {
 
 class ControlServer {
  public:
-  static constexpr std::chrono::seconds kPatience{2};
+  static constexpr std::chrono::seconds kTimeout{2};
   static constexpr std::size_t kMaxClients = 16;  // at once; more have to wait
 
-  // Listens at `path`, in a private folder, for processes that run as `uid`.  `control` outlives it
-  // and is asked from a thread of this object.  Throws Error(EX_OSERR).
+  // Listens at `path`, in a private directory, for processes that run as `uid`.  `control` outlives
+  // it and is asked from a thread of this object.  Throws Error(EX_OSERR).
   ControlServer(const std::string& path, RunControl& control, uid_t uid);
   // Removes the socket.
   ~ControlServer();

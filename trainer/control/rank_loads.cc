@@ -35,9 +35,9 @@ std::vector<RankLoad> RankLoads::Slowest() const {
     }
     loads.push_back(std::move(load));
   }
-  if (loads.size() > kMost) {
+  if (loads.size() > kMax) {
     std::ranges::stable_sort(loads, std::greater(), &RankLoad::busy_seconds);
-    loads.resize(kMost);
+    loads.resize(kMax);
     std::ranges::sort(loads, {}, &RankLoad::rank);
   }
   return loads;

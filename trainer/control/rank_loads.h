@@ -38,15 +38,15 @@ struct RankLoad {
 
 class RankLoads {
  public:
-  static constexpr double kSteps = 20;      // that means are taken over, the newest weighing most
-  static constexpr std::size_t kMost = 64;  // that are told
+  static constexpr double kSteps = 20;     // that means are taken over, the newest weighing most
+  static constexpr std::size_t kMax = 64;  // that are told
   static constexpr std::size_t kLetters = 63;  // of a host; what is longer is cut
 
   void SetHosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
   // After a step, by rank; seconds that are not above 0 are not known.
   void Add(std::span<const double> busy_seconds, std::span<const RankMetrics> said);
 
-  // By rank; of more than kMost the slowest.  Those of which nothing is known are left out.
+  // By rank; of more than kMax the slowest.  Those of which nothing is known are left out.
   std::vector<RankLoad> Slowest() const;
   // Of the own seconds of all; the lower of the middle two.  Not a number where none is known.
   double Median() const;

@@ -100,9 +100,9 @@ ControlAnswer RunControl::Take(const ControlRequest& request) {
 
 void RunControl::Obey(const ControlRequest& request, ControlAnswer& answer) {
   const ControlCommand command = *request.command;
-  const auto refuse = [&](std::string why) { answer.refusal = std::move(why); };
+  const auto reject = [&](std::string why) { answer.rejection = std::move(why); };
   if (!Takes(state_, command)) {
-    return refuse(fmt::format("{} is not possible while the training is in the state {}",
+    return reject(fmt::format("{} is not possible while the training is in the state {}",
                               NameOf(command), NameOf(state_)));
   }
   switch (command) {
@@ -110,7 +110,7 @@ void RunControl::Obey(const ControlRequest& request, ControlAnswer& answer) {
       pause_ = true;
       break;
     case ControlCommand::kResume:
-      if (!pause_) return refuse(fmt::format("it is not paused: its state is {}", NameOf(state_)));
+      if (!pause_) return reject(fmt::format("it is not paused: its state is {}", NameOf(state_)));
       pause_ = false;
       break;
     case ControlCommand::kCheckpoint:
@@ -118,7 +118,7 @@ void RunControl::Obey(const ControlRequest& request, ControlAnswer& answer) {
       break;
     case ControlCommand::kEvaluate:
       if (!plan_.can_evaluate) {
-        return refuse("it has no images to evaluate with: --mode=train_and_evaluate has");
+        return reject("it has no images to evaluate with: --mode=train_and_evaluate has");
       }
       evaluate_ = PendingRequest::kNew;
       break;
@@ -130,7 +130,7 @@ void RunControl::Obey(const ControlRequest& request, ControlAnswer& answer) {
       break;
     case ControlCommand::kStacks:
       if (!ask_for_stacks_) {
-        return refuse("its ranks cannot be asked for their stacks: its log says why");
+        return reject("its ranks cannot be asked for their stacks: its log says why");
       }
       answer.stack_dump_command = ask_for_stacks_();
       break;

@@ -21,8 +21,8 @@ TimePoint PointOf(double seconds) {
 }  // namespace
 
 RunRequests::RunRequests(RunRequestsOptions options) : options_(std::move(options)) {
-  orders_[kStop].file = options_.folder / "stop";
-  orders_[kSave].file = options_.folder / "checkpoint";
+  orders_[kStop].file = options_.directory / "stop";
+  orders_[kSave].file = options_.directory / "checkpoint";
   for (Request& command : orders_) {
     if (!IsGiven(command)) continue;
     options_.log->warn("{} is from before the start: it is removed and not obeyed",

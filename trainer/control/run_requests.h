@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What asks a training to stop, to save its weights or to pause, beside signals: the end of its
-// job's time, the files `stop` and `checkpoint` in a folder, and people by ddlctl.  For rank 0
+// job's time, the files `stop` and `checkpoint` in a directory, and people by ddlctl.  For rank 0
 // alone, which tells the others at the end of the step.
 //
-// Only an empty file is an order, as `touch` makes it: other programs have files and folders of
+// Only an empty file is an order, as `touch` makes it: other programs have files and directories of
 // these names (TensorFlow's `checkpoint`), which stay as they are.  It is removed once it is
 // obeyed, that is when the checkpoint is written.
 //
@@ -28,7 +28,7 @@
 namespace trainer {
 
 struct RunRequestsOptions {
-  std::filesystem::path folder;
+  std::filesystem::path directory;
   std::optional<TimeLimit> limit;
   WallClock clock = SystemClock();
   Logger log;

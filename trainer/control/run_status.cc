@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kMostCounted = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMaxCounted = std::numeric_limits<std::int64_t>::max();
 
 Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
@@ -23,8 +23,8 @@ double NumberOf(const Json& value) {
 
 // To the microsecond: shorter, and no less is known.
 Json SecondsOrNull(double seconds) {
-  constexpr double kMostRounded = 1e6;
-  return NumberOrNull(std::abs(seconds) < kMostRounded ? std::round(seconds * 1e6) / 1e6 : seconds);
+  constexpr double kMaxRounded = 1e6;
+  return NumberOrNull(std::abs(seconds) < kMaxRounded ? std::round(seconds * 1e6) / 1e6 : seconds);
 }
 
 Json WholeOrNull(const std::optional<int>& value) { return value ? Json(*value) : Json(nullptr); }
@@ -44,19 +44,19 @@ Json JsonOf(const std::vector<RankLoad>& loads) {
 }
 
 // Whole, and within the limits.  Throws Error(EX_DATAERR).
-std::int64_t WholeOf(const Json& value, std::int64_t least, std::int64_t most) {
+std::int64_t WholeOf(const Json& value, std::int64_t min, std::int64_t max) {
   const bool fits = value.is_number_unsigned()
-                        ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most) &&
-                              value.get<std::int64_t>() >= least
-                        : value.is_number_integer() && value.get<std::int64_t>() >= least;
+                        ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(max) &&
+                              value.get<std::int64_t>() >= min
+                        : value.is_number_integer() && value.get<std::int64_t>() >= min;
   if (!fits) throw Error(EX_DATAERR, "a status with a number that cannot be");
   return value.get<std::int64_t>();
 }
 
-std::int64_t CountOf(const Json& value) { return WholeOf(value, 0, kMostCounted); }
+std::int64_t CountOf(const Json& value) { return WholeOf(value, 0, kMaxCounted); }
 
-int IntOf(const Json& value, int least) {
-  return static_cast<int>(WholeOf(value, least, std::numeric_limits<int>::max()));
+int IntOf(const Json& value, int min) {
+  return static_cast<int>(WholeOf(value, min, std::numeric_limits<int>::max()));
 }
 
 std::optional<int> OptionalOf(const Json& value) {

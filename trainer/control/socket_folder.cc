@@ -18,74 +18,74 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFolderPrefix = "ddltraind.";
+constexpr std::string_view kDirectoryPrefix = "ddltraind.";
 constexpr std::string_view kSocketSuffix = ".socket";
 // "/12345678.socket.new", with room.
 constexpr std::size_t kBytesForSocketName = 32;
 
-bool IsPrivate(const fs::path& folder) {
+bool IsPrivate(const fs::path& directory) {
   struct stat info = {};
-  return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+  return ::lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
          info.st_uid == ::geteuid() && (info.st_mode & 0777) == 0700;
 }
 
-bool HasCapacity(const fs::path& folder) {
-  return folder.is_absolute() &&
-         folder.string().size() + kBytesForSocketName <= MostBytesOfSocketPath();
+bool HasCapacity(const fs::path& directory) {
+  return directory.is_absolute() &&
+         directory.string().size() + kBytesForSocketName <= MaxBytesOfSocketPath();
 }
 
-bool IsLeftBehind(const fs::path& socket) {
+bool IsStale(const fs::path& socket) {
   int error = 0;
   ConnectTo(socket.string(), error);
   return error == ECONNREFUSED;
 }
 
-void RemoveLeftBehind(const fs::path& base) {
+void RemoveStale(const fs::path& base) {
   std::error_code ignored;
-  for (fs::directory_iterator folder(base, ignored), end; !ignored && folder != end;
-       folder.increment(ignored)) {
-    if (!folder->path().filename().string().starts_with(kFolderPrefix) ||
-        !IsPrivate(folder->path())) {
+  for (fs::directory_iterator directory(base, ignored), end; !ignored && directory != end;
+       directory.increment(ignored)) {
+    if (!directory->path().filename().string().starts_with(kDirectoryPrefix) ||
+        !IsPrivate(directory->path())) {
       continue;
     }
     std::error_code error;
-    for (fs::directory_iterator entry(folder->path(), error), last; !error && entry != last;
+    for (fs::directory_iterator entry(directory->path(), error), last; !error && entry != last;
          entry.increment(error)) {
       std::error_code unknown;
-      if (!entry->is_socket(unknown) || !IsLeftBehind(entry->path())) continue;
+      if (!entry->is_socket(unknown) || !IsStale(entry->path())) continue;
       fs::remove(entry->path(), unknown);
-      fs::remove(folder->path(), unknown);  // where nothing else is in it
+      fs::remove(directory->path(), unknown);  // where nothing else is in it
     }
   }
 }
 
 }  // namespace
 
-SocketFolder::SocketFolder(const SocketFolderOptions& options) {
+SocketDirectory::SocketDirectory(const SocketDirectoryOptions& options) {
   if (HasCapacity(options.run_directory) && IsPrivate(options.run_directory)) {
     path_ = options.run_directory;
     return;
   }
   int error = ENOENT;
   for (const fs::path& base : options.bases) {
-    std::string folder = (base / (std::string(kFolderPrefix) + "XXXXXX")).string();
-    if (!HasCapacity(folder)) continue;
-    RemoveLeftBehind(base);
-    if (::mkdtemp(folder.data()) != nullptr) {
-      path_ = folder;
+    std::string directory = (base / (std::string(kDirectoryPrefix) + "XXXXXX")).string();
+    if (!HasCapacity(directory)) continue;
+    RemoveStale(base);
+    if (::mkdtemp(directory.data()) != nullptr) {
+      path_ = directory;
       is_own_ = true;
       return;
     }
     error = errno;
   }
-  throw OsError("no folder for a socket can be made in XDG_RUNTIME_DIR, TMPDIR or /tmp", error);
+  throw OsError("no directory for a socket can be made in XDG_RUNTIME_DIR, TMPDIR or /tmp", error);
 }
 
-SocketFolder::~SocketFolder() {
+SocketDirectory::~SocketDirectory() {
   if (is_own_) ::rmdir(path_.c_str());
 }
 
-fs::path SocketFolder::socket() const {
+fs::path SocketDirectory::socket() const {
   return path_ / (std::to_string(::getpid()) + std::string(kSocketSuffix));
 }
 

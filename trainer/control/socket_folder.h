@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder on this node that only this user can look into, for the socket of a training.
+// A directory on this node that only this user can look into, for the socket of a training.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace trainer {
 
-struct SocketFolderOptions {
+struct SocketDirectoryOptions {
   // ddlrun's, on its own node alone; "" where there is none.
   std::filesystem::path run_directory;
   // Where to make one instead; the first that can be written, and that leaves room for the path of
@@ -18,16 +18,16 @@ struct SocketFolderOptions {
   std::vector<std::filesystem::path> bases;
 };
 
-class SocketFolder {
+class SocketDirectory {
  public:
-  // Takes the run directory if it is a folder of this user's with mode 0700 here; else makes
+  // Takes the run directory if it is a directory of this user's with mode 0700 here; else makes
   // BASE/ddltraind.XXXXXX, and removes what killed trainings of this user have left there: such
-  // folders with a socket that nobody listens at.  Throws Error(EX_OSERR).
-  explicit SocketFolder(const SocketFolderOptions& options);
+  // directories with a socket that nobody listens at.  Throws Error(EX_OSERR).
+  explicit SocketDirectory(const SocketDirectoryOptions& options);
   // Removes it if it was made here; what is in it must be gone.
-  ~SocketFolder();
-  SocketFolder(const SocketFolder&) = delete;
-  SocketFolder& operator=(const SocketFolder&) = delete;
+  ~SocketDirectory();
+  SocketDirectory(const SocketDirectory&) = delete;
+  SocketDirectory& operator=(const SocketDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   // In it, of this process.

@@ -77,7 +77,7 @@ support::Descriptor OpenOwnFile(const fs::path& file, int access) {
 }  // namespace
 
 void MakeStackDumpRequest(const fs::path& file, const StackDumpRequest& request) {
-  std::string text = OrderText(request.command) + "\n" + request.folder.string() + "\n";
+  std::string text = OrderText(request.command) + "\n" + request.directory.string() + "\n";
   for (const StackDumpRequest::Rank& rank : request.ranks) {
     text += fmt::format("{} {}\n", rank.host, rank.pid);
   }
@@ -91,11 +91,11 @@ std::optional<StackDumpRequest> ReadStackDumpRequest(const fs::path& file) {
   const support::WholeFile read = support::ReadWholeFile(opened.fd(), kMaxRequestFileBytes);
   std::string_view text = read.content;
   const auto first = TakeLine(text);
-  const auto folder = first ? TakeLine(text) : std::nullopt;
-  if (!folder || !folder->starts_with('/')) return std::nullopt;
+  const auto directory = first ? TakeLine(text) : std::nullopt;
+  if (!directory || !directory->starts_with('/')) return std::nullopt;
   const auto command = OrderIn(*first);
   if (!command) return std::nullopt;
-  StackDumpRequest request = {.command = *command, .folder = fs::path(*folder), .ranks = {}};
+  StackDumpRequest request = {.command = *command, .directory = fs::path(*directory), .ranks = {}};
   while (!text.empty()) {
     const auto line = TakeLine(text);
     const auto rank = line ? RankIn(*line) : std::nullopt;

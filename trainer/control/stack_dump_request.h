@@ -44,7 +44,7 @@ struct StackDumpRequest {
   };
 
   std::uint64_t command = 0;
-  std::filesystem::path folder;  // absolute
+  std::filesystem::path directory;  // absolute
   std::vector<Rank> ranks;
 };
 

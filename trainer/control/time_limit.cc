@@ -7,9 +7,9 @@
 namespace trainer {
 namespace {
 
-void Remember(std::deque<double>& last, double seconds, std::size_t most) {
+void Remember(std::deque<double>& last, double seconds, std::size_t max) {
   last.push_back(seconds);
-  if (last.size() > most) last.pop_front();
+  if (last.size() > max) last.pop_front();
 }
 
 double Longest(const std::deque<double>& last) {

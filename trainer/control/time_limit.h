@@ -28,7 +28,7 @@ class TimeLimit {
   static constexpr std::size_t kSteps = 20;
 
   // The job's time ends at `end`, the launch began at `start`.  `margin`: what is kept for a
-  // checkpoint in place of what is measured.  REQUIRES: start < end.
+  // checkpoint instead of what is measured.  REQUIRES: start < end.
   TimeLimit(double start, double end, std::optional<double> margin);
 
   void StepTook(double seconds);

@@ -32,13 +32,13 @@ sockaddr_un AddressOf(const std::string& path) {
 
 }  // namespace
 
-std::size_t MostBytesOfSocketPath() { return sizeof(sockaddr_un::sun_path) - 1; }
+std::size_t MaxBytesOfSocketPath() { return sizeof(sockaddr_un::sun_path) - 1; }
 
 // It is bound under another name and renamed once it listens: one that is found and refuses is of
 // a process that has ended.
 support::Descriptor ListenAt(const std::string& path) {
   const std::string early = path + ".new";
-  if (early.size() > MostBytesOfSocketPath()) {
+  if (early.size() > MaxBytesOfSocketPath()) {
     throw Error(EX_OSERR, "the path of a socket would be too long: " + path);
   }
   support::Descriptor socket = MakeSocket(SOCK_NONBLOCK);
@@ -55,9 +55,9 @@ support::Descriptor ListenAt(const std::string& path) {
 
 support::Descriptor ConnectTo(const std::string& path, int& error) {
   error = ENAMETOOLONG;
-  if (path.size() > MostBytesOfSocketPath()) return support::Descriptor();
+  if (path.size() > MaxBytesOfSocketPath()) return support::Descriptor();
   support::Descriptor socket = MakeSocket(0);
-  constexpr timeval kLimit = {kSocketPatience, 0};
+  constexpr timeval kLimit = {kSocketTimeout, 0};
   for (const int name : {SO_SNDTIMEO, SO_RCVTIMEO}) {
     ::setsockopt(socket.fd(), SOL_SOCKET, name, &kLimit, sizeof(kLimit));
   }

@@ -16,13 +16,13 @@ std::int64_t Nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-[[noreturn]] void RefuseToOpen(const std::string& path, int error) {
+[[noreturn]] void RejectToOpen(const std::string& path, int error) {
   const std::string message = "cannot open " + path + ": " + std::generic_category().message(error);
   if (error == ENOMEM || error == EMFILE || error == ENFILE) throw Shortage(EX_OSERR, message);
   throw Error(error == ENOENT ? EX_DATAERR : EX_OSERR, message);
 }
 
-[[noreturn]] void RefuseToRead(const std::string& path, int error) {
+[[noreturn]] void RejectToRead(const std::string& path, int error) {
   const Error failure = OsError("cannot read " + path, error);
   if (error == ENOMEM) throw Shortage(EX_OSERR, failure.what());
   throw failure;
@@ -32,7 +32,7 @@ std::int64_t Nanoseconds(const timespec& time) {
 
 support::Descriptor OpenForReading(const std::string& path) {
   support::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.is_open()) RefuseToOpen(path, errno);
+  if (!file.is_open()) RejectToOpen(path, errno);
   return file;
 }
 
@@ -61,9 +61,9 @@ std::string ReadWholeFile(const std::string& path, std::uint64_t max_bytes) {
     case support::ReadProblem::kNone:
       break;
     case support::ReadProblem::kOpen:
-      RefuseToOpen(path, file.error);
+      RejectToOpen(path, file.error);
     case support::ReadProblem::kRead:
-      RefuseToRead(path, file.error);
+      RejectToRead(path, file.error);
     case support::ReadProblem::kNotRegular:
       throw Error(EX_DATAERR, path + " is not a regular file");
     case support::ReadProblem::kTooLong:
@@ -74,10 +74,10 @@ std::string ReadWholeFile(const std::string& path, std::uint64_t max_bytes) {
   return std::move(file.content);
 }
 
-void MakeFolders(const std::string& folder) {
-  const std::string obstacle = support::MakeFolders(folder);
+void MakeDirectories(const std::string& directory) {
+  const std::string obstacle = support::MakeDirectories(directory);
   if (!obstacle.empty()) {
-    throw Error(EX_OSERR, "cannot make the directory " + folder + ": " + obstacle);
+    throw Error(EX_OSERR, "cannot make the directory " + directory + ": " + obstacle);
   }
 }
 

@@ -54,7 +54,7 @@ std::string ReadWholeFile(const std::string& path,
                           std::uint64_t max_bytes = std::numeric_limits<std::int64_t>::max());
 
 // With what is missing above it.  Throws Error(EX_OSERR) that says what is in its way.
-void MakeFolders(const std::string& folder);
+void MakeDirectories(const std::string& directory);
 
 // A durable AtomicFile that throws Error(EX_OSERR) naming `path`.
 class NewFile {

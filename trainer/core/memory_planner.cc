@@ -67,7 +67,7 @@ void MemoryPlanner::Solve() {
 // Use grows only where a request begins.
 std::size_t MemoryPlanner::passing_bytes() const {
   DDL_CHECK(solved_);
-  std::size_t most = 0;
+  std::size_t max = 0;
   std::size_t passing_then = 0;
   for (const Request& begins : requests_) {
     const Request tick{"", 0, begins.first_use, begins.first_use};
@@ -78,8 +78,8 @@ std::size_t MemoryPlanner::passing_bytes() const {
       used += RoundUp(request.bytes);
       if (request.first_use == request.last_use) passing += RoundUp(request.bytes);
     }
-    if (used > most) {
-      most = used;
+    if (used > max) {
+      max = used;
       passing_then = passing;
     }
   }

@@ -8,11 +8,11 @@ namespace trainer {
 namespace {
 
 // A number from 1 to `most` that is all of `text`.
-std::optional<std::int64_t> NumberTo(std::int64_t most, std::string_view text) {
+std::optional<std::int64_t> NumberTo(std::int64_t max, std::string_view text) {
   std::int64_t number = 0;
   const char* end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, number);
-  if (result.ec != std::errc() || result.ptr != end || number < 1 || number > most) return {};
+  if (result.ec != std::errc() || result.ptr != end || number < 1 || number > max) return {};
   return number;
 }
 

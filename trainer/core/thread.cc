@@ -35,8 +35,8 @@ std::ptrdiff_t CountThreads() {
 
 // A thread that has been joined is counted a moment longer.
 void WaitUntilUncounted(std::ptrdiff_t threads) {
-  constexpr int kPatience = 1000;  // milliseconds
-  for (int i = 0; i < kPatience && CountThreads() > threads; ++i) {
+  constexpr int kTimeout = 1000;  // milliseconds
+  for (int i = 0; i < kTimeout && CountThreads() > threads; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

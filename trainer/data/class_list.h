@@ -16,7 +16,7 @@ namespace trainer {
 
 inline constexpr std::uint64_t kMaxLabelListBytes = 1U << 30;
 
-// A class, by the name of its folder, and what people call it ("" if the list does not say).
+// A class, by the name of its directory, and what people call it ("" if the list does not say).
 struct ImageClass {
   std::string name;
   std::string text;

@@ -24,7 +24,7 @@ Error BadExample(const std::string& what) { return {EX_DATAERR, what}; }
 
 // "; it has image, label": another program's Examples have other names.
 std::string Others(const FeatureMap& features) {
-  constexpr std::size_t kMost = 5;
+  constexpr std::size_t kMax = 5;
   std::vector<std::string> names;
   for (const auto& [name, value] : features) {
     const bool is_plain = std::ranges::all_of(
@@ -33,10 +33,10 @@ std::string Others(const FeatureMap& features) {
   }
   std::ranges::sort(names);
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMost, names.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMax, names.size()); ++i) {
     text += (i == 0 ? "; it has " : ", ") + names[i];
   }
-  return names.size() > kMost ? text + ", ..." : text;
+  return names.size() > kMax ? text + ", ..." : text;
 }
 
 detail::Feature& Require(FeatureMap& features, const std::string& name) {

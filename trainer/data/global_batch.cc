@@ -19,9 +19,9 @@ std::string DescribeSplit(const GlobalBatch& batch) {
   return ranks + " x " + batches + size;
 }
 
-std::optional<GlobalBatch> SplitImages(std::int64_t images, std::int64_t most, int ranks) {
+std::optional<GlobalBatch> SplitImages(std::int64_t images, std::int64_t max, int ranks) {
   const std::int64_t mean = images / ranks;
-  const std::int64_t largest = most == 0 ? mean : std::min(most, mean);
+  const std::int64_t largest = max == 0 ? mean : std::min(max, mean);
   const std::int64_t smallest = (largest + 7) / 8;
   if (largest == 0) return std::nullopt;
   if (images % ranks == 0) {

@@ -38,6 +38,6 @@ std::string DescribeSplit(const GlobalBatch& batch);
 // batches are then the largest with which no rank computes more than 1.25 times the mean, or,
 // failing that, those with which the busiest rank computes least.  nullopt where there are no such
 // batches, as for fewer images than ranks.  REQUIRES: images, ranks > 0, most >= 0.
-std::optional<GlobalBatch> SplitImages(std::int64_t images, std::int64_t most, int ranks);
+std::optional<GlobalBatch> SplitImages(std::int64_t images, std::int64_t max, int ranks);
 
 }  // namespace trainer

@@ -89,7 +89,7 @@ class TfRecordLoader : public DataLoader {
   void Load(std::int64_t sample, const ReadAhead::Taken& taken, Batch& batch, std::size_t item,
             SampleLoader& loader);
   void ReportBadRecords(const Batch& batch);
-  void RefuseNoImage(const Batch& batch) const;
+  void RejectNoImage(const Batch& batch) const;
   std::int64_t MoveImagesToTheFront(Batch& batch) const;
 
   const TfRecordLoaderOptions options_;
@@ -250,7 +250,7 @@ bool TfRecordLoader::Next(HostBatch& batch) {
   if (slot < 0) return false;
   Batch& made = ring_[static_cast<std::size_t>(slot)];
   ReportBadRecords(made);
-  if (options_.training) RefuseNoImage(made);
+  if (options_.training) RejectNoImage(made);
   batch.valid = MoveImagesToTheFront(made);
   batch.pixels = made.memory.pixels();
   batch.mirror = made.memory.mirror();
@@ -275,7 +275,7 @@ void TfRecordLoader::ReportBadRecords(const Batch& batch) {
 }
 
 // A training batch without one of its images: there is no good record.
-void TfRecordLoader::RefuseNoImage(const Batch& batch) const {
+void TfRecordLoader::RejectNoImage(const Batch& batch) const {
   if (std::ranges::find(batch.present, 0) == batch.present.end()) return;
   constexpr std::size_t kNamed = 3;
   std::set<std::string> names;

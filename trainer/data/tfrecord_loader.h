@@ -77,7 +77,7 @@ struct TfRecordLoaderOptions {
 // Reads the record boundaries of all files.  Throws Error(EX_DATAERR) naming the directory or file
 // when there is no data directory, no matching file, an empty or damaged one, one missing, an index
 // file that does not fit its data, or a manifest (shard_manifest.h) that tells of other files;
-// Error(EX_OSERR) when a thread cannot be had, or the folder of record_cache cannot be used.
+// Error(EX_OSERR) when a thread cannot be had, or the directory of record_cache cannot be used.
 std::unique_ptr<DataLoader> MakeTfRecordLoader(const TfRecordLoaderOptions& options);
 
 }  // namespace trainer

@@ -43,7 +43,7 @@ constexpr const char* kValueName = std::is_integral_v<T>         ? "N"
 
 // Refuses a number that is too large for T, for which CLI11 takes the largest that fits.
 template <typename T>
-std::string RefuseTooLarge(const std::string& text) {
+std::string RejectTooLarge(const std::string& text) {
   T value{};
   const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
   const bool fits =
@@ -67,7 +67,7 @@ template <auto... kPath>
 support::Option Value(const OptionRow& row, Options& options) {
   using T = TypeOf<kPath...>;
   support::Option option = {"--" + row.name, &Member<kPath...>(options), kValueName<T>, row.help};
-  if constexpr (std::is_integral_v<T>) option.checks.push_back(RefuseTooLarge<T>);
+  if constexpr (std::is_integral_v<T>) option.checks.push_back(RejectTooLarge<T>);
   return option;
 }
 
@@ -75,7 +75,7 @@ template <auto... kPath>
 support::Option Text(const OptionRow& row, Options& options) {
   auto& member = Member<kPath...>(options);
   const auto take = [&member](const std::string& text) { member = text; };
-  return {"--" + row.name, take, row.help.starts_with("folder ") ? "DIR" : "FILE", row.help};
+  return {"--" + row.name, take, row.help.starts_with("directory ") ? "DIR" : "FILE", row.help};
 }
 
 // Several, behind one or more of the option.

@@ -48,13 +48,13 @@ support::Option Classes(const OptionRow& row, Options& options) {
                              [](double x) { return x >= 2; }));
 }
 support::Option LogFilename(const OptionRow& row, Options& options) {
-  const auto refuse = [](const std::string& text) {
+  const auto reject = [](const std::string& text) {
     const bool fits = text.find('/') == std::string::npos && text != "." && text != "..";
     return fits ? std::string()
                 : "needs the name of a file in --results_dir, not '" + text +
-                      "': the folder is for --results_dir to say";
+                      "': the directory is for --results_dir to say";
   };
-  return Checked(Value<&Options::log_filename>(row, options), refuse);
+  return Checked(Value<&Options::log_filename>(row, options), reject);
 }
 // Without a value it is steps behind those in which memory and threads are new.
 support::Option Profile(const OptionRow& row, Options& options) {
@@ -123,8 +123,8 @@ std::vector<OptionRow> RowsBeforeOptimisation() {
        kOurs, false, kSame, kPercentOrNever<&Options::stop_at_top1>},
       {"warmup_steps", run, "steps before the measurement of a benchmark mode", kNvidia, false,
        kSame, kNotNegative<&Options::warmup_steps>},
-      {"to_predict", run, "JPEG and PNG files, and folders of them, for --mode=predict", kNvidia,
-       false, kSame, kPaths<&Options::to_predict>},
+      {"to_predict", run, "JPEG and PNG files, and directories of them, for --mode=predict",
+       kNvidia, false, kSame, kPaths<&Options::to_predict>},
       {"labels", run, "for --mode=predict: file whose line n names label n, class n - 1", kOurs,
        false, kSame, kText<&Options::labels>},
       {"json", run, "--mode=predict prints JSON lines, an object for each image", kOurs, false,
@@ -135,17 +135,18 @@ std::vector<OptionRow> RowsBeforeOptimisation() {
        kOurs, false, kSame, With<&Options::dry_run>(DryRun)},
 
       {"data_dir", data,
-       "folder of the TFRecord files train-* and validation-*; without it: synthetic images",
+       "directory of the TFRecord files train-* and validation-*; without it: synthetic images",
        kNvidia, false, kMustMatch, kText<&Options::data_dir>},
       {"data_idx_dir", data,
-       "folder of their index files (ddldata index); without it record boundaries are scanned",
+       "directory of their index files (ddldata index); without it record boundaries are scanned",
        kNvidia, false, kOwn, kText<&Options::data_idx_dir>},
       {"scan_cache", data,
        "auto: one rank of a node scans, the others and later runs there read what it found; off: "
        "every rank scans",
        kOurs, false, kOwn, With<&Options::scan_cache>(ScanCacheChoice)},
       {"record_cache", data,
-       "folder of this node, on its own disk or in memory (/dev/shm), where records stay once they "
+       "directory of this node, on its own disk or in memory (/dev/shm), where records stay once "
+       "they "
        "were read from --data_dir, for all ranks and later runs; without it: nowhere",
        kOurs, false, kOwn, kText<&Options::record_cache>},
       {"record_cache_gb", data,
@@ -193,18 +194,19 @@ std::vector<OptionRow> RowsAfterOptimisation() {
   const char* const logs = "Logs for other programs";
   const char* const how = "How";
   return {
-      {"results_dir", files, "folder for logs", kNvidia, false, kSame,
+      {"results_dir", files, "directory for logs", kNvidia, false, kSame,
        kText<&Options::results_dir>},
-      {"model_dir", files, "folder for checkpoints; without it --results_dir", kNvidia, false,
+      {"model_dir", files, "directory for checkpoints; without it --results_dir", kNvidia, false,
        kSame, kText<&Options::model_dir>},
       {"log_filename", files, "name of the DLLogger JSON log in --results_dir", kNvidia, false,
        kSame, With<&Options::log_filename>(LogFilename)},
       {"export_dir", files,
-       "folder for model.safetensors: the weights with which a training ends or that an evaluation "
+       "directory for model.safetensors: the weights with which a training ends or that an "
+       "evaluation "
        "was of",
        kNvidia, false, kMustMatch, kText<&Options::export_dir>},
       {"init_from", files,
-       "file to start from: safetensors, torchvision's names; of a run's folder: the best "
+       "file to start from: safetensors, torchvision's names; of a run's directory: the best "
        "evaluated. Not read where the run has a checkpoint",
        kOurs, false, kMustMatch, kText<&Options::init_from>},
       {"new_head", files,
@@ -214,7 +216,7 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        kText<&Options::init_from>},
       {"resume", files,
        "auto: go on from the newest valid checkpoint in --model_dir; never: start afresh, and "
-       "refuse a folder that has checkpoints",
+       "refuse a directory that has checkpoints",
        kOurs, false, kSame, kNamed<kResumes, &Options::resume>},
       {"checkpoint_every", files, "steps between checkpoints; 0: only at the end", kOurs, false,
        kSame, kNotNegative<&Options::checkpoint_every>},
@@ -248,11 +250,12 @@ std::vector<OptionRow> RowsAfterOptimisation() {
       {"mllog_status", logs, "how the system can be had, for --mllog", kOurs, false, kSame,
        With<&Options::mllog_status>(MllogStatus)},
       {"prometheus_dir", logs,
-       "folder of a text file for each rank, ddltraind-rank-00003.prom, with what it does now, for "
+       "directory of a text file for each rank, ddltraind-rank-00003.prom, with what it does now, "
+       "for "
        "Prometheus' node exporter",
        kOurs, false, kMustMatch, kText<&Options::prometheus_dir>},
       {"tensorboard_dir", logs,
-       "folder of event files for TensorBoard, with numbers of every --display_every-th step",
+       "directory of event files for TensorBoard, with numbers of every --display_every-th step",
        kOurs, false, kMustMatch, kText<&Options::tensorboard_dir>},
       {"job_comment", logs,
        "show how far the training is as the comment of its Slurm job (scontrol, once a minute), in "
@@ -272,7 +275,7 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        "start where it is not given",
        kOurs, false, kSame, With<&Options::roofline>(Roofline)},
       {"variability_dir", logs,
-       "folder that gets the files of the SC22 study of variability among GPUs: how long each "
+       "directory that gets the files of the SC22 study of variability among GPUs: how long each "
        "iteration took, and every kernel of a GPU, or op, with clocks, power and temperature, for "
        "ddlbench variability",
        kOurs, false, kMustMatch, kText<&Options::variability_dir>},
@@ -308,7 +311,7 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        kOurs, false, kSame, kNamed<kGraphs, &Options::graph>},
       {"plan_cache", how,
        "file that keeps which algorithms are the fastest on a GPU, so that the next start times "
-       "none; auto: plans.txt in the folder for checkpoints, of a run that has some; off: none",
+       "none; auto: plans.txt in the directory for checkpoints, of a run that has some; off: none",
        kOurs, false, kOwn, kText<&Options::plan_cache>},
       {"hang_floor_seconds", how,
        "end a run that stands still for 5 times its longest step, and for no less than this; 0: "

@@ -167,7 +167,7 @@ void RequireUseOfRecipe(const Options& options) {
 
 void RequireUseOfRecordCache(const Options& options) {
   if (options.record_cache_gb > 0 && options.record_cache.empty()) {
-    throw UsageError("--record_cache_gb needs --record_cache, the folder that it limits");
+    throw UsageError("--record_cache_gb needs --record_cache, the directory that it limits");
   }
 }
 

@@ -33,7 +33,7 @@ struct Options : TrainConfig {
   std::string data_dir;      // "": synthetic
   std::string data_idx_dir;  // "": record boundaries are found by scanning
   std::string scan_cache = "auto";
-  std::string record_cache;       // folder of the node; "": none
+  std::string record_cache;       // directory of the node; "": none
   double record_cache_gb = 0;     // 0: half of what is free there
   int synthetic_data_size = 224;  // pixels; parsing makes it image_size where it counts
   Augment augment = Augment::kTrain;

@@ -19,7 +19,7 @@ support::Descriptor OpenForAppending(const std::filesystem::path& path, std::str
   // O_NONBLOCK: a FIFO without a reader in its place must not hang us.
   support::Descriptor file(
       ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
-  if (!file.is_open()) RefuseFile(path, errno, instead);
+  if (!file.is_open()) RejectFile(path, errno, instead);
   ::fcntl(file.fd(), F_SETFL, O_APPEND);
   return file;
 }
@@ -59,7 +59,7 @@ void LogDroppedOutputs(const Logger& log, const std::string& where, std::int64_t
   if (count > 0) log->warn("{}: {} lost", where, support::Counted(count, what));
 }
 
-void RefuseFile(const std::filesystem::path& path, int error, std::string_view instead) {
+void RejectFile(const std::filesystem::path& path, int error, std::string_view instead) {
   throw Error(EX_OSERR, "cannot write '" + path.string() +
                             "': " + std::generic_category().message(error) +
                             "; check it, or give " + std::string(instead));

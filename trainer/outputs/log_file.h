@@ -30,12 +30,12 @@ void LogDroppedOutputs(const Logger& log, const std::string& where, std::int64_t
 
 // Throws Error(EX_OSERR) that names `path`, errno `error`, and says to give `instead` ("another
 // --mllog").
-[[noreturn]] void RefuseFile(const std::filesystem::path& path, int error,
+[[noreturn]] void RejectFile(const std::filesystem::path& path, int error,
                              std::string_view instead);
 
 class LogFile {
  public:
-  // Throws as RefuseFile does if it cannot be written.
+  // Throws as RejectFile does if it cannot be written.
   LogFile(const std::filesystem::path& path, std::string_view instead, const Logger& log);
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;

@@ -11,11 +11,11 @@ namespace trainer {
 RankOutputs::RankOutputs(const Options& options, const launcher::RankInfo& rank,
                          const std::string& version, const Logger& log) {
   if (options.prometheus_dir.empty()) return;
-  MakeFolder(options.prometheus_dir, "--prometheus_dir");
+  MakeDirectory(options.prometheus_dir, "--prometheus_dir");
   const MetricsOwner owner = {rank.rank, rank.host.empty() ? HostName() : rank.host, version};
   prometheus_.emplace(options.prometheus_dir, owner, LogOldText(log, options.prometheus_dir));
   if (const int failure = prometheus_->Start(); failure != 0) {
-    RefuseFile(prometheus_->path(), failure, "another --prometheus_dir");
+    RejectFile(prometheus_->path(), failure, "another --prometheus_dir");
   }
 }
 

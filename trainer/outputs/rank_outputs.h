@@ -15,7 +15,7 @@ namespace trainer {
 
 class RankOutputs {
  public:
-  // Makes the folders.  Throws Error(EX_OSERR) that names the file or folder which cannot be
+  // Makes the directories.  Throws Error(EX_OSERR) that names the file or directory which cannot be
   // written, and its option; what is lost later is told to `log`.
   RankOutputs(const Options& options, const launcher::RankInfo& rank, const std::string& version,
               const Logger& log);

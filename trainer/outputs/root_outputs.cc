@@ -61,7 +61,7 @@ RootOutputs::RootOutputs(const RootOutputsDeps& deps, RedrawnLine& line, const L
     logs_.push_back(std::make_unique<TrainingJson>(path, LogOldText(log, path.string())));
   }
   if (!options.tensorboard_dir.empty()) {
-    MakeFolder(options.tensorboard_dir, "--tensorboard_dir");
+    MakeDirectory(options.tensorboard_dir, "--tensorboard_dir");
     auto events =
         std::make_unique<EventFile>(options.tensorboard_dir, host, "another --tensorboard_dir",
                                     LogDroppedOutput(log, options.tensorboard_dir, "events"));

@@ -18,8 +18,8 @@ void TryToWrite(const std::filesystem::path& file, std::string_view instead) {
   const WriteHook no_hook;
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored)) {
-    throw Error(EX_OSERR,
-                "cannot write " + file.string() + ": it is a folder; give " + std::string(instead));
+    throw Error(EX_OSERR, "cannot write " + file.string() + ": it is a directory; give " +
+                              std::string(instead));
   }
   RemoveStalePartials(file);
   const std::filesystem::path partial = PartialName(file);
@@ -28,17 +28,17 @@ void TryToWrite(const std::filesystem::path& file, std::string_view instead) {
   std::filesystem::remove(partial, ignored);
 }
 
-void MakeFolder(const std::filesystem::path& folder, const std::string& option) {
-  const std::string obstacle = support::MakeFolders(folder);
+void MakeDirectory(const std::filesystem::path& directory, const std::string& option) {
+  const std::string obstacle = support::MakeDirectories(directory);
   if (!obstacle.empty()) {
-    throw Error(EX_OSERR, "cannot make the folder '" + folder.string() + "': " + obstacle +
+    throw Error(EX_OSERR, "cannot make the directory '" + directory.string() + "': " + obstacle +
                               "; give another " + option);
   }
 }
 
-std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
-                                        const RunLockOptions& lock_options, const Logger& log) {
-  MakeFolder(config.results_dir, "--results_dir");
+std::unique_ptr<RunLock> PrepareDirectories(const TrainConfig& config,
+                                            const RunLockOptions& lock_options, const Logger& log) {
+  MakeDirectory(config.results_dir, "--results_dir");
   if (config.trace.count > 0) TryToWrite(TracePath(config), "another --results_dir");
   if (config.profile.count > 0) {
     for (const char* name : {"profile.csv", "profile.json"}) {
@@ -46,13 +46,13 @@ std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
     }
   }
   std::unique_ptr<RunLock> lock;
-  if (KeepsWeights(config.mode)) lock = LockRun(ModelFolder(config), lock_options);
+  if (KeepsWeights(config.mode)) lock = LockRun(ModelDirectory(config), lock_options);
   if (!config.export_dir.empty() && ExportsWeights(config.mode)) {
-    MakeFolder(config.export_dir, "--export_dir");
+    MakeDirectory(config.export_dir, "--export_dir");
     TryToWrite(ExportFile(config), "another --export_dir");
   }
   if (!KeepsWeights(config.mode)) return nullptr;
-  const int removed = RemoveStaleCheckpoints(ModelFolder(config));
+  const int removed = RemoveStaleCheckpoints(ModelDirectory(config));
   if (removed > 0) {
     log->info("removed {} of a run that died", support::Counted(removed, "unfinished checkpoint"));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The folders that a run writes to, before its first step: what cannot be written is known then,
-// not after days of training.
+// The directories that a run writes to, before its first step: what cannot be written is known
+// then, not after days of training.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 namespace trainer {
 
 // With what is missing above it.  Throws Error(EX_OSERR) that says to give another `option`.
-void MakeFolder(const std::filesystem::path& folder, const std::string& option);
+void MakeDirectory(const std::filesystem::path& directory, const std::string& option);
 
 // Whether `file`, as it will be once it is renamed into its place, can be written is known for
 // certain only by writing beside it.  Throws Error(EX_OSERR) that names it and says to give
@@ -28,8 +28,8 @@ void TryToWrite(const std::filesystem::path& file, std::string_view instead);
 // --profile can be written; for a training that keeps its weights also makes and locks model_dir,
 // tries whether --export_dir and --dump_state can be written, and removes what killed runs have
 // left half written in them.  The lock, or null; to be kept until the run ends. Throws Error that
-// names the folder and the option: EX_OSERR, or as LockRun.
-std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
-                                        const RunLockOptions& lock_options, const Logger& log);
+// names the directory and the option: EX_OSERR, or as LockRun.
+std::unique_ptr<RunLock> PrepareDirectories(const TrainConfig& config,
+                                            const RunLockOptions& lock_options, const Logger& log);
 
 }  // namespace trainer

@@ -26,11 +26,11 @@ ControlPointOptions MakeControlPointOptions(const Options& options, const launch
                     .job = get("SLURM_JOB_ID").value_or("")};
   point.node = rank.host;
   point.display_every = options.display_every;
-  point.folder.run_directory = rank.run_dir;
+  point.directory.run_directory = rank.run_dir;
   for (const char* name : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
-    if (const auto base = get(name)) point.folder.bases.emplace_back(*base);
+    if (const auto base = get(name)) point.directory.bases.emplace_back(*base);
   }
-  point.folder.bases.emplace_back("/tmp");
+  point.directory.bases.emplace_back("/tmp");
   return point;
 }
 
@@ -46,13 +46,13 @@ ControlPoint::ControlPoint(const ControlPointOptions& options, Logger log)
       control_(options.identity, options.display_every) {
   control_.OnStacks(options.ask_for_stacks);
   try {
-    folder_ = std::make_unique<SocketFolder>(options.folder);
-    address_.socket = folder_->socket().string();
+    directory_ = std::make_unique<SocketDirectory>(options.directory);
+    address_.socket = directory_->socket().string();
     server_ = std::make_unique<ControlServer>(address_.socket, control_, ::geteuid());
     Write();
   } catch (const std::exception& error) {
     server_.reset();
-    folder_.reset();
+    directory_.reset();
     log_->warn("ddlctl cannot reach this training: {}", error.what());
     // Of the training before, where there was one.
     std::error_code ignored;
@@ -74,7 +74,7 @@ void ControlPoint::End(RunEvent event) {
     log_->warn("ddlctl will not know that this training has ended: {}", error.what());
   }
   server_.reset();
-  folder_.reset();
+  directory_.reset();
 }
 
 void ControlPoint::Write() {

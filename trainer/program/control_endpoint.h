@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// By what ddlctl reaches a training: on rank 0 a socket in a private folder, and the small file in
+// By what ddlctl reaches a training: on rank 0 a socket in a private directory, and the small file
+// in
 // --results_dir that says where it is.
 //
 // A training does without what cannot be had of it: that is a warning.
@@ -31,7 +32,7 @@ struct ControlPointOptions {
   RunIdentity identity;
   std::string node;  // of rank 0, as the job names it, or ""
   std::int64_t display_every = 0;
-  SocketFolderOptions folder;
+  SocketDirectoryOptions directory;
   // As RunControl::OnStacks has it, or null; outlives the ControlPoint.
   std::function<std::uint64_t()> ask_for_stacks = nullptr;
 };
@@ -62,7 +63,7 @@ class ControlPoint {
   const std::filesystem::path file_;
   ControlAddress address_;
   RunControl control_;
-  std::unique_ptr<SocketFolder> folder_;
+  std::unique_ptr<SocketDirectory> directory_;
   std::unique_ptr<ControlServer> server_;
   bool has_ended_ = false;
 };

@@ -46,8 +46,8 @@ std::unique_ptr<DataLoader> SyntheticDataLoader(const Options& options,
   return MakeSyntheticDataLoader(synthetic);
 }
 
-// Below the folder that was given, which others may use as well.
-std::string OwnFolderIn(const std::string& base) {
+// Below the directory that was given, which others may use as well.
+std::string OwnDirectoryIn(const std::string& base) {
   return base + "/ddltraind-" + std::to_string(::geteuid());
 }
 
@@ -55,15 +55,15 @@ RecordCacheOptions RecordCacheOf(const Options& options) {
   if (options.record_cache.empty()) return {};
   std::error_code error;
   if (!std::filesystem::is_directory(options.record_cache, error)) {
-    throw Error(EX_OSERR, "--record_cache: there is no folder '" + options.record_cache +
+    throw Error(EX_OSERR, "--record_cache: there is no directory '" + options.record_cache +
                               "' on this node: make it on every node, or give one that is there, "
                               "such as /tmp or /dev/shm");
   }
   constexpr double kGigabyte = 1e9;
-  constexpr double kMost = 1e9;  // GB; more is no limit
-  return {.dir = OwnFolderIn(options.record_cache),
+  constexpr double kMax = 1e9;  // GB; more is no limit
+  return {.dir = OwnDirectoryIn(options.record_cache),
           .max_bytes = static_cast<std::uint64_t>(
-              std::ceil(std::min(options.record_cache_gb, kMost) * kGigabyte))};
+              std::ceil(std::min(options.record_cache_gb, kMax) * kGigabyte))};
 }
 
 std::unique_ptr<DataLoader> FileSource(const Options& options, const launcher::RankInfo& rank,
@@ -98,20 +98,20 @@ std::unique_ptr<DataLoader> FileSource(const Options& options, const launcher::R
 
 }  // namespace
 
-std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get) {
+std::string ScanCacheDirectory(const Options& options, const EnvironmentLookup& get) {
   if (options.scan_cache == "off") return "";
   std::string base = "/tmp";
   std::error_code error;
   for (const char* name : {"XDG_RUNTIME_DIR", "SLURM_TMPDIR", "TMPDIR"}) {
-    const std::string folder = get(name).value_or("");
-    const bool is_usable = folder.starts_with('/') &&
-                           std::filesystem::is_directory(folder, error) &&
-                           ::access(folder.c_str(), W_OK | X_OK) == 0;
+    const std::string directory = get(name).value_or("");
+    const bool is_usable = directory.starts_with('/') &&
+                           std::filesystem::is_directory(directory, error) &&
+                           ::access(directory.c_str(), W_OK | X_OK) == 0;
     if (!is_usable) continue;
-    base = folder;
+    base = directory;
     break;
   }
-  return OwnFolderIn(base);
+  return OwnDirectoryIn(base);
 }
 
 DataLoaders MakeDataLoaders(const Options& options, const launcher::RankInfo& rank,

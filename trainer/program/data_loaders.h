@@ -25,7 +25,7 @@ namespace trainer {
 // Where this user's runs on this node keep what they found by scanning data files; "" for
 // --scan_cache=off.  In $XDG_RUNTIME_DIR, $SLURM_TMPDIR, $TMPDIR or /tmp, the first that can be
 // written; it need not be there.
-std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get);
+std::string ScanCacheDirectory(const Options& options, const EnvironmentLookup& get);
 
 // One of a run's sources, or null where its mode has no use for it.
 struct DataLoaders {
@@ -35,13 +35,14 @@ struct DataLoaders {
 // What sources are given.
 struct DataLoaderDeps {
   int data_threads = 1;                                   // of this rank
-  std::string scan_cache_dir;                             // of ScanCacheFolder
+  std::string scan_cache_dir;                             // of ScanCacheDirectory
   std::function<void(const std::string&)> on_bad_record;  // told of each that is skipped
   AllocateMemory allocate = AllocateOrdinaryMemory;       // of batches; outlives the sources
   SpanRecorder* spans = nullptr;                          // of training; may be null
 };
-// Throws Error naming the folder or file that cannot be used: EX_DATAERR where it is not there or
-// not what it should be, EX_OSERR where it cannot be read, or the folder of --record_cache used.
+// Throws Error naming the directory or file that cannot be used: EX_DATAERR where it is not there
+// or not what it should be, EX_OSERR where it cannot be read, or the directory of --record_cache
+// used.
 DataLoaders MakeDataLoaders(const Options& options, const launcher::RankInfo& rank,
                             const DataLoaderDeps& deps);
 

@@ -42,7 +42,7 @@ std::unique_ptr<RunRequests> MakeRunRequests(const Options& options, const Envir
   if (!KeepsWeights(options.mode)) return nullptr;
   const double now = InSeconds(clock().time_since_epoch());
   return std::make_unique<RunRequests>(
-      RunRequestsOptions{.folder = options.results_dir,
+      RunRequestsOptions{.directory = options.results_dir,
                          .limit = TimeLimitOf(options, get, now, log),
                          .clock = clock,
                          .log = log,

@@ -21,16 +21,16 @@ struct Gpu {
 };
 
 std::string Describe(const std::vector<Gpu>& gpus) {
-  const auto [fewest, most] = std::ranges::minmax(gpus, {}, &Gpu::ranks);
-  const auto [least, largest] = std::ranges::minmax(gpus, {}, &Gpu::part);
-  if (most.ranks == 1) return "";
-  const std::string amount = Gigabytes(least.part());
-  return (fewest.ranks == most.ranks
+  const auto [fewest, max] = std::ranges::minmax(gpus, {}, &Gpu::ranks);
+  const auto [min, largest] = std::ranges::minmax(gpus, {}, &Gpu::part);
+  if (max.ranks == 1) return "";
+  const std::string amount = Gigabytes(min.part());
+  return (fewest.ranks == max.ranks
               ? fmt::format("{0} ranks share each GPU: each plans with 1/{0} of what is free, {1}",
-                            most.ranks, amount)
+                            max.ranks, amount)
               : fmt::format("up to {} ranks share a GPU: each plans with its part of what is free, "
                             "{}",
-                            most.ranks, amount)) +
+                            max.ranks, amount)) +
          (Gigabytes(largest.part()) == amount ? "" : " or more");
 }
 

@@ -21,7 +21,7 @@ NetworkSpec SpecWith(const TrainConfig& config, std::int64_t batch) {
 
 // The largest batch of which the images alone have room, or 1: larger ones are not worth a plan,
 // and their bytes may be more than a number can hold.
-std::int64_t MostImages(const TrainConfig& config, const RunMemory& run, const MemoryBudget& room) {
+std::int64_t MaxImages(const TrainConfig& config, const RunMemory& run, const MemoryBudget& room) {
   const std::size_t of_image = InputBytes(SpecWith(config, 1));
   const std::size_t copies = static_cast<std::size_t>(std::max<std::int64_t>(run.host_batches, 1));
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(room.bytes.host / of_image / copies));
@@ -98,8 +98,8 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
                         const MemoryBudget& room, Communicator& communicator, bool wants_largest) {
   MemoryCheck check;
   std::string problem;
-  const std::int64_t most_images = MostImages(config, run, room);
-  if (config.batch_size <= most_images) {
+  const std::int64_t max_images = MaxImages(config, run, room);
+  if (config.batch_size <= max_images) {
     check.plan = TryPlan(config, backend, config.batch_size, problem);
   }
   if (check.plan) check.deps = MemoryItems(*check.plan, run);
@@ -118,17 +118,17 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
     return Sum(MemoryItems(*plan, run));
   };
   const std::int64_t own_largest = LargestBatch(
-      bytes_of, room.bytes, std::clamp<std::int64_t>(config.batch_size, 1, most_images));
-  double least = -static_cast<double>(own_largest);
-  communicator.AllReduceMax({&least, 1});
-  check.largest_batch = static_cast<std::int64_t>(-least);
+      bytes_of, room.bytes, std::clamp<std::int64_t>(config.batch_size, 1, max_images));
+  double min = -static_cast<double>(own_largest);
+  communicator.AllReduceMax({&min, 1});
+  check.largest_batch = static_cast<std::int64_t>(-min);
   if (!check.fits && communicator.rank() == -lowest_without) {
     const std::int64_t known =
         check.plan ? config.batch_size : std::max<std::int64_t>(own_largest, 1);
     const std::optional<MemoryBytes> bytes = bytes_of(known);
     const std::string lack =
         bytes ? DescribeLack(ScaledUp(*bytes, known, config.batch_size), config, room) : problem;
-    check.refusal = lack + ": " + Advice(check, config.mode);
+    check.rejection = lack + ": " + Advice(check, config.mode);
   }
   return check;
 }
@@ -150,7 +150,7 @@ std::vector<std::string> DescribeMemory(const MemoryCheck& check, const MemoryBu
 
 void RequireMemory(const MemoryCheck& check, Communicator& communicator) {
   if (check.fits) return;
-  if (!check.refusal.empty()) throw Error(EX_CONFIG, check.refusal);
+  if (!check.rejection.empty()) throw Error(EX_CONFIG, check.rejection);
   while (true) communicator.Barrier();
 }
 

@@ -22,7 +22,7 @@ struct MemoryCheck {
       plan;                        // of the batch that was asked for; none where that is absurd
   std::vector<MemoryItem> deps;    // of the plan
   std::int64_t largest_batch = 0;  // on all ranks; only where it is `wanted` or `refusal` is not ""
-  std::string refusal;             // what is wrong, on the lowest rank that lacks memory
+  std::string rejection;           // what is wrong, on the lowest rank that lacks memory
   bool fits = true;                // on all ranks
 };
 

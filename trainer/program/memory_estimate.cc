@@ -14,8 +14,8 @@
 namespace trainer {
 namespace {
 
-constexpr std::int64_t kMostImages = 10'000'000;  // more are not looked for
-constexpr int kMostPlans = 16;
+constexpr std::int64_t kMaxImages = 10'000'000;  // more are not looked for
+constexpr int kMaxPlans = 16;
 constexpr int kExtrapolations = 6;  // more are of no use where needs are not nearly linear
 
 // For what cannot be planned.  On a GPU: CUDA's libraries load kernels and take workspace as they
@@ -36,10 +36,10 @@ std::int64_t OnLine(std::int64_t batch, std::size_t bytes, std::int64_t other_ba
                     std::size_t other_bytes, std::size_t room) {
   const double slope = (static_cast<double>(bytes) - static_cast<double>(other_bytes)) /
                        static_cast<double>(batch - other_batch);
-  if (slope <= 0) return kMostImages;
+  if (slope <= 0) return kMaxImages;
   const double more = (static_cast<double>(room) - static_cast<double>(bytes)) / slope;
   return std::clamp<std::int64_t>(
-      batch + static_cast<std::int64_t>(std::floor(std::min(more, 1e15))), 0, kMostImages);
+      batch + static_cast<std::int64_t>(std::floor(std::min(more, 1e15))), 0, kMaxImages);
 }
 
 std::int64_t Extrapolate(const Point& point, const Point& other, const MemoryBytes& room) {
@@ -49,9 +49,9 @@ std::int64_t Extrapolate(const Point& point, const Point& other, const MemoryByt
 }
 
 std::size_t LargestParameterBytes(const ParameterLayout& layout) {
-  std::size_t most = 0;
-  for (const Parameter& parameter : layout.parameters) most = std::max(most, parameter.count);
-  return most * sizeof(float);
+  std::size_t max = 0;
+  for (const Parameter& parameter : layout.parameters) max = std::max(max, parameter.count);
+  return max * sizeof(float);
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ std::vector<MemoryItem> MemoryItems(const NetworkDefinition& plan, const RunMemo
   // one tensor of them on the way; and the statistics of all ranks. A run that goes back to a
   // checkpoint reads it beside such a copy.
   const std::size_t copies = run.rolls_back ? 2 : 1;
-  // With averages as much of them but for momentum; and what an evaluation puts them in place of.
+  // With averages as much of them but for momentum; and what an evaluation puts them instead of.
   const bool holds_ema = plan.spec.has_ema;
   std::size_t snapshot =
       copies * (holds_ema ? 3 : 2) * values + static_cast<std::size_t>(run.ranks + 2) * statistics;
@@ -114,11 +114,11 @@ MemoryBytes Sum(const std::vector<MemoryItem>& deps) {
 std::int64_t LargestBatch(const std::function<std::optional<MemoryBytes>(std::int64_t)>& bytes_of,
                           const MemoryBytes& room, std::int64_t first_guess) {
   std::int64_t fits = 0;
-  std::int64_t too_many = kMostImages + 1;
+  std::int64_t too_many = kMaxImages + 1;
   std::optional<Point> last;
   std::optional<Point> before;
-  std::int64_t guess = std::clamp<std::int64_t>(first_guess, 1, kMostImages);
-  for (int plans = 0; plans < kMostPlans && fits + 1 < too_many; ++plans) {
+  std::int64_t guess = std::clamp<std::int64_t>(first_guess, 1, kMaxImages);
+  for (int plans = 0; plans < kMaxPlans && fits + 1 < too_many; ++plans) {
     guess = std::clamp(guess, fits + 1, too_many - 1);
     const std::optional<MemoryBytes> bytes = bytes_of(guess);
     const bool does_fit = bytes && bytes->FitInto(room);

@@ -14,7 +14,7 @@
 namespace trainer {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{16} << 20;
 
 std::string WhyNotRead(const support::WholeFile& file) {
   if (file.problem == support::ReadProblem::kNone) return "its checksum is wrong";
@@ -29,7 +29,7 @@ std::filesystem::path PlanPath(const Options& options) {
   if (options.plan_cache == "off") return {};
   if (options.plan_cache != "auto") return options.plan_cache;
   if (!KeepsWeights(options.mode)) return {};
-  return ModelFolder(options) / "plans.txt";
+  return ModelDirectory(options) / "plans.txt";
 }
 
 PlanCacheFile::PlanCacheFile(std::filesystem::path path, Logger log)
@@ -38,7 +38,7 @@ PlanCacheFile::PlanCacheFile(std::filesystem::path path, Logger log)
       plans_(std::make_shared<PlanCache>()),
       can_write_(!path_.empty()) {
   if (path_.empty()) return;
-  const support::WholeFile file = support::ReadWholeFile(path_, kMostBytes);
+  const support::WholeFile file = support::ReadWholeFile(path_, kMaxBytes);
   if (file.problem == support::ReadProblem::kOpen && file.error == ENOENT) return;
   if (file.problem == support::ReadProblem::kNone && plans_->Read(file.content)) return;
   const int format = support::FormatVersion(file.content, kPlanBeginning).value_or(0);

@@ -139,7 +139,7 @@ Recipe FindRecipe(const Options& options, int ranks) {
                50);
 }
 
-// The option that is given in place of a setting, as it was spelled; "" where there is none.
+// The option that is given instead of a setting, as it was spelled; "" where there is none.
 std::string GivenFor(const std::string& name, const std::set<std::string>& given) {
   std::vector<std::string> spellings = {name};
   if (name == "--lr_schedule") spellings = {name, "--use_cosine_lr", "--cosine_lr"};

@@ -15,7 +15,7 @@
 namespace trainer {
 namespace {
 
-// Folders may be moved or mounted elsewhere: only the files' own names count.
+// Directories may be moved or mounted elsewhere: only the files' own names count.
 std::string DescribeData(const Options& options, std::int64_t images) {
   if (options.data_dir.empty()) return "synthetic images";
   std::string listing;

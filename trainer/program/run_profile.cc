@@ -28,7 +28,7 @@ OpRecorder* RunProfile::MeasureOps() {
 }
 
 void RunProfile::Study(const launcher::RankInfo& rank) {
-  MakeFolder(options_.variability_dir, "--variability_dir");
+  MakeDirectory(options_.variability_dir, "--variability_dir");
   is_studied_ = true;
   variability_.local_rank = rank.local_rank;
   variability_.host = rank.host.empty() ? HostName() : rank.host;

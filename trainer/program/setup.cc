@@ -10,10 +10,10 @@
 
 namespace trainer {
 
-TrainConfig ConfigOfLaunch(const TrainConfig& told, int restart_count,
+TrainConfig ConfigOfLaunch(const TrainConfig& logged, int restart_count,
                            const std::string& program_version) {
-  TrainConfig config = told;
-  config.resume = told.resume || restart_count > 0;
+  TrainConfig config = logged;
+  config.resume = logged.resume || restart_count > 0;
   config.program_version = program_version;
   return config;
 }
@@ -35,10 +35,10 @@ std::unique_ptr<SpanRecorder> MakeSpanRecorder(const Options& options) {
   if (options.trace.count == 0) return nullptr;
   // Of each step: its phases, some all-reduces, and its images; and the images of batches ahead.
   constexpr std::int64_t kOthers = 100;
-  constexpr std::int64_t kMost = 2'000'000;
+  constexpr std::int64_t kMax = 2'000'000;
   const std::int64_t steps = options.trace.count + options.prefetch + 1;
-  const std::int64_t of_step = (std::min(options.batch_size, kMost) + kOthers) * options.accumulate;
-  return std::make_unique<SpanRecorder>(static_cast<std::size_t>(std::min(steps * of_step, kMost)));
+  const std::int64_t of_step = (std::min(options.batch_size, kMax) + kOthers) * options.accumulate;
+  return std::make_unique<SpanRecorder>(static_cast<std::size_t>(std::min(steps * of_step, kMax)));
 }
 
 RunMemory MakeRunMemory(const Options& options, const Backend& backend, int ranks, int cores) {

@@ -20,7 +20,7 @@ namespace trainer {
 
 // What was told, for this launch of the program.  A launch that was started again by ddlrun goes
 // on: what it finds is its own, which was refused at first where there was anything else.
-TrainConfig ConfigOfLaunch(const TrainConfig& told, int restart_count,
+TrainConfig ConfigOfLaunch(const TrainConfig& logged, int restart_count,
                            const std::string& program_version);
 
 BackendOptions MakeBackendOptions(const Options& options, int local_rank,

@@ -13,11 +13,11 @@ namespace trainer {
 namespace {
 
 // Those that can be split, the nearest below and the nearest above `images`: "36 or 38".
-std::string NearestThatSplit(std::int64_t images, std::int64_t most, int ranks) {
+std::string NearestThatSplit(std::int64_t images, std::int64_t max, int ranks) {
   std::int64_t below = images - 1;
-  while (below > 0 && !SplitImages(below, most, ranks)) --below;
+  while (below > 0 && !SplitImages(below, max, ranks)) --below;
   std::int64_t above = images + 1;
-  while (!SplitImages(above, most, ranks)) ++above;
+  while (!SplitImages(above, max, ranks)) ++above;
   return below > 0 ? fmt::format("{} or {}", below, above) : fmt::format("{}", above);
 }
 
@@ -30,8 +30,8 @@ void SplitStep(Options& options, int ranks) {
     if (options.batch_size == 0) options.batch_size = std::max<std::int64_t>(1, images / ranks);
     return;
   }
-  const std::int64_t most = options.batch_size;
-  const auto split = SplitImages(images, most, ranks);
+  const std::int64_t max = options.batch_size;
+  const auto split = SplitImages(images, max, ranks);
   if (!split && images < ranks) {
     throw Error(EX_CONFIG,
                 fmt::format("--global_batch_size={} is less than an image for each of {} "
@@ -44,8 +44,8 @@ void SplitStep(Options& options, int ranks) {
         fmt::format("--global_batch_size={}: {} cannot compute so many images in batches of equal "
                     "size{}, but for very small ones: give {}, or start another number of ranks",
                     images, support::Counted(ranks, "rank"),
-                    most == 0 ? "" : fmt::format(" up to --batch_size={}", most),
-                    NearestThatSplit(images, most, ranks)));
+                    max == 0 ? "" : fmt::format(" up to --batch_size={}", max),
+                    NearestThatSplit(images, max, ranks)));
   }
   options.batch_size = split->batch_size;
   options.accumulate = split->accumulate;

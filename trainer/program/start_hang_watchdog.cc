@@ -26,7 +26,7 @@ std::unique_ptr<HangWatchdog> StartHangWatchdog(const Options& options,
   if (options.hang_floor_seconds == 0) return nullptr;
   HangWatchdogOptions watch = {
       .floor_seconds = options.hang_floor_seconds,
-      .model_dir = ModelFolder(options),
+      .model_dir = ModelDirectory(options),
       .run_name = RunName(rank),
       .rank = rank.rank,
       .size = rank.world_size,

@@ -25,7 +25,7 @@ std::unique_ptr<StackDumpService> StartStackDumpService(const Options& options,
   namespace fs = std::filesystem;
   if (!KeepsWeights(options.mode)) return nullptr;
   StackDumpServiceOptions own = {.request = fs::path(options.results_dir) / kStackDumpRequestName,
-                                 .model_dir = ModelFolder(options),
+                                 .model_dir = ModelDirectory(options),
                                  .rank = communicator.rank(),
                                  .host = rank.host.empty() ? HostName() : rank.host,
                                  .doing = std::move(doing)};
@@ -36,7 +36,7 @@ std::unique_ptr<StackDumpService> StartStackDumpService(const Options& options,
   std::error_code unknown;
   const fs::path model_dir = fs::absolute(own.model_dir, unknown);
   StackDumpRequest request = {
-      .folder = (unknown ? own.model_dir : model_dir) / kStackDumpDirectoryName, .ranks = {}};
+      .directory = (unknown ? own.model_dir : model_dir) / kStackDumpDirectoryName, .ranks = {}};
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     request.ranks.push_back({hosts[i], static_cast<std::int64_t>(processes[i])});
   }

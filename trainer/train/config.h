@@ -79,7 +79,7 @@ struct TrainConfig {
   int image_size = 224;                // pixels, height and width
   int classes = 1000;
   std::int64_t warmup_steps = 50;                 // not measured, in the benchmark modes
-  std::vector<std::filesystem::path> to_predict;  // images and folders of them, in kPredict
+  std::vector<std::filesystem::path> to_predict;  // images and directories of them, in kPredict
 
   // In kTrainAndEvaluate.
   std::int64_t eval_every = 0;  // of schedule.iter_unit, between evaluations; 0: at the end alone
@@ -103,7 +103,7 @@ struct TrainConfig {
 
   // Files.
   std::filesystem::path results_dir = ".";  // logs
-  std::filesystem::path model_dir;          // checkpoints (ModelFolder); "": results_dir
+  std::filesystem::path model_dir;          // checkpoints (ModelDirectory); "": results_dir
   bool resume = true;                       // from the newest valid checkpoint in model_dir, if any
   std::filesystem::path init_from;  // safetensors with torchvision's names, or a model_dir: of
                                     // its best checkpoint; "": weight_init.  A checkpoint to
@@ -156,7 +156,7 @@ inline NetworkSpec NetworkSpecOf(const TrainConfig& config) {
 }
 
 // Where checkpoints are, which all ranks see.
-inline std::filesystem::path ModelFolder(const TrainConfig& config) {
+inline std::filesystem::path ModelDirectory(const TrainConfig& config) {
   return config.model_dir.empty() ? config.results_dir : config.model_dir;
 }
 

@@ -42,10 +42,10 @@ Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples, const 
              : batch.accumulate == 1 ? "--batch_size or start fewer ranks"
                                      : "--accumulate or --batch_size or start fewer ranks"));
   }
-  constexpr std::int64_t kMostSteps = 1'000'000'000'000;
+  constexpr std::int64_t kMaxSteps = 1'000'000'000'000;
   const std::int64_t unit =
       config.iter_unit == IterationUnit::kEpoch ? schedule.whole_steps_per_epoch : 1;
-  if (config.num_iter > kMostSteps / unit) {
+  if (config.num_iter > kMaxSteps / unit) {
     throw Error(EX_USAGE, "--num_iter " + std::to_string(config.num_iter) +
                               ": that is more than 10^12 steps; give a smaller number");
   }

@@ -50,7 +50,7 @@ struct Columns {
   explicit Columns(const std::vector<std::string>& header)
       : bench(Find(header, "bench")),
         target(Find(header, "target")),
-        least_share(Find(header, "perf_target")),
+        min_share(Find(header, "perf_target")),
         largest_sd(Find(header, "sd_target")),
         count(header.size()) {}
 
@@ -60,7 +60,7 @@ struct Columns {
 
   std::size_t bench;
   std::size_t target;
-  std::size_t least_share;
+  std::size_t min_share;
   std::size_t largest_sd;
   std::size_t count;
 };
@@ -82,8 +82,8 @@ void AddRow(const std::vector<std::string>& cells, const Columns& columns, Targe
   Target target;
   target.items_per_second = NumberIn(cells[columns.target], "target");
   if (target.items_per_second == 0) throw Error(EX_DATAERR, "target is 0");
-  if (columns.least_share < columns.count) {
-    target.least_share = NumberIn(cells[columns.least_share], "perf_target");
+  if (columns.min_share < columns.count) {
+    target.min_share = NumberIn(cells[columns.min_share], "perf_target");
   }
   if (columns.largest_sd < columns.count) {
     target.largest_sd = NumberIn(cells[columns.largest_sd], "sd_target");
@@ -102,9 +102,9 @@ bool LooksLikeReport(const fs::path& path) {
 std::vector<fs::path> ReportFiles(const fs::path& path, Diagnostics& diagnostics) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return {path};
-  const std::size_t told = diagnostics.messages().size();
+  const std::size_t logged = diagnostics.messages().size();
   std::vector<fs::path> files = FilesBelow(path, LooksLikeReport, diagnostics);
-  if (files.empty() && diagnostics.messages().size() == told) {
+  if (files.empty() && diagnostics.messages().size() == logged) {
     diagnostics.Problem(path.string() + ": there is no report such as fast.convnet.R0.D0.*.json");
   }
   return files;
@@ -190,8 +190,8 @@ std::string FormatComparison(const std::map<std::string, std::vector<double>>& r
       const Target& wanted = found->second;
       target = fmt::format("{:.2f}", wanted.items_per_second);
       difference = fmt::format("{:+.2f} %", 100 * (all.mean / wanted.items_per_second - 1));
-      if (wanted.least_share) {
-        const bool is_fast = all.mean >= *wanted.least_share * wanted.items_per_second;
+      if (wanted.min_share) {
+        const bool is_fast = all.mean >= *wanted.min_share * wanted.items_per_second;
         const bool is_steady = !wanted.largest_sd || all.sd <= *wanted.largest_sd * all.mean;
         pass = is_fast && is_steady ? "yes" : "no";
       }

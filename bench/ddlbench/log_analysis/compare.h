@@ -17,14 +17,14 @@ namespace bench {
 
 struct CompareOptions {
   std::string targets;               // CSV file
-  std::vector<std::string> reports;  // files, and folders with *.json
+  std::vector<std::string> reports;  // files, and directories with *.json
 };
 
 // A row of Mila's tables, such as target_v100.csv: bench,target,perf_target,sd_target.
 struct Target {
   double items_per_second = 0;
-  std::optional<double> least_share;  // perf_target: of the target, to pass
-  std::optional<double> largest_sd;   // sd_target: over the result, to pass
+  std::optional<double> min_share;   // perf_target: of the target, to pass
+  std::optional<double> largest_sd;  // sd_target: over the result, to pass
 };
 using Targets = std::map<std::string, Target>;
 
@@ -32,8 +32,8 @@ using Targets = std::map<std::string, Target>;
 // when it has no such header.  Rows that are wrong are problems, and left out.
 Targets ReadTargets(const std::filesystem::path& path, Diagnostics& diagnostics);
 
-// items/s of every report, by benchmark.  Files that are no reports are problems; of folders those
-// files are read, however deep they lie, whose names are of the form fast.convnet.R0.*.json.
+// items/s of every report, by benchmark.  Files that are no reports are problems; of directories
+// those files are read, however deep they lie, whose names are of the form fast.convnet.R0.*.json.
 std::map<std::string, std::vector<double>> ReadReports(const std::vector<std::string>& paths,
                                                        Diagnostics& diagnostics);
 

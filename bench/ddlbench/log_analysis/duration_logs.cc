@@ -258,10 +258,10 @@ std::set<fs::path> FilesOf(const std::vector<std::string>& paths, Diagnostics& d
       files.insert(path);
       continue;
     }
-    const std::size_t told = diagnostics.messages().size();
+    const std::size_t logged = diagnostics.messages().size();
     const auto found = FilesBelow(path, IsStudyLog, diagnostics);
     files.insert(found.begin(), found.end());
-    if (found.empty() && diagnostics.messages().size() == told) {
+    if (found.empty() && diagnostics.messages().size() == logged) {
       diagnostics.Problem(path.string() +
                           ": there is no log such as resnet_iterdur_1649888832_c1.txt");
     }

@@ -54,8 +54,8 @@ std::optional<LogName> ParseDurationsName(const std::string& name);
 // "resnet_1234_1649888832_c1-7.csv".
 std::optional<LogName> ParseTableName(const std::string& name);
 
-// `paths` are files, and folders in which they are looked for by name.  What cannot be used is a
-// problem; the rest counts.
+// `paths` are files, and directories in which they are looked for by name.  What cannot be used is
+// a problem; the rest counts.
 DeviceRuns ReadDurationLogs(const std::vector<std::string>& paths, Diagnostics& diagnostics);
 
 }  // namespace bench

@@ -22,30 +22,30 @@ using trainer::Error;
 
 constexpr char kNoLog[] = ": there is no log that can be used, such as 1n1g/r50_b128_fp32_1.log";
 
-// The entries of a folder, by name.
-std::vector<fs::path> EntriesOf(const fs::path& folder) {
+// The entries of a directory, by name.
+std::vector<fs::path> EntriesOf(const fs::path& directory) {
   std::error_code error;
   std::vector<fs::path> entries;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
     entries.push_back(at->path());
   }
   if (error) {
-    throw Error(EX_NOINPUT, folder.string() + ": cannot be read: " + error.message() +
-                                "; give a folder of logs, as ddlbench sweep makes it");
+    throw Error(EX_NOINPUT, directory.string() + ": cannot be read: " + error.message() +
+                                "; give a directory of logs, as ddlbench sweep makes it");
   }
   std::sort(entries.begin(), entries.end());
   return entries;
 }
 
-bool IsFolder(const fs::path& path) {
+bool IsDirectory(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
 }
 
-bool HasCases(const fs::path& folder) {
-  const std::vector<fs::path> entries = EntriesOf(folder);
+bool HasCases(const fs::path& directory) {
+  const std::vector<fs::path> entries = EntriesOf(directory);
   return std::any_of(entries.begin(), entries.end(), [](const fs::path& entry) {
-    return ParseCase(entry.filename().string()) && IsFolder(entry);
+    return ParseCase(entry.filename().string()) && IsDirectory(entry);
   });
 }
 
@@ -76,17 +76,17 @@ void CheckShape(std::string_view text, const std::vector<Expected>& shape) {
 }
 
 // "logs/" has an empty last part; DLPerf wants the one before it.
-std::string LastPart(const fs::path& folder) {
+std::string LastPart(const fs::path& directory) {
   std::error_code error;
-  const fs::path absolute = fs::absolute(folder, error);
-  if (error) throw Error(EX_OSERR, folder.string() + ": " + error.message());
+  const fs::path absolute = fs::absolute(directory, error);
+  if (error) throw Error(EX_OSERR, directory.string() + ": " + error.message());
   const fs::path whole = absolute.lexically_normal();
   return whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
 }
 
-void ReadCase(const fs::path& folder, const Case& at, const SpeedWindow& window,
+void ReadCase(const fs::path& directory, const Case& at, const SpeedWindow& window,
               std::map<std::string, ModelRuns>& models, Diagnostics& diagnostics) {
-  for (const fs::path& path : EntriesOf(folder)) {
+  for (const fs::path& path : EntriesOf(directory)) {
     if (path.extension() != ".log") continue;
     const auto name = ParseRunName(path.filename().string());
     if (!name) {
@@ -101,11 +101,11 @@ void ReadCase(const fs::path& folder, const Case& at, const SpeedWindow& window,
     if (runs.batch != name->batch) {
       diagnostics.Problem(path.string() + ": its batch is " + std::to_string(name->batch) +
                           ", that of the logs before it " + std::to_string(runs.batch) +
-                          "; it is left out: give each batch a folder of its own");
+                          "; it is left out: give each batch a directory of its own");
     } else if (!runs.speeds.emplace(name->repeat, *speed).second) {
       diagnostics.Problem(path.string() + ": there is another log of " + name->model + ", repeat " +
                           std::to_string(name->repeat) +
-                          "; it is left out: give each precision a folder of its own");
+                          "; it is left out: give each precision a directory of its own");
     }
   }
 }
@@ -133,7 +133,7 @@ SpeedWindow WindowOf(const ExtractOptions& options) {
 
 std::optional<double> ReadSpeed(const fs::path& path, const Case& at, const RunName& name,
                                 const SpeedWindow& window, Diagnostics& diagnostics) {
-  const std::vector<Expected> shape = {{"Num GPUs", at.ranks(), "the folder's name"},
+  const std::vector<Expected> shape = {{"Num GPUs", at.ranks(), "the directory's name"},
                                        {"Per-GPU Batch Size", name.batch, "the file's name"}};
   SpeedMeter meter(window, at.ranks() * name.batch);
   LogLine line;
@@ -174,12 +174,12 @@ std::optional<double> ReadSpeed(const fs::path& path, const Case& at, const RunN
   return speed;
 }
 
-ModelSpeeds ReadLogFolder(const fs::path& folder, const SpeedWindow& window,
-                          Diagnostics& diagnostics) {
+ModelSpeeds ReadLogDirectory(const fs::path& directory, const SpeedWindow& window,
+                             Diagnostics& diagnostics) {
   std::map<std::string, ModelRuns> models;
-  for (const fs::path& entry : EntriesOf(folder)) {
+  for (const fs::path& entry : EntriesOf(directory)) {
     const auto at = ParseCase(entry.filename().string());
-    if (!at || !IsFolder(entry)) continue;
+    if (!at || !IsDirectory(entry)) continue;
     try {
       ReadCase(entry, *at, window, models, diagnostics);
     } catch (const Error& error) {
@@ -190,19 +190,19 @@ ModelSpeeds ReadLogFolder(const fs::path& folder, const SpeedWindow& window,
   for (auto& [model, runs] : models) {
     speeds[model] = SpeedsOf(runs);
     if (!runs.contains(Case{1, 1})) {
-      diagnostics.Note(folder.string() + ": " + model +
+      diagnostics.Note(directory.string() + ": " + model +
                        " has no log of 1n1g that can be used, so there are no speed-ups");
     }
   }
-  if (speeds.empty()) diagnostics.Problem(folder.string() + kNoLog);
+  if (speeds.empty()) diagnostics.Problem(directory.string() + kNoLog);
   return speeds;
 }
 
-std::vector<fs::path> FindLogFolders(const fs::path& folder, Diagnostics& diagnostics) {
-  if (HasCases(folder)) return {folder};
+std::vector<fs::path> FindLogDirectories(const fs::path& directory, Diagnostics& diagnostics) {
+  if (HasCases(directory)) return {directory};
   std::vector<fs::path> found;
-  for (const fs::path& entry : EntriesOf(folder)) {
-    if (!IsFolder(entry)) continue;
+  for (const fs::path& entry : EntriesOf(directory)) {
+    if (!IsDirectory(entry)) continue;
     try {
       if (HasCases(entry)) found.push_back(entry);
     } catch (const Error& error) {
@@ -216,32 +216,32 @@ std::string Extract(const ExtractOptions& options, Diagnostics& diagnostics) {
   const SpeedWindow window = WindowOf(options);
   std::string text;
   std::set<fs::path> written;
-  for (const std::string& folder : options.folders) {
-    const std::size_t told = diagnostics.messages().size();
-    std::vector<fs::path> log_folders;
+  for (const std::string& directory : options.directories) {
+    const std::size_t logged = diagnostics.messages().size();
+    std::vector<fs::path> log_directories;
     try {
-      log_folders = FindLogFolders(folder, diagnostics);
+      log_directories = FindLogDirectories(directory, diagnostics);
     } catch (const Error& error) {
       diagnostics.Problem(error.what(), error.exit_code());
       continue;
     }
-    if (log_folders.empty() && diagnostics.messages().size() == told) {
-      diagnostics.Problem(folder + kNoLog);
+    if (log_directories.empty() && diagnostics.messages().size() == logged) {
+      diagnostics.Problem(directory + kNoLog);
     }
-    for (const fs::path& log_folder : log_folders) {
-      const ModelSpeeds models = ReadLogFolder(log_folder, window, diagnostics);
+    for (const fs::path& log_directory : log_directories) {
+      const ModelSpeeds models = ReadLogDirectory(log_directory, window, diagnostics);
       if (models.empty()) continue;
-      const std::string name = LastPart(log_folder);
+      const std::string name = LastPart(log_directory);
       for (const auto& [model, rows] : models) {
         text.append("## ").append(name).append(": ").append(model).append("\n\n");
         text.append(FormatTable(rows)).append("\n");
       }
-      const fs::path output =
-          options.output_dir.empty() ? fs::path(folder) / "result" : fs::path(options.output_dir);
+      const fs::path output = options.output_dir.empty() ? fs::path(directory) / "result"
+                                                         : fs::path(options.output_dir);
       const fs::path file = output / (name + "_result.json");
       if (!written.insert(file).second) {
-        diagnostics.Problem(log_folder.string() + ": " + file.string() +
-                            " is that of another folder of this name already; give each its own "
+        diagnostics.Problem(log_directory.string() + ": " + file.string() +
+                            " is that of another directory of this name already; give each its own "
                             "--output_dir");
         continue;
       }

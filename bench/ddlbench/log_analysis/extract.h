@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ddlbench extract: folders of logs -> speeds, tables and DLPerf's JSON files.
+// ddlbench extract: directories of logs -> speeds, tables and DLPerf's JSON files.
 
 #pragma once
 
@@ -15,8 +15,8 @@
 namespace bench {
 
 struct ExtractOptions {
-  std::vector<std::string> folders;
-  std::string output_dir;  // of the JSON files; "": "result" in each folder
+  std::vector<std::string> directories;
+  std::string output_dir;  // of the JSON files; "": "result" in each directory
   std::string rule = "rate";
   int warmup_batches = 20;
   int train_batches = 120;
@@ -32,19 +32,20 @@ std::optional<double> ReadSpeed(const std::filesystem::path& path, const Case& a
                                 const RunName& name, const SpeedWindow& window,
                                 Diagnostics& diagnostics);
 
-// All <case>/*.log of `folder`, by model.  Logs and cases that cannot be used are problems, and so
-// is a folder that has no other.  Throws trainer::Error(EX_NOINPUT) when `folder` cannot be read.
-ModelSpeeds ReadLogFolder(const std::filesystem::path& folder, const SpeedWindow& window,
-                          Diagnostics& diagnostics);
+// All <case>/*.log of `directory`, by model.  Logs and cases that cannot be used are problems, and
+// so is a directory that has no other.  Throws trainer::Error(EX_NOINPUT) when `directory` cannot
+// be read.
+ModelSpeeds ReadLogDirectory(const std::filesystem::path& directory, const SpeedWindow& window,
+                             Diagnostics& diagnostics);
 
-// `folder` itself if it has cases, else those of its folders that have, by name; one of these that
-// cannot be read is a problem.
-// Throws trainer::Error(EX_NOINPUT) when `folder` is none or cannot be read.
-std::vector<std::filesystem::path> FindLogFolders(const std::filesystem::path& folder,
-                                                  Diagnostics& diagnostics);
+// `directory` itself if it has cases, else those of its directories that have, by name; one of
+// these that cannot be read is a problem. Throws trainer::Error(EX_NOINPUT) when `directory` is
+// none or cannot be read.
+std::vector<std::filesystem::path> FindLogDirectories(const std::filesystem::path& directory,
+                                                      Diagnostics& diagnostics);
 
-// Reads every log folder, writes <output_dir>/<name of the log folder>_result.json and returns the
-// tables as text.  A file that cannot be written is a problem, with EX_OSERR.
+// Reads every log directory, writes <output_dir>/<name of the log directory>_result.json and
+// returns the tables as text.  A file that cannot be written is a problem, with EX_OSERR.
 std::string Extract(const ExtractOptions& options, Diagnostics& diagnostics);
 
 }  // namespace bench

@@ -13,10 +13,10 @@ namespace bench {
 namespace fs = std::filesystem;
 using trainer::Error;
 
-void MakeFolder(const fs::path& folder) {
-  const std::string obstacle = support::MakeFolders(folder);
+void MakeDirectory(const fs::path& directory) {
+  const std::string obstacle = support::MakeDirectories(directory);
   if (!obstacle.empty()) {
-    throw Error(EX_OSERR, "cannot make the folder " + folder.string() + ": " + obstacle);
+    throw Error(EX_OSERR, "cannot make the directory " + directory.string() + ": " + obstacle);
   }
 }
 
@@ -27,7 +27,7 @@ void Rename(const fs::path& from, const fs::path& to) {
 }
 
 void WriteFile(const fs::path& path, const std::string& text) {
-  if (path.has_parent_path()) MakeFolder(path.parent_path());
+  if (path.has_parent_path()) MakeDirectory(path.parent_path());
   const int error = support::ReplaceFile(path, text);
   if (error != 0) throw trainer::OsError("cannot write " + path.string(), error);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Folders and files that ddlbench makes.  Each throws trainer::Error(EX_OSERR) that names the path
-// when it cannot.
+// Directories and files that ddlbench makes.  Each throws trainer::Error(EX_OSERR) that names the
+// path when it cannot.
 
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace bench {
 
-// With the folders above it; one that is there is fine.
-void MakeFolder(const std::filesystem::path& folder);
+// With the directories above it; one that is there is fine.
+void MakeDirectory(const std::filesystem::path& directory);
 
 void Rename(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Whole or not at all (support/file.h), in a folder that is made if need be.
+// Whole or not at all (support/file.h), in a directory that is made if need be.
 void WriteFile(const std::filesystem::path& path, const std::string& text);
 
 bool Exists(const std::filesystem::path& path);

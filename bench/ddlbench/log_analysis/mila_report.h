@@ -28,7 +28,7 @@ struct MilaRun {
   std::string name;   // "convnet": the row of the table of targets
   std::string version;
   std::string arch;
-  std::string data;             // folder of images, or "synthetic"
+  std::string data;             // directory of images, or "synthetic"
   std::int64_t batch_size = 0;  // of all ranks in a step
   int repeat = 0;
   int number = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How DLPerf names what is measured: a case is a folder <nodes>n<GPUs per node>g, a run of it a
-// file <model>_b<batch per GPU>_<precision>_<repeat>.log in that folder.  Pure.
+// How DLPerf names what is measured: a case is a directory <nodes>n<GPUs per node>g, a run of it a
+// file <model>_b<batch per GPU>_<precision>_<repeat>.log in that directory.  Pure.
 
 #pragma once
 

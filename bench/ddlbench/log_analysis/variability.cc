@@ -25,11 +25,11 @@ using trainer::PythonJson;
 // The median over the runs that tell it.
 std::optional<double> MedianOver(const RunsOfDevice& runs,
                                  std::optional<double> DeviceRun::*figure) {
-  std::vector<double> told;
+  std::vector<double> logged;
   for (const auto& [time, run] : runs) {
-    if (run.*figure) told.push_back(*(run.*figure));
+    if (run.*figure) logged.push_back(*(run.*figure));
   }
-  return told.empty() ? std::nullopt : std::optional(MedianOf(told));
+  return logged.empty() ? std::nullopt : std::optional(MedianOf(logged));
 }
 
 DeviceVariability DeviceOf(const DevicePlace& place, const RunsOfDevice& runs) {
@@ -176,7 +176,7 @@ std::string RunVariability(const VariabilityOptions& options, Diagnostics& diagn
   if (runs.empty()) {
     const int code = diagnostics.exit_code() == EX_OK ? EX_DATAERR : diagnostics.exit_code();
     throw trainer::Error(code,
-                         "there are no durations to compare: give the folder of ddltraind "
+                         "there are no durations to compare: give the directory of ddltraind "
                          "--variability_dir, with files such as resnet_iterdur_1649888832_c1.txt");
   }
   const Variability variability = AnalyzeVariability(runs);

@@ -18,7 +18,7 @@
 namespace bench {
 
 struct VariabilityOptions {
-  std::vector<std::string> logs;  // files and folders
+  std::vector<std::string> logs;  // files and directories
   std::string json;               // file; "": none
 };
 

@@ -38,10 +38,10 @@ bool IsNumbers(const std::string& visible) {
 }
 
 void CheckCopies(const RepeatOptions& options) {
-  constexpr int kMostCopies = 1024;
-  if (options.copies < 1 || options.copies > kMostCopies) {
+  constexpr int kMaxCopies = 1024;
+  if (options.copies < 1 || options.copies > kMaxCopies) {
     throw Error(EX_USAGE,
-                fmt::format("--copies={} must be from 1 to {}", options.copies, kMostCopies));
+                fmt::format("--copies={} must be from 1 to {}", options.copies, kMaxCopies));
   }
   if (options.copies == 1) return;
   if (options.devices != 1) {

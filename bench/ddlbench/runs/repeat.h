@@ -19,7 +19,7 @@ namespace bench {
 
 // The defaults are those of Mila's benchmark convnet, or of that which `name` is.
 struct RepeatOptions {
-  std::string folder;
+  std::string directory;
   std::string suite = "fast";
   std::string name = "convnet";
   std::string arch = "resnet101";
@@ -45,7 +45,7 @@ struct MilaSurroundings {
   int jr_id = 0;
 };
 
-// With what the benchmark says in place of what is not given.  `visible`: CUDA_VISIBLE_DEVICES.
+// With what the benchmark says instead of what is not given.  `visible`: CUDA_VISIBLE_DEVICES.
 // Throws trainer::Error(EX_USAGE) where it is not known how many GPUs there are.
 RepeatOptions WithMilaDefaults(RepeatOptions options, const std::string& visible);
 

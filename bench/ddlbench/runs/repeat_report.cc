@@ -69,8 +69,9 @@ std::string FormatMemcpy(std::span<const RepeatOutcome> copies) {
 }
 
 std::filesystem::path WriteMilaReport(const RepeatOutcome& outcome,
-                                      const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / (MilaFileStem(outcome.run, outcome.start) + ".json");
+                                      const std::filesystem::path& directory) {
+  const std::filesystem::path path =
+      directory / (MilaFileStem(outcome.run, outcome.start) + ".json");
   WriteFile(path, FormatMilaReport(outcome.run, outcome.times(), outcome.steps));
   return path;
 }

@@ -37,7 +37,7 @@ std::string FormatMemcpy(std::span<const RepeatOutcome> copies);
 
 // Writes <folder>/<stem>.json, whose name it returns.  Throws trainer::Error(EX_OSERR).
 std::filesystem::path WriteMilaReport(const RepeatOutcome& outcome,
-                                      const std::filesystem::path& folder);
+                                      const std::filesystem::path& directory);
 
 // Mila's end of a run: the report between two lines, and where it is.
 std::string FormatSaved(const RepeatOutcome& outcome, const std::filesystem::path& report);

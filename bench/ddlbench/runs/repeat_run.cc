@@ -69,10 +69,10 @@ class TimedTraining {
     outcome_.start = MicrosecondsNow();
     outcome_.run = DescribeMilaRun(options, surroundings, copy);
     outcome_.run.start_time = outcome_.start / kMillion;
-    const fs::path folder = options.folder;
+    const fs::path directory = options.directory;
     const std::string stem = MilaFileStem(outcome_.run, outcome_.start);
-    log_ = folder / (stem + ".log");
-    command_.argv = RepeatCommand(options, programs, folder / "results" / stem);
+    log_ = directory / (stem + ".log");
+    command_.argv = RepeatCommand(options, programs, directory / "results" / stem);
     command_.output = log_;
     std::string prefix;
     if (options.copies > 1) {
@@ -112,7 +112,7 @@ class TimedTraining {
     if (run.completed) return EX_OK;
     say(log.problem);
     const fs::path failed =
-        fs::path(options_.folder) / (MilaFileStem(run, outcome_.start) + ".log");
+        fs::path(options_.directory) / (MilaFileStem(run, outcome_.start) + ".log");
     Rename(log_, failed);
     return code != EX_OK ? code : EX_DATAERR;
   }
@@ -132,7 +132,7 @@ int RunTrainings(const RepeatOptions& options, const MilaSurroundings& surroundi
   const auto say = [&](const std::string& text) {
     messages << "ddlbench: " + text + "\n" << std::flush;
   };
-  MakeFolder(options.folder);
+  MakeDirectory(options.directory);
   std::vector<std::unique_ptr<TimedTraining>> trainings;
   std::vector<Command> commands;
   for (int copy = 0; copy < options.copies; ++copy) {
@@ -152,7 +152,7 @@ int RunTrainings(const RepeatOptions& options, const MilaSurroundings& surroundi
     const int code = trainings[i]->End(codes[i], say);
     if (first_failure == EX_OK) first_failure = code;
     const RepeatOutcome& outcome = outcomes.emplace_back(trainings[i]->outcome());
-    const fs::path report = WriteMilaReport(outcome, options.folder);
+    const fs::path report = WriteMilaReport(outcome, options.directory);
     if (code != EX_OK) {
       say("what there is of it is in " + report.string());
     } else if (options.copies == 1) {
@@ -176,7 +176,7 @@ int RunLoaderOnly(const RepeatOptions& options, const MilaSurroundings& surround
   outcome.start = MicrosecondsNow();
   outcome.run = DescribeMilaRun(options, surroundings, 0);
   outcome.run.start_time = outcome.start / kMillion;
-  MakeFolder(options.folder);
+  MakeDirectory(options.directory);
   std::string problem;
   int code = EX_OK;
   try {
@@ -197,7 +197,7 @@ int RunLoaderOnly(const RepeatOptions& options, const MilaSurroundings& surround
     outcome.run.completed = false;
   }
   outcome.run.end_time = MicrosecondsNow() / kMillion;
-  const fs::path report = WriteMilaReport(outcome, options.folder);
+  const fs::path report = WriteMilaReport(outcome, options.directory);
   if (!problem.empty()) {
     messages << "ddlbench: " + problem + "\nddlbench: what there is of it is in " +
                     report.string() + "\n"

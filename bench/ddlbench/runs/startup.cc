@@ -90,14 +90,14 @@ std::string RowOf(const char* name, const std::vector<double>& values) {
 }  // namespace
 
 void CheckStartupOptions(const StartupOptions& options) {
-  constexpr int kMost = 100'000;
-  if (options.ranks < 0 || options.ranks > kMost) {
+  constexpr int kMax = 100'000;
+  if (options.ranks < 0 || options.ranks > kMax) {
     throw Error(EX_USAGE, fmt::format("--ranks={} must be from 1 to {}; without it, as many as "
                                       "ddlrun starts",
-                                      options.ranks, kMost));
+                                      options.ranks, kMax));
   }
-  if (options.rounds < 1 || options.rounds > kMost) {
-    throw Error(EX_USAGE, fmt::format("--rounds={} must be from 1 to {}", options.rounds, kMost));
+  if (options.rounds < 1 || options.rounds > kMax) {
+    throw Error(EX_USAGE, fmt::format("--rounds={} must be from 1 to {}", options.rounds, kMax));
   }
 }
 
@@ -160,7 +160,7 @@ std::string FormatStartup(const StartupTimes& times) {
 int RunStartup(const StartupOptions& options, const Programs& programs, std::ostream& out,
                std::ostream& messages) {
   CheckStartupOptions(options);
-  const ScratchFolder scratch("ddlbench");
+  const ScratchDirectory scratch("ddlbench");
   const fs::path output = scratch.path() / "output";
   CommandRunner runner;
   // Milliseconds from here to the end of all.

@@ -50,10 +50,10 @@ void CopyLines(const fs::path& path, std::ostream& messages) {
 
 void CheckStepOptions(const StepOptions& options) {
   constexpr int kMaxSteps = 1'000'000;
-  const auto require = [](const char* option, std::int64_t value, std::int64_t least,
-                          std::int64_t most) {
-    if (value >= least && value <= most) return;
-    throw Error(EX_USAGE, fmt::format("{}={} must be from {} to {}", option, value, least, most));
+  const auto require = [](const char* option, std::int64_t value, std::int64_t min,
+                          std::int64_t max) {
+    if (value >= min && value <= max) return;
+    throw Error(EX_USAGE, fmt::format("{}={} must be from {} to {}", option, value, min, max));
   };
   require("--steps", options.steps, 1, kMaxSteps);
   require("--warmup_steps", options.warmup_steps, 0, kMaxSteps);
@@ -132,7 +132,7 @@ std::string FormatStep(std::span<const RunStep> counted, std::int64_t global_bat
 int RunStepBench(const StepOptions& options, const Programs& programs, std::ostream& out,
                  std::ostream& messages) {
   CheckStepOptions(options);
-  const ScratchFolder scratch("ddlbench");
+  const ScratchDirectory scratch("ddlbench");
   const fs::path log_path = scratch.path() / "log";
   const std::vector<std::string> command =
       StepCommand(options, programs, scratch.path() / "results");

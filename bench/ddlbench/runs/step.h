@@ -46,8 +46,8 @@ Phases PhasesOf(std::string_view line);
 std::string FormatStep(std::span<const RunStep> counted, std::int64_t global_batch,
                        const Phases& phases);
 
-// Runs it in a folder that is removed, and prints the tables to `out`.  Returns 0, the exit code of
-// the run that failed (whose output goes to `messages`), or 128 + n when signal n ended it.
+// Runs it in a directory that is removed, and prints the tables to `out`.  Returns 0, the exit code
+// of the run that failed (whose output goes to `messages`), or 128 + n when signal n ended it.
 // Throws trainer::Error.
 int RunStepBench(const StepOptions& options, const Programs& programs, std::ostream& out,
                  std::ostream& messages);

@@ -54,7 +54,7 @@ std::vector<std::string> DataOf(const SweepOptions& options) {
   RequireNoRepetition(data, "--data");
   const bool wants_real = std::find(data.begin(), data.end(), kReal) != data.end();
   if (wants_real && options.data_dir.empty()) {
-    throw Error(EX_USAGE, "--data=real needs --data_dir DIR, the folder of the images");
+    throw Error(EX_USAGE, "--data=real needs --data_dir DIR, the directory of the images");
   }
   if (!wants_real && !options.data_dir.empty()) {
     throw Error(EX_USAGE, "--data_dir is for --data=real, which --data leaves out");
@@ -118,12 +118,12 @@ std::vector<Measurement> MatrixOf(const SweepOptions& options) {
           one.name = {ModelName(options.arch), BatchOf(options, p), options.precisions[p], repeat};
           one.is_real = images == kReal;
           const std::string stem = FileNameOf(one.name).substr(0, FileNameOf(one.name).size() - 4);
-          const std::filesystem::path folder =
-              std::filesystem::path(options.folder) /
+          const std::filesystem::path directory =
+              std::filesystem::path(options.directory) /
               ("bz" + std::to_string(one.name.batch) + "_" + one.name.precision + "_" + images) /
               NameOf(at);
-          one.log = folder / FileNameOf(one.name);
-          one.results_dir = folder / "results" / stem;
+          one.log = directory / FileNameOf(one.name);
+          one.results_dir = directory / "results" / stem;
           matrix.push_back(one);
         }
       }
@@ -172,7 +172,7 @@ std::string JobScript(const SweepOptions& options, const Programs& programs) {
   if (!options.data.empty()) command.push_back("--data=" + Joined(options.data));
   if (!options.data_dir.empty()) command.push_back("--data_dir=" + options.data_dir);
   for (const std::string& option : options.ddlrun) command.push_back("--ddlrun=" + option);
-  std::vector<std::string> rest = {options.folder};
+  std::vector<std::string> rest = {options.directory};
   if (!options.trainer.empty()) rest.emplace_back("--");
   rest.insert(rest.end(), options.trainer.begin(), options.trainer.end());
   return "#!/bin/bash\n"
@@ -197,7 +197,7 @@ std::vector<std::string> SubmitCommand(const SweepOptions& options, std::size_t 
       "--array=1-" + std::to_string(count) + "%" + std::to_string(options.at_once),
       "--nodes=" + std::to_string(nodes),
       "--gres=gpu:" + std::to_string(gpus),
-      "--output=" + (std::filesystem::path(options.folder) / "slurm-%A_%a.out").string()};
+      "--output=" + (std::filesystem::path(options.directory) / "slurm-%A_%a.out").string()};
   command.insert(command.end(), options.sbatch.begin(), options.sbatch.end());
   command.push_back(script.string());
   return command;

@@ -2,7 +2,7 @@
 //
 // What ddlbench sweep measures, in which order, by which commands, and where the logs go.  Pure.
 //
-// DLPerf's extractors read one folder of logs at a time, in which only cases and repeats differ:
+// DLPerf's extractors read one directory of logs at a time, in which only cases and repeats differ:
 //   DIR/bz128_fp32_synthetic/2n8g/r50_b128_fp32_1.log
 //   DIR/bz128_fp32_synthetic/2n8g/results/r50_b128_fp32_1/log.json
 // A log that is there is whole: while it is written its name ends in ".part".
@@ -21,7 +21,7 @@
 namespace bench {
 
 struct SweepOptions {
-  std::string folder;
+  std::string directory;
   std::vector<std::string> cases = {"1n1g", "1n4g", "1n8g", "2n8g", "4n8g"};
   std::vector<std::string> precisions = {"fp32"};
   std::vector<std::int64_t> batches = {128};  // one for all precisions, or one for each

@@ -64,7 +64,8 @@ class Sweep {
     CommandRunner runner;
     const int code = runner.Run(command, "");
     if (code == EX_OK) {
-      Say("when the array has ended: ddlbench extract " + support::QuoteCommand({options_.folder}));
+      Say("when the array has ended: ddlbench extract " +
+          support::QuoteCommand({options_.directory}));
     }
     return code;
   }
@@ -98,7 +99,7 @@ class Sweep {
     return fmt::format("[{}/{}] ", i + 1, matrix_.size());
   }
 
-  fs::path ScriptPath() const { return fs::path(options_.folder) / "sweep.sbatch"; }
+  fs::path ScriptPath() const { return fs::path(options_.directory) / "sweep.sbatch"; }
 
   std::vector<std::string> Submission() const {
     return SubmitCommand(options_, matrix_.size(), ScriptPath());
@@ -115,7 +116,7 @@ class Sweep {
       Say(NumberOf(i) + one.log.string() + " is there; delete it to measure it again");
       return EX_OK;
     }
-    MakeFolder(one.results_dir);
+    MakeDirectory(one.results_dir);
     std::error_code ignored;
     fs::remove(one.results_dir / "log.json", ignored);  // of a run that failed
     const std::vector<std::string> command = CommandOf(one, options_, programs_);
@@ -147,7 +148,7 @@ class Sweep {
 
   void PrintTables() {
     ExtractOptions extract;
-    extract.folders = {options_.folder};
+    extract.directories = {options_.directory};
     extract.train_batches = options_.steps;
     out_ << Extract(extract, diagnostics_) << std::flush;
   }
@@ -171,8 +172,8 @@ std::string WholePath(const std::string& path) {
 
 int RunSweep(SweepOptions options, const Programs& programs, std::ostream& out,
              std::ostream& messages) {
-  // Tasks of the array start in a folder that Slurm chooses.
-  options.folder = WholePath(options.folder);
+  // Tasks of the array start in a directory that Slurm chooses.
+  options.directory = WholePath(options.directory);
   if (!options.data_dir.empty()) options.data_dir = WholePath(options.data_dir);
   if (options.submit && options.only != 0) {
     throw Error(EX_USAGE, "--submit is for all measurements, --only for one: give one of the two");

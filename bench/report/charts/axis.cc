@@ -28,8 +28,8 @@ double RoundStep(double size) {
 }
 
 int DigitsOf(double step) {
-  constexpr double kMostDigits = 12;
-  return static_cast<int>(std::clamp(-std::floor(std::log10(step) + 1e-9), 0.0, kMostDigits));
+  constexpr double kMaxDigits = 12;
+  return static_cast<int>(std::clamp(-std::floor(std::log10(step) + 1e-9), 0.0, kMaxDigits));
 }
 
 }  // namespace

@@ -52,16 +52,16 @@ std::string Printable(std::string_view text) {
   return printable;
 }
 
-std::size_t LettersIn(std::string_view text) {
+std::size_t CountChars(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char byte) { return !Continues(byte); }));
 }
 
-std::string Shortened(std::string_view text, std::size_t most) {
-  const std::size_t letters = LettersIn(text);
-  if (letters <= most) return std::string(text);
-  const std::size_t front = (most - 1) / 2;
-  const std::size_t back = most - 1 - front;
+std::string Shortened(std::string_view text, std::size_t max) {
+  const std::size_t letters = CountChars(text);
+  if (letters <= max) return std::string(text);
+  const std::size_t front = (max - 1) / 2;
+  const std::size_t back = max - 1 - front;
   std::string shortened;
   std::size_t index = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -47,7 +47,7 @@ std::string Escaped(const std::string& text) {
 }
 
 std::string SeriesClass(std::size_t number) {
-  return fmt::format("s{} d{}", number % kColors, number / kColors % (kMostSeries / kColors));
+  return fmt::format("s{} d{}", number % kColors, number / kColors % (kMaxSeries / kColors));
 }
 
 std::string Length(double length) { return fmt::format("{:.2f}", length); }

@@ -21,7 +21,7 @@ namespace bench {
 std::string Escaped(const std::string& text);
 
 // Colour and dash of the series or part of this number: 24 can be told apart.
-inline constexpr std::size_t kMostSeries = 24;
+inline constexpr std::size_t kMaxSeries = 24;
 std::string SeriesClass(std::size_t number);
 
 // An <svg> with `title` and `id` for those who do not see it.

@@ -15,7 +15,7 @@ constexpr double kHeight = 280;
 constexpr int kXTicks = 5;
 constexpr int kYTicks = 5;
 // With more, a point is a part of its line.
-constexpr std::size_t kMostShownPoints = 40;
+constexpr std::size_t kMaxShownPoints = 40;
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -62,8 +62,8 @@ std::string PathOf(const Frame& frame, const LineSeries& series) {
   std::string path;
   for (std::size_t i = 0; i < series.points.size(); ++i) {
     const ChartPoint& point = series.points[i];
-    const bool goes_on = i > 0 && point.x > series.points[i - 1].x;
-    path += fmt::format("{}{} {}", goes_on ? "L" : "M", Length(frame.X(point.x)),
+    const bool continues = i > 0 && point.x > series.points[i - 1].x;
+    path += fmt::format("{}{} {}", continues ? "L" : "M", Length(frame.X(point.x)),
                         Length(frame.Y(point.y)));
   }
   return path;
@@ -111,7 +111,7 @@ std::string YAxis(const Frame& frame, const std::string& label) {
 std::string PointsOf(const Frame& frame, const LineSeries& series, const std::string& classes,
                      const LineChart& chart) {
   std::string text;
-  if (series.points.size() > kMostShownPoints || series.is_ideal) return text;
+  if (series.points.size() > kMaxShownPoints || series.is_ideal) return text;
   for (const ChartPoint& point : series.points) {
     text += fmt::format("<circle class=\"point {}\" cx=\"{}\" cy=\"{}\" r=\"3.5\">{}</circle>\n",
                         classes, Length(frame.X(point.x)), Length(frame.Y(point.y)),

@@ -48,7 +48,7 @@ std::string NameText(const PlotArea& area, std::size_t row, const std::string& n
 template <typename Row>
 std::size_t LongestName(const std::vector<Row>& rows) {
   std::size_t longest = 0;
-  for (const Row& row : rows) longest = std::max(longest, LettersIn(Printable(row.name)));
+  for (const Row& row : rows) longest = std::max(longest, CountChars(Printable(row.name)));
   return longest;
 }
 
@@ -59,14 +59,14 @@ double SumOf(const BarRow& row) { return std::accumulate(row.parts.begin(), row.
 double HeightOf(const BarChart& chart) { return HeightFor(chart.rows.size()); }
 
 std::string SvgBars(const BarChart& chart) {
-  double most = 0;
+  double max = 0;
   std::size_t letters_right = 0;
   for (const BarRow& row : chart.rows) {
-    most = std::max(most, SumOf(row));
-    letters_right = std::max(letters_right, LettersIn(row.text));
+    max = std::max(max, SumOf(row));
+    letters_right = std::max(letters_right, CountChars(row.text));
   }
   const PlotArea area = AreaFor(chart.rows.size(), LongestName(chart.rows), letters_right);
-  const Axis axis = RoundAxis(0, most, kTicks);
+  const Axis axis = RoundAxis(0, max, kTicks);
   std::string text = SvgXAxis(area, axis, chart.x_label);
   for (std::size_t i = 0; i < chart.rows.size(); ++i) {
     const BarRow& row = chart.rows[i];

@@ -16,20 +16,20 @@ namespace bench {
 
 class FileDiagnostics {
  public:
-  static constexpr std::int64_t kMostLines = 5;
+  static constexpr std::int64_t kMaxLines = 5;
 
   FileDiagnostics(const std::filesystem::path& path, Diagnostics& diagnostics)
       : path_(path.string()), diagnostics_(diagnostics) {}
 
   void Problem(std::int64_t line, const std::string& text) {
-    if (++problems_ > kMostLines) return;
+    if (++problems_ > kMaxLines) return;
     diagnostics_.Problem(path_ + ":" + std::to_string(line) + ": " + text);
   }
 
   // To be called once, behind the last line.
   void End() {
-    if (problems_ <= kMostLines) return;
-    diagnostics_.Problem(path_ + ": " + support::Counted(problems_ - kMostLines, "more line") +
+    if (problems_ <= kMaxLines) return;
+    diagnostics_.Problem(path_ + ": " + support::Counted(problems_ - kMaxLines, "more line") +
                          " cannot be used");
   }
 

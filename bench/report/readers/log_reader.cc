@@ -161,7 +161,7 @@ class Reader {
     if (ranks && *ranks >= 1 && *ranks <= kMaxCount) {
       const auto whole = static_cast<std::int64_t>(*ranks);
       if (run_.ranks != 0 && run_.ranks != whole) {
-        BeginAnew(support::Counted(whole, "rank") + " in place of " + std::to_string(run_.ranks),
+        BeginAnew(support::Counted(whole, "rank") + " instead of " + std::to_string(run_.ranks),
                   number);
       }
       run_.ranks = whole;
@@ -173,7 +173,7 @@ class Reader {
   void BeginAnewIfOther(const std::string& name, const std::string& old, const std::string& value,
                         std::int64_t number) {
     if (old.empty() || value.empty() || old == value) return;
-    BeginAnew(name + "=" + value + " in place of " + old, number);
+    BeginAnew(name + "=" + value + " instead of " + old, number);
   }
 
   void BeginAnew(const std::string& why, std::int64_t number) {
@@ -242,9 +242,10 @@ void ReadRunLog(const std::filesystem::path& path, int skip_steps, RunRecord& ru
   }
   file.End();
   if (reader.used() == 0) {
-    diagnostics.Problem(run.log +
-                        ": it has no line of DLLogger's; give a folder that ddltraind had as its "
-                        "--results_dir, or a log.json of it");
+    diagnostics.Problem(
+        run.log +
+        ": it has no line of DLLogger's; give a directory that ddltraind had as its "
+        "--results_dir, or a log.json of it");
   }
 }
 

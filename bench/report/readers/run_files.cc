@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 constexpr char kLog[] = "log.json";
 constexpr char kTrainingJson[] = "training.json";
 constexpr char kTrace[] = "trace.json";
-// Of a folder within a folder; a tree of measurements has four.
+// Of a directory within a directory; a tree of measurements has four.
 constexpr int kDeepest = 16;
 
 bool Exists(const fs::path& path) {
@@ -22,24 +22,25 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-bool IsRun(const fs::path& folder) {
-  return Exists(folder / kLog) || Exists(folder / kTrainingJson) || Exists(folder / kTrace);
+bool IsRun(const fs::path& directory) {
+  return Exists(directory / kLog) || Exists(directory / kTrainingJson) ||
+         Exists(directory / kTrace);
 }
 
-bool IsFolder(const fs::path& path) {
+bool IsDirectory(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(fs::symlink_status(path, ignored));
 }
 
 // By name; what cannot be read is a problem.
-std::vector<fs::path> EntriesOf(const fs::path& folder, Diagnostics& diagnostics) {
+std::vector<fs::path> EntriesOf(const fs::path& directory, Diagnostics& diagnostics) {
   std::error_code error;
   std::vector<fs::path> entries;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
     entries.push_back(at->path());
   }
   if (error) {
-    diagnostics.Problem(folder.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
+    diagnostics.Problem(directory.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
   }
   std::sort(entries.begin(), entries.end());
   return entries;
@@ -58,16 +59,16 @@ void AddSideFiles(const std::vector<fs::path>& entries, RunFiles& files) {
   }
 }
 
-RunFiles FilesOf(const fs::path& folder, Diagnostics& diagnostics) {
+RunFiles FilesOf(const fs::path& directory, Diagnostics& diagnostics) {
   RunFiles files;
-  files.path = folder.string();
-  files.log = IfThere(folder / kLog);
-  files.training_json = IfThere(folder / kTrainingJson);
-  files.trace = IfThere(folder / kTrace);
-  const std::vector<fs::path> entries = EntriesOf(folder, diagnostics);
+  files.path = directory.string();
+  files.log = IfThere(directory / kLog);
+  files.training_json = IfThere(directory / kTrainingJson);
+  files.trace = IfThere(directory / kTrace);
+  const std::vector<fs::path> entries = EntriesOf(directory, diagnostics);
   AddSideFiles(entries, files);
   for (const fs::path& entry : entries) {
-    if (IsFolder(entry) && !IsRun(entry)) AddSideFiles(EntriesOf(entry, diagnostics), files);
+    if (IsDirectory(entry) && !IsRun(entry)) AddSideFiles(EntriesOf(entry, diagnostics), files);
   }
   return files;
 }
@@ -82,12 +83,12 @@ class Search {
     while (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {
-      diagnostics_.Problem(named + ": there is no such folder; give the --results_dir of a run",
+      diagnostics_.Problem(named + ": there is no such directory; give the --results_dir of a run",
                            EX_NOINPUT);
       return;
     }
     if (fs::is_directory(status)) {
-      if (!AddFolder(path, 0)) {
+      if (!AddDirectory(path, 0)) {
         diagnostics_.Problem(
             named +
             ": there is no run in it: no log.json, training.json or trace.json, as "
@@ -107,15 +108,15 @@ class Search {
 
  private:
   // Whether there is a run.
-  bool AddFolder(const fs::path& folder, int depth) {
-    if (IsRun(folder)) {
-      AddRun(FilesOf(folder, diagnostics_));
+  bool AddDirectory(const fs::path& directory, int depth) {
+    if (IsRun(directory)) {
+      AddRun(FilesOf(directory, diagnostics_));
       return true;
     }
     bool has_run = false;
     if (depth == kDeepest) return has_run;
-    for (const fs::path& entry : EntriesOf(folder, diagnostics_)) {
-      if (IsFolder(entry) && AddFolder(entry, depth + 1)) has_run = true;
+    for (const fs::path& entry : EntriesOf(directory, diagnostics_)) {
+      if (IsDirectory(entry) && AddDirectory(entry, depth + 1)) has_run = true;
     }
     return has_run;
   }

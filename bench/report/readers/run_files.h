@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which folders are runs, and which files of them are read.
+// Which directories are runs, and which files of them are read.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace bench {
 
-// A run: the results folder of one, or a log alone.
+// A run: the results directory of one, or a log alone.
 struct RunFiles {
   std::string path;                                // as it was named or found
   std::filesystem::path log;                       // "" where there is none
@@ -22,11 +22,11 @@ struct RunFiles {
   std::vector<std::filesystem::path> gpu_samples;  // *.csv
 };
 
-// A folder with log.json, training.json or trace.json is a run; of another folder those that lie in
-// it, however deep, by name.  A file is a log; one named log.json stands for its folder.  Files for
-// Prometheus and of GPUs may also lie in a folder of the run.  What is not there, or has no run, is
-// a problem; what is named twice counts once.  Symbolic links to folders are followed only where
-// they are named themselves.
+// A directory with log.json, training.json or trace.json is a run; of another directory those that
+// lie in it, however deep, by name.  A file is a log; one named log.json stands for its directory.
+// Files for Prometheus and of GPUs may also lie in a directory of the run.  What is not there, or
+// has no run, is a problem; what is named twice counts once.  Symbolic links to directories are
+// followed only where they are named themselves.
 std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, Diagnostics& diagnostics);
 
 }  // namespace bench

@@ -40,9 +40,9 @@ void ThinnedSeries::Add(double x, double y) {
   points_.push_back(point);
 }
 
-std::vector<SeriesPoint> Thinned(const std::vector<SeriesPoint>& points, std::size_t most) {
-  DDL_CHECK(most > 0);
-  const std::size_t together = (points.size() + most - 1) / most;
+std::vector<SeriesPoint> Thinned(const std::vector<SeriesPoint>& points, std::size_t max) {
+  DDL_CHECK(max > 0);
+  const std::size_t together = (points.size() + max - 1) / max;
   std::vector<SeriesPoint> thinned;
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (i % together == 0) {

@@ -44,7 +44,7 @@ class ThinnedSeries {
 
 // At most `most` points, each the mean of equally many of `points`; the last may be of fewer.
 // REQUIRES: most > 0.
-std::vector<SeriesPoint> Thinned(const std::vector<SeriesPoint>& points, std::size_t most);
+std::vector<SeriesPoint> Thinned(const std::vector<SeriesPoint>& points, std::size_t max);
 
 // Means over kBatches equal stretches of the row, one after the other, for what is known of the
 // mean of observations that depend on those before them: with 2 * kBatches observations or more,

@@ -29,13 +29,13 @@ std::string GibibytesOf(const std::string& kibibytes) {
 
 // node0, node8, node255: those of GPUs have no CPUs.
 void ReadNuma(const fs::path& nodes, Details& details) {
-  for (const fs::path& folder : SortedEntries(nodes)) {
-    const std::string name = folder.filename().string();
+  for (const fs::path& directory : SortedEntries(nodes)) {
+    const std::string name = directory.filename().string();
     const std::string number = name.substr(std::min<std::size_t>(4, name.size()));
     if (!name.starts_with("node") || !support::WholeNumber<int>(number)) continue;
-    const std::string cpus = FirstLine(folder / "cpulist");
+    const std::string cpus = FirstLine(directory / "cpulist");
     const std::string memory =
-        GibibytesOf(ValueOf(folder / "meminfo", "Node " + number + " MemTotal", ':'));
+        GibibytesOf(ValueOf(directory / "meminfo", "Node " + number + " MemTotal", ':'));
     AddDetail("NUMA node " + number, (cpus.empty() ? "no CPUs" : "CPUs " + cpus) + ", " + memory,
               details);
   }
@@ -66,16 +66,16 @@ std::string WithUnit(const std::string& number, const std::string& unit) {
   return number.empty() ? "" : number + unit;
 }
 
-std::string InterfaceText(const fs::path& folder) {
-  std::string text = FirstLine(folder / "operstate");
+std::string InterfaceText(const fs::path& directory) {
+  std::string text = FirstLine(directory / "operstate");
   // The kernel says -1, or refuses to be read, where an interface has no speed.
-  const std::string speed = FirstLine(folder / "speed");
+  const std::string speed = FirstLine(directory / "speed");
   if (support::WholeNumber<int>(speed).value_or(-1) > 0) text += ", " + speed + " Mbit/s";
-  text += WithUnit(FirstLine(folder / "mtu"), " bytes at most").insert(0, ", ");
+  text += WithUnit(FirstLine(directory / "mtu"), " bytes at most").insert(0, ", ");
   std::error_code error;
-  const fs::path driver = fs::read_symlink(folder / "device/driver", error);
+  const fs::path driver = fs::read_symlink(directory / "device/driver", error);
   text += error ? ", virtual" : ", " + driver.filename().string();
-  return text + PlaceOf((folder / "device").string());
+  return text + PlaceOf((directory / "device").string());
 }
 
 }  // namespace
@@ -84,8 +84,8 @@ void AddDetail(const std::string& name, const std::string& text, Details& detail
   if (!text.empty()) details.push_back({name, text});
 }
 
-std::string PlaceOf(const std::string& device_folder) {
-  const std::string node = FirstLine(fs::path(device_folder) / "numa_node");
+std::string PlaceOf(const std::string& device_directory) {
+  const std::string node = FirstLine(fs::path(device_directory) / "numa_node");
   const bool is_known = support::WholeNumber<int>(node).value_or(-1) >= 0;
   return is_known ? " at NUMA node " + node : "";
 }
@@ -109,21 +109,21 @@ void ReadMachineDetails(const std::string& root, Details& details) {
 
 void ReadNetworkDetails(const std::string& root, Details& details) {
   const fs::path base = BaseOf(root);
-  for (const fs::path& folder : SortedEntries(base / "sys/class/net")) {
-    const std::string name = folder.filename().string();
+  for (const fs::path& directory : SortedEntries(base / "sys/class/net")) {
+    const std::string name = directory.filename().string();
     // Those of containers have names by chance.
     if (name == "lo" || name.starts_with("veth")) continue;
     std::error_code error;
-    if (!fs::is_directory(folder, error)) continue;
-    AddDetail("network " + name, InterfaceText(folder), details);
+    if (!fs::is_directory(directory, error)) continue;
+    AddDetail("network " + name, InterfaceText(directory), details);
   }
-  for (const fs::path& folder : SortedEntries(base / "sys/class/infiniband")) {
-    std::string text = WithUnit(FirstLine(folder / "fw_ver"), "");
+  for (const fs::path& directory : SortedEntries(base / "sys/class/infiniband")) {
+    std::string text = WithUnit(FirstLine(directory / "fw_ver"), "");
     if (!text.empty()) text.insert(0, "firmware ");
-    const std::string board = FirstLine(folder / "board_id");
+    const std::string board = FirstLine(directory / "board_id");
     if (!board.empty()) text += (text.empty() ? "board " : ", board ") + board;
-    AddDetail("adapter " + folder.filename().string(), text + PlaceOf((folder / "device").string()),
-              details);
+    AddDetail("adapter " + directory.filename().string(),
+              text + PlaceOf((directory / "device").string()), details);
   }
 }
 

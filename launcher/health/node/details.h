@@ -30,8 +30,8 @@ void ReadNetworkDetails(const std::string& root, Details& details);
 // both versions.
 void ReadLimitDetails(const std::string& root, Details& details);
 
-// " at NUMA node 8" for the PCI device of this folder of /sys; "" where it has none, or it is not
-// known.
-std::string PlaceOf(const std::string& device_folder);
+// " at NUMA node 8" for the PCI device of this directory of /sys; "" where it has none, or it is
+// not known.
+std::string PlaceOf(const std::string& device_directory);
 
 }  // namespace launcher

@@ -37,7 +37,7 @@ class Fabric {
 
   // Talks to the partners of pair_schedule.h in its rounds.  The node with the lower index speaks
   // first, and reports about the pair.  A pair that is not done `limit` after its start has failed,
-  // but the next round begins after kRoundPatience at the latest.  `addresses` has one entry per
+  // but the next round begins after kRoundTimeout at the latest.  `addresses` has one entry per
   // node; a node with "" is left out.  Fills in links_ok, slowest and failed.
   void TestLinks(int own, const std::vector<std::string>& addresses,
                  std::chrono::milliseconds limit, ConnectivityResult& info);

@@ -240,7 +240,7 @@ void Fabric::TestLinks(int own, const std::vector<std::string>& addresses,
   for (const int partner : partners) {
     Peer& peer = peers[static_cast<std::size_t>(partner)];
     if (partner > own) worker_->Ping(static_cast<std::size_t>(partner));
-    const Clock::time_point next = Clock::now() + kRoundPatience;
+    const Clock::time_point next = Clock::now() + kRoundTimeout;
     while (!peer.has_responded && peer.problem.empty() && Clock::now() < next) {
       worker_->Progress();
       std::this_thread::sleep_for(std::chrono::microseconds(20));

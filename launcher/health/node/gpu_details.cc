@@ -35,7 +35,7 @@ Function FindFunction(const std::vector<const char*>& libraries, const char* nam
 }
 
 // "/sys/bus/pci/devices" has "0004:04:00.0" where NVML says "00000004:04:00.0".
-std::string FolderOfPci(const std::string& pci_bus_id) {
+std::string DirectoryOfPci(const std::string& pci_bus_id) {
   constexpr std::size_t kLength = 12;
   std::string name =
       pci_bus_id.size() > kLength ? pci_bus_id.substr(pci_bus_id.size() - kLength) : pci_bus_id;
@@ -44,7 +44,7 @@ std::string FolderOfPci(const std::string& pci_bus_id) {
   return name;
 }
 
-// The devices of NVML by the folders of their PCI ids.
+// The devices of NVML by the directories of their PCI ids.
 std::map<std::string, NvmlDevice> DevicesByPci(const NvmlLibrary& nvml) {
   std::map<std::string, NvmlDevice> devices;
   unsigned count = 0;
@@ -54,7 +54,7 @@ std::map<std::string, NvmlDevice> DevicesByPci(const NvmlLibrary& nvml) {
     NvmlPciInfo pci = {};
     if (nvml.Call("nvmlDeviceGetHandleByIndex_v2", index, &device) &&
         nvml.Call("nvmlDeviceGetPciInfo_v3", device, &pci)) {
-      devices[FolderOfPci(pci.bus_id.data())] = device;
+      devices[DirectoryOfPci(pci.bus_id.data())] = device;
     }
   }
   return devices;
@@ -157,15 +157,15 @@ void ReadGpuPlaces(const std::string& nvml_name, const std::string& root,
   std::map<std::string, std::string> pairs;  // "0-1, 2-3" by how they are connected
   std::size_t kinds = 0;
   for (std::size_t index = 0; index < gpus.size(); ++index) {
-    const std::string folder = FolderOfPci(gpus[index].pci_bus_id);
-    if (folder.empty()) continue;
-    const auto device = devices.find(folder);
+    const std::string directory = DirectoryOfPci(gpus[index].pci_bus_id);
+    if (directory.empty()) continue;
+    const auto device = devices.find(directory);
     AddDetail("GPU " + std::to_string(index),
-              "PCI " + folder + PlaceOf(root + "/sys/bus/pci/devices/" + folder) +
+              "PCI " + directory + PlaceOf(root + "/sys/bus/pci/devices/" + directory) +
                   (device == devices.end() ? "" : DeviceText(nvml, device->second)),
               details);
     for (std::size_t other = index + 1; device != devices.end() && other < gpus.size(); ++other) {
-      const auto found = devices.find(FolderOfPci(gpus[other].pci_bus_id));
+      const auto found = devices.find(DirectoryOfPci(gpus[other].pci_bus_id));
       if (found == devices.end()) continue;
       const std::string how = ConnectionText(nvml, device->second, found->second);
       std::string& listed = pairs[how];

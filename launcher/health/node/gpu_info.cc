@@ -31,10 +31,10 @@ std::vector<FoundGpu> ReadProc(const std::string& root) {
 }
 
 // /dev/nvidia0, /dev/nvidia1, ...
-std::vector<FoundGpu> ReadDevices(const fs::path& folder) {
+std::vector<FoundGpu> ReadDevices(const fs::path& directory) {
   const std::string start = "nvidia";
   std::vector<FoundGpu> gpus;
-  for (const fs::path& entry : SortedEntries(folder)) {
+  for (const fs::path& entry : SortedEntries(directory)) {
     const std::string name = entry.filename().string();
     if (name.size() > start.size() && name.starts_with(start) &&
         name.find_first_not_of("0123456789", start.size()) == std::string::npos) {
@@ -48,9 +48,9 @@ std::vector<FoundGpu> ReadDevices(const fs::path& folder) {
 // files, their permissions and the control group of devices must let this user do so.
 // https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/imexchannels.html
 std::string ImexProblem(const fs::path& dev) {
-  const fs::path folder = dev / "nvidia-caps-imex-channels";
+  const fs::path directory = dev / "nvidia-caps-imex-channels";
   std::string problem = "there is no /dev/nvidia-caps-imex-channels/channel*";
-  for (const fs::path& entry : SortedEntries(folder)) {
+  for (const fs::path& entry : SortedEntries(directory)) {
     const std::string name = entry.filename().string();
     if (!name.starts_with("channel")) continue;
     const support::Descriptor channel(open(entry.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

@@ -68,14 +68,14 @@ std::optional<ControlGroup> FindGroup(const fs::path& base, const std::string& c
 
 // The least number in a file of this name, of the group and of those above it; nullopt where none
 // is limited.
-std::optional<long long> LeastOfGroups(const ControlGroup& group, const std::string& name) {
+std::optional<long long> MinOfGroups(const ControlGroup& group, const std::string& name) {
   // Version 1 says "no limit" by the largest number of whole pages.
   constexpr long long kNoLimit = LLONG_MAX / 2;
-  std::optional<long long> least;
+  std::optional<long long> min;
   for (fs::path path = group.path;; path = path.parent_path()) {
     const auto number = support::WholeNumber<long long>(FirstLine(group.mount / path / name));
-    if (number && *number < std::min(least.value_or(kNoLimit), kNoLimit)) least = number;
-    if (path.empty()) return least;
+    if (number && *number < std::min(min.value_or(kNoLimit), kNoLimit)) min = number;
+    if (path.empty()) return min;
   }
 }
 
@@ -84,7 +84,7 @@ std::string GroupLimit(const fs::path& base, const std::string& controller,
   const std::optional<ControlGroup> group = FindGroup(base, controller);
   if (!group) return "";
   for (const std::string& name : names) {
-    if (const auto least = LeastOfGroups(*group, name)) return std::to_string(*least);
+    if (const auto min = MinOfGroups(*group, name)) return std::to_string(*min);
   }
   return "none";
 }

@@ -40,7 +40,7 @@ using Clock = std::chrono::steady_clock;
 
 // How long a name may be looked for, so that other nodes do not wait for one without name servers
 // until they give up.  A resolver asks a second server after five seconds.
-constexpr std::chrono::seconds kLookupPatience{5};
+constexpr std::chrono::seconds kLookupTimeout{5};
 
 struct Arguments {
   int limit_seconds = 30;      // for everything
@@ -176,7 +176,7 @@ void Run(const std::vector<std::string>& words) {
   const bool has_daemon = TraitsOf(ValueOr(environment, "DDLRUN_LAUNCHER", "").c_str()).has_daemons;
   static Reporter reporter;                     // the watchdog's thread outlives this function
   NameLookup master(arguments.master_address);  // meanwhile the rest is looked at
-  const Clock::time_point lookup_end = Clock::now() + kLookupPatience;
+  const Clock::time_point lookup_end = Clock::now() + kLookupTimeout;
   NodeInfo info = ReadNode(environment);
   reporter.Say(info, false);
   if (arguments.details) {

@@ -18,7 +18,7 @@ constexpr Return kSuccess = kNvmlSuccess;
 constexpr Return kInsufficientSize = 7;
 constexpr int kUncorrected = 1;  // nvmlMemoryErrorType_t
 constexpr int kVolatile = 0;     // nvmlEccCounterType_t: since the driver was loaded
-constexpr unsigned kMostLinks = 18;
+constexpr unsigned kMaxLinks = 18;
 constexpr unsigned long long kNotAvailable = ~0ULL;
 
 struct ProcessInfo {  // nvmlProcessInfo_v2_t, of _v2 and _v3 of the function
@@ -40,15 +40,15 @@ constexpr unsigned kFabricInfoVersion = sizeof(FabricInfo) | 2U << 24;  // NVML_
 constexpr unsigned char kFabricCompleted = 3;  // NVML_GPU_FABRIC_STATE_COMPLETED
 
 std::vector<GpuProcess> ReadProcesses(const Library& nvml, Device device) {
-  constexpr std::size_t kMost = 64;  // more processes of one GPU are left out
-  std::array<ProcessInfo, kMost> found = {};
+  constexpr std::size_t kMax = 64;  // more processes of one GPU are left out
+  std::array<ProcessInfo, kMax> found = {};
   for (const char* name :
        {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"}) {
     auto count = static_cast<unsigned>(found.size());
     const Return result = nvml.Result(name, device, &count, found.data());
     if (result != kSuccess && result != kInsufficientSize) continue;
     std::vector<GpuProcess> processes;
-    for (std::size_t i = 0; i < std::min<std::size_t>(count, kMost); ++i) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(count, kMax); ++i) {
       GpuProcess& process = processes.emplace_back();
       process.pid = found[i].pid;
       if (found[i].used_memory != kNotAvailable) {
@@ -62,7 +62,7 @@ std::vector<GpuProcess> ReadProcesses(const Library& nvml, Device device) {
 
 int CountActiveNvlinks(const Library& nvml, Device device) {
   int active = -1;
-  for (unsigned link = 0; link < kMostLinks; ++link) {
+  for (unsigned link = 0; link < kMaxLinks; ++link) {
     int is_active = 0;
     if (!nvml.Call("nvmlDeviceGetNvLinkState", device, link, &is_active)) continue;
     active = std::max(active, 0) + (is_active != 0 ? 1 : 0);
@@ -122,7 +122,7 @@ FoundGpu ReadGpu(const Library& nvml, Device device) {
     gpu.info.pcie_lanes = static_cast<int>(lanes);
   }
   if (nvml.Call("nvmlDeviceGetMaxPcieLinkWidth", device, &lanes)) {
-    gpu.info.pcie_lanes_most = static_cast<int>(lanes);
+    gpu.info.pcie_lanes_max = static_cast<int>(lanes);
   }
   gpu.info.nvlink_domain = ReadNvlinkDomain(nvml, device);
   gpu.info.nvlinks = CountActiveNvlinks(nvml, device);

@@ -9,10 +9,10 @@ namespace launcher {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> SortedEntries(const fs::path& folder) {
+std::vector<fs::path> SortedEntries(const fs::path& directory) {
   std::vector<fs::path> entries;
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
     entries.push_back(entry->path());
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists a folder of /proc, /sys or /dev.
+// Lists a directory of /proc, /sys or /dev.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace launcher {
 
-// The paths of the entries of `folder`, sorted; none where it cannot be read.
-std::vector<std::filesystem::path> SortedEntries(const std::filesystem::path& folder);
+// The paths of the entries of `directory`, sorted; none where it cannot be read.
+std::vector<std::filesystem::path> SortedEntries(const std::filesystem::path& directory);
 
 }  // namespace launcher

@@ -65,13 +65,13 @@ int CountNvidiaDevices(const fs::path& devices) {
 std::vector<IbPortInfo> ReadPorts(const fs::path& infiniband) {
   std::vector<IbPortInfo> ports;
   for (const fs::path& device : SortedEntries(infiniband)) {
-    for (const fs::path& folder : SortedEntries(device / "ports")) {
-      const std::string state = FirstLine(folder / "state");
+    for (const fs::path& directory : SortedEntries(device / "ports")) {
+      const std::string state = FirstLine(directory / "state");
       IbPortInfo port;
-      port.name = device.filename().string() + ":" + folder.filename().string();
+      port.name = device.filename().string() + ":" + directory.filename().string();
       port.state = Trimmed(state.substr(state.find(':') + 1));
-      port.rate_gbits = static_cast<int>(FirstWord(FirstLine(folder / "rate")));
-      port.protocol = FirstLine(folder / "link_layer");
+      port.rate_gbits = static_cast<int>(FirstWord(FirstLine(directory / "rate")));
+      port.protocol = FirstLine(directory / "link_layer");
       ports.push_back(port);
     }
   }
@@ -80,13 +80,13 @@ std::vector<IbPortInfo> ReadPorts(const fs::path& infiniband) {
 
 // Opens a file without a name, which cannot be left behind.  Where the file system has no such
 // files, it is one whose name is removed at once.
-support::Descriptor OpenUnnamed(const std::string& folder) {
-  support::Descriptor unnamed(open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+support::Descriptor OpenUnnamed(const std::string& directory) {
+  support::Descriptor unnamed(open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   if (unnamed.is_open() ||
       (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)) {
     return unnamed;
   }
-  std::string name = folder + "/.ddlrun-check.XXXXXX";
+  std::string name = directory + "/.ddlrun-check.XXXXXX";
   support::Descriptor named(mkostemp(name.data(), O_CLOEXEC));
   if (named.is_open()) unlink(name.c_str());
   return named;
@@ -98,8 +98,8 @@ long long FreeBytes(const std::string& path) {
   return static_cast<long long>(info.f_bavail) * static_cast<long long>(info.f_frsize);
 }
 
-bool IsSeen(const std::string& file, std::chrono::milliseconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
+bool IsSeen(const std::string& file, std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
   while (access(file.c_str(), F_OK) != 0) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -141,7 +141,7 @@ std::string WriteError(const std::string& path) {
   return fsync(file.fd()) == 0 || errno == EINVAL ? "" : std::strerror(errno);
 }
 
-DirectoryInfo ReadDirectory(const std::string& probe, std::chrono::milliseconds patience) {
+DirectoryInfo ReadDirectory(const std::string& probe, std::chrono::milliseconds timeout) {
   DirectoryInfo info;
   std::error_code error;
   info.path = fs::current_path(error).string();
@@ -149,7 +149,7 @@ DirectoryInfo ReadDirectory(const std::string& probe, std::chrono::milliseconds 
     info.write_error = "the directory is gone: " + error.message();
     return info;
   }
-  info.is_shared = probe.empty() || IsSeen(probe, patience);
+  info.is_shared = probe.empty() || IsSeen(probe, timeout);
   info.write_error = WriteError(".");
   info.free_bytes = FreeBytes(".");
   return info;

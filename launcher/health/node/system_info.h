@@ -22,7 +22,7 @@ void ReadLimits(NodeInfo& info);
 // Looks at the working directory: whether the file `probe` ("" for none) is seen in it, and whether
 // a file can be made and written.  NFS takes some time to show a new file, so it looks until
 // `patience` is over.  Leaves no file behind.
-DirectoryInfo ReadDirectory(const std::string& probe, std::chrono::milliseconds patience);
+DirectoryInfo ReadDirectory(const std::string& probe, std::chrono::milliseconds timeout);
 
 // "" when a file can be made in `path` and written, else why not.  Leaves no file behind.
 std::string WriteError(const std::string& path);

@@ -62,7 +62,7 @@ TEST(DifferenceMargin, NeedsTwoOfEach) {
   EXPECT_EQ(DifferenceMargin(std::vector<double>{1, 1}, std::vector<double>{3, 3}), 0);
 }
 
-TEST(StudentProbability, RefusesWhatIsNone) {
+TEST(StudentProbability, RejectsWhatIsNone) {
   EXPECT_THROW(StudentProbability(1, 0), trainer::Error);
   EXPECT_THROW(StudentQuantile(1, 5), trainer::Error);
   EXPECT_THROW(StudentQuantile(0.975, 0.5), trainer::Error);
@@ -109,7 +109,7 @@ TEST(QuantileOf, LiesBetweenTwoNeighboursInProportion) {
   EXPECT_EQ(QuantileOf(std::vector<double>{7}, 0.9), 7);
 }
 
-TEST(QuantileOf, RefusesWhatIsNoProbability) {
+TEST(QuantileOf, RejectsWhatIsNoProbability) {
   const std::vector<double> sorted = {1, 2};
   EXPECT_THROW(QuantileOf(sorted, -0.1), trainer::Error);
   EXPECT_THROW(QuantileOf(sorted, 1.1), trainer::Error);

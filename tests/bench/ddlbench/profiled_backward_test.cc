@@ -32,8 +32,8 @@ std::string Profile(const std::string& more) {
   return "{\"ops\": [" + rows + "]}";
 }
 
-std::string WhyRefused(const std::string& text) {
-  return tests::Refusal<trainer::Error>(
+std::string WhyRejected(const std::string& text) {
+  return tests::Rejection<trainer::Error>(
       65, [&] { ParseProfiledBackward(text, "p.json"); }, "taken");
 }
 
@@ -61,17 +61,17 @@ TEST(ProfiledBackward, AddsUpTheOpsOfABlock) {
   EXPECT_DOUBLE_EQ(backward.share, sum / (sum + 5 + 3 + 1 + 7));
 }
 
-TEST(ProfiledBackward, OfAnotherNetworkOrNoneIsRefused) {
-  EXPECT_THAT(WhyRefused("what?"), HasSubstr("p.json: no profile of ddltraind; profile.json is"));
-  EXPECT_THAT(WhyRefused("{\"ops\": [{\"layer\": 3}]}"), HasSubstr("no profile of ddltraind"));
-  EXPECT_THAT(WhyRefused("{\"ops\": []}"), HasSubstr("not all of the 16 bottlenecks"));
-  EXPECT_THAT(WhyRefused(Profile(Row("layer1.3.conv1", "convolution forward", "1"))),
+TEST(ProfiledBackward, OfAnotherNetworkOrNoneIsRejected) {
+  EXPECT_THAT(WhyRejected("what?"), HasSubstr("p.json: no profile of ddltraind; profile.json is"));
+  EXPECT_THAT(WhyRejected("{\"ops\": [{\"layer\": 3}]}"), HasSubstr("no profile of ddltraind"));
+  EXPECT_THAT(WhyRejected("{\"ops\": []}"), HasSubstr("not all of the 16 bottlenecks"));
+  EXPECT_THAT(WhyRejected(Profile(Row("layer1.3.conv1", "convolution forward", "1"))),
               HasSubstr("'layer1.3.conv1' is no layer of ResNet-50"));
-  EXPECT_THAT(WhyRefused(Profile(Row("layer5.0.conv1", "convolution forward", "1"))),
+  EXPECT_THAT(WhyRejected(Profile(Row("layer5.0.conv1", "convolution forward", "1"))),
               HasSubstr("'layer5.0.conv1' is no layer"));
-  EXPECT_THAT(WhyRefused(Profile(Row("layer4", "convolution forward", "1"))),
+  EXPECT_THAT(WhyRejected(Profile(Row("layer4", "convolution forward", "1"))),
               HasSubstr("'layer4'"));
-  EXPECT_THAT(WhyRefused(Profile(Row("conv1", "convolution backward data", "-1"))),
+  EXPECT_THAT(WhyRejected(Profile(Row("conv1", "convolution backward data", "-1"))),
               HasSubstr("an op took -1 seconds"));
 }
 

@@ -111,22 +111,22 @@ TEST(FormatOsu, IsThatOfItsFullForm) {
             "1048576               104.30             52.15            208.60          20\n");
 }
 
-std::string AllReduceRefusal(const std::function<void(AllReduceOptions&)>& change) {
+std::string AllReduceRejection(const std::function<void(AllReduceOptions&)>& change) {
   AllReduceOptions options;
   change(options);
-  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { CheckAllReduceOptions(options); });
+  return tests::Rejection<trainer::Error>(EX_USAGE, [&] { CheckAllReduceOptions(options); });
 }
 
-TEST(CheckAllReduceOptions, RefusesWhatMakesNoSense) {
-  EXPECT_EQ(AllReduceRefusal([](auto&) {}), "");
-  EXPECT_THAT(AllReduceRefusal([](auto& o) { o.min_bytes = 3; }), HasSubstr("--min_bytes=3"));
-  EXPECT_EQ(AllReduceRefusal([](auto& o) { o.min_bytes = o.max_bytes = 4; }), "");
-  EXPECT_THAT(AllReduceRefusal([](auto& o) { o.max_bytes = 7; }), HasSubstr("--max_bytes=7"));
-  EXPECT_THAT(AllReduceRefusal([](auto& o) { o.max_bytes = (1LL << 40) + 1; }), HasSubstr("1T"));
-  EXPECT_THAT(AllReduceRefusal([](auto& o) { o.factor = 1; }), HasSubstr("--factor=1"));
-  EXPECT_THAT(AllReduceRefusal([](auto& o) { o.iterations = 0; }), HasSubstr("--iterations=0"));
-  EXPECT_EQ(AllReduceRefusal([](auto& o) { o.warmup_iterations = 0; }), "");
-  EXPECT_THAT(AllReduceRefusal([](auto& o) { o.warmup_iterations = -1; }),
+TEST(CheckAllReduceOptions, RejectsWhatMakesNoSense) {
+  EXPECT_EQ(AllReduceRejection([](auto&) {}), "");
+  EXPECT_THAT(AllReduceRejection([](auto& o) { o.min_bytes = 3; }), HasSubstr("--min_bytes=3"));
+  EXPECT_EQ(AllReduceRejection([](auto& o) { o.min_bytes = o.max_bytes = 4; }), "");
+  EXPECT_THAT(AllReduceRejection([](auto& o) { o.max_bytes = 7; }), HasSubstr("--max_bytes=7"));
+  EXPECT_THAT(AllReduceRejection([](auto& o) { o.max_bytes = (1LL << 40) + 1; }), HasSubstr("1T"));
+  EXPECT_THAT(AllReduceRejection([](auto& o) { o.factor = 1; }), HasSubstr("--factor=1"));
+  EXPECT_THAT(AllReduceRejection([](auto& o) { o.iterations = 0; }), HasSubstr("--iterations=0"));
+  EXPECT_EQ(AllReduceRejection([](auto& o) { o.warmup_iterations = 0; }), "");
+  EXPECT_THAT(AllReduceRejection([](auto& o) { o.warmup_iterations = -1; }),
               HasSubstr("--warmup_iterations=-1"));
 }
 
@@ -227,18 +227,18 @@ TEST(AllReduceBench, MeasuresRanksThatMeetInSharedMemory) {
   }
 }
 
-std::string CopiesRefusal(const std::function<void(MemcpyBenchOptions&)>& change) {
+std::string CopiesRejection(const std::function<void(MemcpyBenchOptions&)>& change) {
   MemcpyBenchOptions options;
   change(options);
-  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { CheckCopiesOptions(options); });
+  return tests::Rejection<trainer::Error>(EX_USAGE, [&] { CheckCopiesOptions(options); });
 }
 
-TEST(CheckCopiesOptions, RefusesWhatMakesNoSense) {
-  EXPECT_EQ(CopiesRefusal([](auto&) {}), "");
-  EXPECT_EQ(CopiesRefusal([](auto& o) { o.bytes = o.rounds = 1; }), "");
-  EXPECT_THAT(CopiesRefusal([](auto& o) { o.bytes = 0; }), HasSubstr("--bytes=0 must be"));
-  EXPECT_THAT(CopiesRefusal([](auto& o) { o.bytes = (1LL << 34) + 1; }), HasSubstr("to 16G"));
-  EXPECT_THAT(CopiesRefusal([](auto& o) { o.rounds = 0; }), HasSubstr("--rounds=0 must be"));
+TEST(CheckCopiesOptions, RejectsWhatMakesNoSense) {
+  EXPECT_EQ(CopiesRejection([](auto&) {}), "");
+  EXPECT_EQ(CopiesRejection([](auto& o) { o.bytes = o.rounds = 1; }), "");
+  EXPECT_THAT(CopiesRejection([](auto& o) { o.bytes = 0; }), HasSubstr("--bytes=0 must be"));
+  EXPECT_THAT(CopiesRejection([](auto& o) { o.bytes = (1LL << 34) + 1; }), HasSubstr("to 16G"));
+  EXPECT_THAT(CopiesRejection([](auto& o) { o.rounds = 0; }), HasSubstr("--rounds=0 must be"));
 }
 
 TEST(MeasureMemcpy, AreRatesOfBothWaysOnAllRanks) {
@@ -263,23 +263,24 @@ TEST(FormatCopyRow, IsARowThatTuneReads) {
             "     3  n2                0004:04:00.0  0004:00  bound      12.35       6.00\n");
 }
 
-std::string LoaderRefusal(const std::function<void(LoaderOptions&)>& change) {
+std::string LoaderRejection(const std::function<void(LoaderOptions&)>& change) {
   LoaderOptions options;
   change(options);
-  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { CheckLoaderOptions(options); });
+  return tests::Rejection<trainer::Error>(EX_USAGE, [&] { CheckLoaderOptions(options); });
 }
 
-TEST(CheckLoaderOptions, RefusesWhatMakesNoSense) {
-  EXPECT_EQ(LoaderRefusal([](auto&) {}), "");
-  EXPECT_THAT(LoaderRefusal([](auto& o) { o.batch_size = 0; }), HasSubstr("--batch_size=0"));
-  EXPECT_THAT(LoaderRefusal([](auto& o) { o.image_size = 0; }), HasSubstr("--image_size=0"));
-  EXPECT_THAT(LoaderRefusal([](auto& o) { o.prefetch = 0; }), HasSubstr("--prefetch=0"));
-  EXPECT_THAT(LoaderRefusal([](auto& o) { o.steps = 0; }), HasSubstr("--steps=0"));
-  EXPECT_EQ(LoaderRefusal([](auto& o) { o.warmup_steps = 0; }), "");
-  EXPECT_THAT(LoaderRefusal([](auto& o) { o.warmup_steps = -1; }), HasSubstr("--warmup_steps=-1"));
-  EXPECT_THAT(LoaderRefusal([](auto& o) { o.rounds = 0; }), HasSubstr("--rounds=0"));
-  EXPECT_THAT(LoaderRefusal([](auto& o) { o.take_rate = -1; }), HasSubstr("--take_rate=-1"));
-  EXPECT_THAT(LoaderRefusal([](auto& o) { o.threads = {2, 0}; }), HasSubstr("--threads=0"));
+TEST(CheckLoaderOptions, RejectsWhatMakesNoSense) {
+  EXPECT_EQ(LoaderRejection([](auto&) {}), "");
+  EXPECT_THAT(LoaderRejection([](auto& o) { o.batch_size = 0; }), HasSubstr("--batch_size=0"));
+  EXPECT_THAT(LoaderRejection([](auto& o) { o.image_size = 0; }), HasSubstr("--image_size=0"));
+  EXPECT_THAT(LoaderRejection([](auto& o) { o.prefetch = 0; }), HasSubstr("--prefetch=0"));
+  EXPECT_THAT(LoaderRejection([](auto& o) { o.steps = 0; }), HasSubstr("--steps=0"));
+  EXPECT_EQ(LoaderRejection([](auto& o) { o.warmup_steps = 0; }), "");
+  EXPECT_THAT(LoaderRejection([](auto& o) { o.warmup_steps = -1; }),
+              HasSubstr("--warmup_steps=-1"));
+  EXPECT_THAT(LoaderRejection([](auto& o) { o.rounds = 0; }), HasSubstr("--rounds=0"));
+  EXPECT_THAT(LoaderRejection([](auto& o) { o.take_rate = -1; }), HasSubstr("--take_rate=-1"));
+  EXPECT_THAT(LoaderRejection([](auto& o) { o.threads = {2, 0}; }), HasSubstr("--threads=0"));
 }
 
 TEST(RecordOptions, AreThoseOfATraining) {
@@ -312,8 +313,8 @@ TEST(RecordOptions, AreThoseOfATraining) {
 
 // Of an AC922: the memory of its GPUs is nodes without CPUs.
 TEST(ReadNumaCpus, AreTheNodesThatHaveCpus) {
-  const trainer::TemporaryFolder folder;
-  const std::filesystem::path nodes = folder.path() / "sys/devices/system/node";
+  const trainer::TemporaryDirectory directory;
+  const std::filesystem::path nodes = directory.path() / "sys/devices/system/node";
   for (const auto& [name, list] : {std::pair("node8", "80-159\n"),
                                    {"node0", "0-3,8\n"},
                                    {"node255", "\n"},
@@ -322,25 +323,25 @@ TEST(ReadNumaCpus, AreTheNodesThatHaveCpus) {
     std::filesystem::create_directories(nodes / name);
     std::ofstream(nodes / name / "cpulist") << list;
   }
-  const std::vector<NumaCpus> found = ReadNumaCpus(folder.path().string());
+  const std::vector<NumaCpus> found = ReadNumaCpus(directory.path().string());
   ASSERT_THAT(found, SizeIs(2));
   EXPECT_EQ(found[0].number, 0);
   EXPECT_THAT(found[0].cpus, ElementsAre(0, 1, 2, 3, 8));
   EXPECT_EQ(found[1].number, 8);
   EXPECT_THAT(found[1].cpus, SizeIs(80));
-  EXPECT_THAT(ReadNumaCpus((folder.path() / "nothing").string()), IsEmpty());
+  EXPECT_THAT(ReadNumaCpus((directory.path() / "nothing").string()), IsEmpty());
 }
 
 // As on most machines: the device is behind a root port, and that behind the host bridge.
 TEST(HostBridgeOf, IsFoundThroughOtherBridges) {
   namespace fs = std::filesystem;
-  const trainer::TemporaryFolder folder;
-  const fs::path sys = folder.path() / "sys";
+  const trainer::TemporaryDirectory directory;
+  const fs::path sys = directory.path() / "sys";
   const fs::path device = sys / "devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0";
   fs::create_directories(device);
   fs::create_directories(sys / "bus/pci/devices");
   fs::create_symlink(device, sys / "bus/pci/devices/0000:3b:00.0");
-  const std::string root = folder.path().string();
+  const std::string root = directory.path().string();
   EXPECT_EQ(HostBridgeOf(root, "0000:3B:00.0"), "0000:3a");
   EXPECT_EQ(HostBridgeOf(root, "0000:3b:00.0"), "0000:3a");
   EXPECT_EQ(HostBridgeOf(root, "0000:3c:00.0"), "-");

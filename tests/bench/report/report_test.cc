@@ -279,13 +279,13 @@ TEST(NamesOfRuns, LeaveOutWhatAllBeginWith) {
   EXPECT_THAT(NamesOf({"a", "a/b"}), ElementsAre("a", "a/b"));
 }
 
-class MakeReportTest : public ReportFolderTest {
+class MakeReportTest : public ReportDirectoryTest {
  protected:
   void SetUp() override {
-    ReportFolderTest::SetUp();
+    ReportDirectoryTest::SetUp();
     WriteRun("one", 1, 50);
     WriteRun("two", 2, 95);
-    options_.runs = {(folder_ / "one").string(), (folder_ / "two").string()};
+    options_.runs = {(directory_ / "one").string(), (directory_ / "two").string()};
   }
 
   void WriteRun(const std::string& name, int ranks, double speed) {
@@ -301,8 +301,8 @@ class MakeReportTest : public ReportFolderTest {
   }
 
   ReportTexts Make() { return MakeReport(options_, "0.1.0", diagnostics_); }
-  std::string RefusalOf() {
-    return tests::Refusal<trainer::Error>(EX_USAGE, [&] { Make(); });
+  std::string RejectionOf() {
+    return tests::Rejection<trainer::Error>(EX_USAGE, [&] { Make(); });
   }
 
   ReportOptions options_;
@@ -336,22 +336,22 @@ TEST_F(MakeReportTest, IsTextOrJsonWhereThatIsAskedFor) {
 }
 
 TEST_F(MakeReportTest, ShowsTheRestWhereARunCannotBeRead) {
-  options_.runs.push_back((folder_ / "nowhere").string());
+  options_.runs.push_back((directory_ / "nowhere").string());
   Write("bad/log.json", "DLLL {\n");
-  options_.runs.push_back((folder_ / "bad").string());
+  options_.runs.push_back((directory_ / "bad").string());
   const ReportTexts texts = Make();
   EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
   EXPECT_THAT(texts.page, HasSubstr("3 messages about the files"));
-  EXPECT_THAT(texts.page, HasSubstr("nowhere: there is no such folder"));
+  EXPECT_THAT(texts.page, HasSubstr("nowhere: there is no such directory"));
   EXPECT_THAT(texts.page, HasSubstr("<svg id=\"scaling\""));
 }
 
 TEST_F(MakeReportTest, IsNothingWithoutARun) {
-  options_.runs = {(folder_ / "nowhere").string()};
+  options_.runs = {(directory_ / "nowhere").string()};
   const ReportTexts texts = Make();
   EXPECT_EQ(texts.page_path, "");
   EXPECT_EQ(texts.printed, "");
-  EXPECT_THAT(told_, ElementsAre(HasSubstr("nowhere: there is no such folder")));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr("nowhere: there is no such directory")));
 }
 
 TEST_F(MakeReportTest, ComparesWithTheBaseline) {
@@ -361,15 +361,15 @@ TEST_F(MakeReportTest, ComparesWithTheBaseline) {
   options_.baseline = options_.runs[1] + "/";
   EXPECT_THAT(Make().printed, HasSubstr("  one  two "));
   options_.baseline = "tow";
-  EXPECT_THAT(RefusalOf(), HasSubstr("--baseline=tow is none of the runs; did you mean two?"));
+  EXPECT_THAT(RejectionOf(), HasSubstr("--baseline=tow is none of the runs; did you mean two?"));
 }
 
-TEST_F(MakeReportTest, RefusesOptionsThatMakeNoSense) {
+TEST_F(MakeReportTest, RejectsOptionsThatMakeNoSense) {
   options_.text = options_.json = true;
-  EXPECT_THAT(RefusalOf(), HasSubstr("--text and --json both write standard output"));
+  EXPECT_THAT(RejectionOf(), HasSubstr("--text and --json both write standard output"));
   options_.json = false;
   options_.skip_steps = -1;
-  EXPECT_THAT(RefusalOf(), HasSubstr("--skip_steps must be 0 or more"));
+  EXPECT_THAT(RejectionOf(), HasSubstr("--skip_steps must be 0 or more"));
 }
 
 TEST_F(MakeReportTest, LeavesOutSteps) {
@@ -413,7 +413,7 @@ TEST(GroupsOf, HowLongARunLastsAndWhoIsToldMakeNoOtherGroup) {
   EXPECT_EQ(GroupsWithOther("precision_of_it", "1", "2"), 2U);
 }
 
-// Which folder it is does not matter, but a run with a cache is not like one without.
+// Which directory it is does not matter, but a run with a cache is not like one without.
 TEST(GroupsOf, ACacheOfRecordsAndTimedOpsAreOtherRuns) {
   EXPECT_EQ(GroupsWithOther("record_cache", "", "/dev/shm"), 2U);
   EXPECT_EQ(GroupsWithOther("variability_dir", "", "logs"), 2U);

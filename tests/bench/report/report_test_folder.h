@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder of a test's own with files of runs in it, and what was said about them.
+// A directory of a test's own with files of runs in it, and what was said about them.
 
 #pragma once
 
@@ -9,19 +9,19 @@
 
 namespace bench {
 
-class ReportFolderTest : public ::testing::Test {
+class ReportDirectoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              (std::string(test->test_suite_name()) + "." + test->name());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+    directory_ = std::filesystem::path(::testing::TempDir()) /
+                 (std::string(test->test_suite_name()) + "." + test->name());
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::filesystem::path Write(const std::string& name, const std::string& text) {
-    const std::filesystem::path path = folder_ / name;
+    const std::filesystem::path path = directory_ / name;
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
     return path;
@@ -45,7 +45,7 @@ class ReportFolderTest : public ::testing::Test {
     return LoggedStep(step, R"("imgs_per_sec": )" + speed + R"(, "cross_entropy": )" + loss);
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
   std::vector<std::string> told_;
   Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};
 };

@@ -138,7 +138,7 @@ TEST(MicrosecondsOf, ReadsTheFirstTime) {
   EXPECT_THAT(MicrosecondsOf("1970-01-01 00:00:00.1234567"), Optional(123'456));
 }
 
-TEST(MicrosecondsOf, RefusesWhatIsNoTime) {
+TEST(MicrosecondsOf, RejectsWhatIsNoTime) {
   for (const std::string text :
        {"", "2020-07-01", "2020-07-01 10:00:00", "2020-07-01T10:00:00.1", "2020-07-01 10:00:00.",
         "2020-13-01 10:00:00.1", "2021-02-29 10:00:00.1", "2020-07-01 24:00:00.1",
@@ -150,13 +150,13 @@ TEST(MicrosecondsOf, RefusesWhatIsNoTime) {
 class LogLinesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    path_ = folder_ / "log";
+    directory_ = std::filesystem::path(::testing::TempDir()) /
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    path_ = directory_ / "log";
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   void Write(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
 
@@ -173,7 +173,7 @@ class LogLinesTest : public ::testing::Test {
     return all;
   }
 
-  int RefusalCode() {
+  int RejectionCode() {
     try {
       ReadAll();
     } catch (const trainer::Error& error) {
@@ -183,7 +183,7 @@ class LogLinesTest : public ::testing::Test {
     return 0;
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
   std::filesystem::path path_;
   std::string message_;
 };
@@ -275,15 +275,15 @@ TEST_F(LogLinesTest, MemoryDoesNotGrowWithTheFile) {
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, kKilobytes);
 }
 
-TEST_F(LogLinesTest, RefusesWhatIsNoFileByName) {
-  EXPECT_EQ(RefusalCode(), EX_NOINPUT);
+TEST_F(LogLinesTest, RejectsWhatIsNoFileByName) {
+  EXPECT_EQ(RejectionCode(), EX_NOINPUT);
   EXPECT_THAT(message_, HasSubstr(path_.string() + ": cannot be read: No such file"));
   std::filesystem::create_directory(path_);
-  EXPECT_EQ(RefusalCode(), EX_NOINPUT);
+  EXPECT_EQ(RejectionCode(), EX_NOINPUT);
   EXPECT_THAT(message_, HasSubstr("it is no regular file"));
   std::filesystem::remove(path_);
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_EQ(RefusalCode(), EX_NOINPUT);
+  EXPECT_EQ(RejectionCode(), EX_NOINPUT);
 }
 
 TEST(IsUtf8, KnowsWhatPythonDecodes) {
@@ -306,8 +306,8 @@ std::string Line(const std::string& text) {
   return ":::NVLOGv0.2.3 resnet 1605627653.398838758 (training_hooks.py:100) " + text;
 }
 
-std::string RefusalOf(RunSteps& steps, const std::string& text) {
-  return tests::Refusal<trainer::Error>(EX_DATAERR, [&] { steps.Add(Line(text)); });
+std::string RejectionOf(RunSteps& steps, const std::string& text) {
+  return tests::Rejection<trainer::Error>(EX_DATAERR, [&] { steps.Add(Line(text)); });
 }
 
 TEST(RunSteps, HasEveryStepAndTheShapeOfTheRun) {
@@ -369,19 +369,19 @@ TEST(RunSteps, LinesOutsideOfAStepDoNotCount) {
   EXPECT_TRUE(steps.steps().empty());
 }
 
-TEST(RunSteps, RefusesWhatIsNoStep) {
+TEST(RunSteps, RejectsWhatIsNoStep) {
   RunSteps steps;
-  EXPECT_THAT(RefusalOf(steps, "iteration: 1"), HasSubstr("--display_every must be 1"));
-  EXPECT_THAT(RefusalOf(steps, "iteration: -1"), HasSubstr("iteration is '-1'"));
-  EXPECT_THAT(RefusalOf(steps, "iteration: 0.5"), HasSubstr("iteration is '0.5'"));
+  EXPECT_THAT(RejectionOf(steps, "iteration: 1"), HasSubstr("--display_every must be 1"));
+  EXPECT_THAT(RejectionOf(steps, "iteration: -1"), HasSubstr("iteration is '-1'"));
+  EXPECT_THAT(RejectionOf(steps, "iteration: 0.5"), HasSubstr("iteration is '0.5'"));
   steps.Add(Line("iteration: 0"));
-  EXPECT_THAT(RefusalOf(steps, "cross_entropy: 7.0"), HasSubstr("imgs_per_sec"));
-  EXPECT_THAT(RefusalOf(steps, "imgs_per_sec: 0.0"), HasSubstr("no speed"));
-  EXPECT_THAT(RefusalOf(steps, "imgs_per_sec: -1.0"), HasSubstr("no speed"));
-  EXPECT_THAT(RefusalOf(steps, "imgs_per_sec: NaN"), HasSubstr("no number"));
-  EXPECT_THAT(RefusalOf(steps, "imgs_per_sec"), HasSubstr("no number"));
-  EXPECT_THAT(RefusalOf(steps, "Num GPUs: 0"), HasSubstr("Num GPUs is '0'"));
-  EXPECT_THAT(RefusalOf(steps, "Per-GPU Batch Size: 1e30"), HasSubstr("Batch Size"));
+  EXPECT_THAT(RejectionOf(steps, "cross_entropy: 7.0"), HasSubstr("imgs_per_sec"));
+  EXPECT_THAT(RejectionOf(steps, "imgs_per_sec: 0.0"), HasSubstr("no speed"));
+  EXPECT_THAT(RejectionOf(steps, "imgs_per_sec: -1.0"), HasSubstr("no speed"));
+  EXPECT_THAT(RejectionOf(steps, "imgs_per_sec: NaN"), HasSubstr("no number"));
+  EXPECT_THAT(RejectionOf(steps, "imgs_per_sec"), HasSubstr("no number"));
+  EXPECT_THAT(RejectionOf(steps, "Num GPUs: 0"), HasSubstr("Num GPUs is '0'"));
+  EXPECT_THAT(RejectionOf(steps, "Per-GPU Batch Size: 1e30"), HasSubstr("Batch Size"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of ddlbench share: the smallest network, a few steps, and a folder for each test.
+# What the tests of ddlbench share: the smallest network, a few steps, and a directory for each test.
 
 # shellcheck disable=SC2034 # the tests read the variables
 load ../common
@@ -29,7 +29,7 @@ ranks_here() {
   done
 }
 
-# sweep OPTIONS... : a sweep of the small network into the folder w: status, standard output in $output, the rest in $messages.
+# sweep OPTIONS... : a sweep of the small network into the directory w: status, standard output in $output, the rest in $messages.
 sweep() {
   run --separate-stderr timeout 120 "$ddlbench" sweep "${matrix[@]}" "$@" w "${small[@]}"
   # shellcheck disable=SC2154 # set by run

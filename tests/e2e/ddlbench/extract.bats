@@ -6,7 +6,7 @@
 
 load common
 
-@test "an empty folder, and one that is not there" {
+@test "an empty directory, and one that is not there" {
   mkdir empty
   extract empty
   [ "$status" -eq 65 ]
@@ -14,10 +14,10 @@ load common
   [[ $messages == "ddlbench: empty: there is no log that can be used, such as 1n1g/r50_b128_fp32_1.log" ]]
   extract nowhere
   [ "$status" -eq 66 ]
-  [[ $messages == "ddlbench: nowhere: cannot be read: No such file or directory; give a folder of logs"* ]]
+  [[ $messages == "ddlbench: nowhere: cannot be read: No such file or directory; give a directory of logs"* ]]
 }
 
-@test "one bad folder does not hide the good one" {
+@test "one bad directory does not hide the good one" {
   mkdir empty
   log good/1n1g/r50_b4_fp32_1.log 5 10.0 1
   extract --train_batches=25 empty good
@@ -33,7 +33,7 @@ load common
   extract --train_batches=25 w
   [ "$status" -eq 71 ]
   [[ $output == *"| 10.00     | 1    |"* ]]
-  [[ $messages == *"cannot make the folder w/result: "*"; give ddlbench extract --output_dir DIR" ]]
+  [[ $messages == *"cannot make the directory w/result: "*"; give ddlbench extract --output_dir DIR" ]]
 }
 
 @test "half a log, another shape, foreign bytes, a name that is none: each is named" {
@@ -52,7 +52,7 @@ load common
 ddlbench: note: w/1n1g/r50_b4_fp32_2.log:1: bytes that are no UTF-8; DLPerf's own scripts stop at them
 ddlbench: w/1n1g/r50_b4_fp32_3.log:4: the log ends after 3 lines with imgs_per_sec of 5; it is left out
 ddlbench: w/1n2g/note.log: its name is none such as r50_b128_fp32_1.log; it is left out
-ddlbench: w/1n2g/r50_b4_fp32_1.log:1: Num GPUs is 1, but the folder's name says 2; the log is left out
+ddlbench: w/1n2g/r50_b4_fp32_1.log:1: Num GPUs is 1, but the directory's name says 2; the log is left out
 ddlbench: w/1n2g/r50_b4_fp32_9.log: cannot be read: it is no regular file
 END
 }

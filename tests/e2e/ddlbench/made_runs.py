@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of runs whose every number is known, as ddltraind leaves them, with something for each plot of a report."""
+"""Directories of runs whose every number is known, as ddltraind leaves them, with something for each plot of a report."""
 
 import json
 import pathlib
@@ -68,12 +68,12 @@ def write(path, lines):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def make(folder, ranks=(1, 2, 4), repeats=2, steps=60):
+def make(directory, ranks=(1, 2, 4), repeats=2, steps=60):
     """Runs of each number of ranks, in FOLDER/1n<ranks>g/<repeat>."""
-    folder = pathlib.Path(folder)
+    directory = pathlib.Path(directory)
     for count in ranks:
         for repeat in range(1, repeats + 1):
-            run = folder / f"1n{count}g" / str(repeat)
+            run = directory / f"1n{count}g" / str(repeat)
             write(run / "log.json", log_lines(count, repeat, steps))
             if repeat == 1:
                 write(run / "trace.json", trace_lines(count))

@@ -98,7 +98,7 @@ sweep_of() {
   mkdir empty
   predict --from=empty
   [ "$status" -eq 65 ]
-  [[ $messages == 'ddlbench: empty: no folder of logs such as 1n1g in it' ]]
+  [[ $messages == 'ddlbench: empty: no directory of logs such as 1n1g in it' ]]
   log w/1n4g/r50_b256_fp16_1.log 100 4400.0 4
   predict --from=w
   [ "$status" -eq 65 ]
@@ -107,7 +107,7 @@ sweep_of() {
   sweep_of both/b
   predict --from=both
   [ "$status" -eq 64 ]
-  [[ $messages == *'--from: both has 2 folders of logs: name one, such as both/'* ]]
+  [[ $messages == *'--from: both has 2 directories of logs: name one, such as both/'* ]]
 }
 
 @test "a table of all_reduce_perf counts between nodes" {

@@ -75,9 +75,9 @@ def quantile(values, probability):
     return values[below] + (values[above] - values[below]) * (place - below)
 
 
-def main(report_file, folder):
+def main(report_file, directory):
     report = json.load(open(report_file, encoding="utf-8"))
-    logs = sorted(pathlib.Path(folder).rglob("log.json"))
+    logs = sorted(pathlib.Path(directory).rglob("log.json"))
     runs = [Run(log) for log in logs]
     assert len(report["runs"]) == len(runs) > 1, (len(report["runs"]), len(runs))
     for said, run in zip(report["runs"], runs):

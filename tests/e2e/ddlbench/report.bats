@@ -58,7 +58,7 @@ report_json() {
   "$ddlbench" report --json "$@"
 }
 
-@test "without an option it is a page in this folder" {
+@test "without an option it is a page in this directory" {
   made_runs r
   report --title='A <title>' --baseline=1n2g/1 r
   [ "$status" -eq 0 ]
@@ -84,7 +84,7 @@ assert not checker.open, checker.open
 END
 }
 
-@test "an empty folder, half a log, foreign bytes, runs of different shapes: each is named, and the rest is shown" {
+@test "an empty directory, half a log, foreign bytes, runs of different shapes: each is named, and the rest is shown" {
   made_runs r
   mkdir empty
   # Half a log, ended within a line.
@@ -100,7 +100,7 @@ END
   report r empty nowhere
   expect_status 65 "$messages"
   [[ $messages == *"empty: there is no run in it"* ]]
-  [[ $messages == *"nowhere: there is no such folder"* ]]
+  [[ $messages == *"nowhere: there is no such directory"* ]]
   [[ $messages == *"r/1n1g/2/log.json:"*": the log ends within this line"* ]]
   [[ $messages == *"r/1n2g/2/log.json:5: it has bytes that are no UTF-8"* ]]
   [[ $messages == *"r/1n4g/1/log.json: it has no line of DLLogger's"* ]]

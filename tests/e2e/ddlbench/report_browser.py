@@ -113,7 +113,7 @@ def unseen_marks(chart, picture, scale):
     return hidden, len(solid)
 
 
-def look(browser, name, folder, scale):
+def look(browser, name, directory, scale):
     """Problems of the page as it stands now."""
     import json
     page = json.loads(browser.evaluate(LOOK))
@@ -124,7 +124,7 @@ def look(browser, name, folder, scale):
         yield f"plots that are missing or too many: {sorted(missing)}"
         return
     png = browser.screenshot(whole=True)
-    (folder / f"{name}.png").write_bytes(png)
+    (directory / f"{name}.png").write_bytes(png)
     picture = browsers.Picture(png)
     if not near(picture.pixel(2, 2), rgb(page["back"])):
         yield f"the background is {picture.pixel(2, 2)}, not {page['back']}"
@@ -159,8 +159,8 @@ def main():
         print("skipped: there is no " + " or ".join(browsers.NAMES) + "; tools/bootstrap check installs one")
         return 77
     build = pathlib.Path(os.environ["DDLRUN_BUILD"])
-    folder = build / "report-screenshots"
-    folder.mkdir(parents=True, exist_ok=True)
+    directory = build / "report-screenshots"
+    directory.mkdir(parents=True, exist_ok=True)
     problems = []
     with tempfile.TemporaryDirectory(prefix="report.") as work:
         made_runs.make(work + "/runs", steps=STEPS)
@@ -174,16 +174,16 @@ def main():
                     ("print", 794, 1123, 1, False, "print", "dark")):
                 browser.resize(width, height, scale, mobile)
                 browser.media(media, scheme)
-                problems += [f"{name}: {problem}" for problem in look(browser, name, folder, scale)]
+                problems += [f"{name}: {problem}" for problem in look(browser, name, directory, scale)]
             pdf = browser.pdf()
-            (folder / "print.pdf").write_bytes(pdf)
+            (directory / "print.pdf").write_bytes(pdf)
             pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
             if not pdf.startswith(b"%PDF") or not 2 <= pages <= 20:
                 problems.append(f"printed it has {pages} pages")
             problems += outside_requests(browser)
     for problem in problems:
         print(problem)
-    print(f"{len(EXPECTED)} plots at 5 sizes; screenshots are in {folder}")
+    print(f"{len(EXPECTED)} plots at 5 sizes; screenshots are in {directory}")
     return 1 if problems else 0
 
 

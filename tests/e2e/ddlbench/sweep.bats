@@ -7,7 +7,7 @@
 
 load common
 
-# In Python, by the words of DLPerf's rules: the speeds of the logs of a folder -> its JSON.
+# In Python, by the words of DLPerf's rules: the speeds of the logs of a directory -> its JSON.
 recomputed() {
   python3 - "$1" << 'END'
 import json, pathlib, re, statistics, sys
@@ -63,9 +63,9 @@ END
   matrix=(--arch=resnet_tiny --steps=25)
   sweep --cases=1n1g --repeats=1 --precision=fp32,fp16 --batch_size=4,8 --data_dir=DATA
   expect_status 0 "$messages"
-  for folder in bz4_fp32_synthetic bz4_fp32_real bz8_fp16_synthetic bz8_fp16_real; do
-    [[ $output == *"## $folder: rtiny"* ]]
-    [ -e "w/result/${folder}_result.json" ]
+  for directory in bz4_fp32_synthetic bz4_fp32_real bz8_fp16_synthetic bz8_fp16_real; do
+    [[ $output == *"## $directory: rtiny"* ]]
+    [ -e "w/result/${directory}_result.json" ]
   done
   [[ $messages == *"--precision=fp16 --use_static_loss_scaling --loss_scale=128 --data_dir=$PWD/DATA"* ]]
 }

@@ -109,7 +109,7 @@ PYTHON
   [[ $output == *"| c1   "*" | 550.000 "* ]]
 }
 
-@test "ddltraind --variability_dir: misuse, 64; a folder that cannot be made, 71" {
+@test "ddltraind --variability_dir: misuse, 64; a directory that cannot be made, 71" {
   study logs --profile
   [ "$status" -eq 64 ]
   [[ $stderr == *"--profile and --variability_dir both time each op, of other steps: give one of them"* ]]
@@ -120,5 +120,5 @@ PYTHON
   : > file
   study file/logs
   [ "$status" -eq 71 ]
-  [[ $stderr == *"cannot make the folder 'file/logs': file is a file, not a folder; give another --variability_dir"* ]]
+  [[ $stderr == *"cannot make the directory 'file/logs': file is a file, not a directory; give another --variability_dir"* ]]
 }

@@ -9,7 +9,7 @@ load common
 # The images of a split that have bounding boxes.
 images_with_boxes() { "$ddldata" stats --json "$1" | jq ".splits.$2.images_with_boxes"; }
 
-@test "TensorFlow's list, and ImageNet's annotations in a folder and in a tar, make the same bytes" {
+@test "TensorFlow's list, and ImageNet's annotations in a directory and in a tar, make the same bytes" {
   convert list --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt" \
     --boxes "$images/boxes.csv" --shards 3
   [ "$status" -eq 0 ]
@@ -18,9 +18,9 @@ images_with_boxes() { "$ddldata" stats --json "$1" | jq ".splits.$2.images_with_
   [ "$(images_with_boxes list train)" -eq 30 ]
   [ "$(images_with_boxes list validation)" -eq 0 ]
   trains_on list
-  convert folder --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt" \
+  convert directory --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt" \
     --boxes "$images/annotations" --shards 3 --threads 1
-  same_bytes list folder
+  same_bytes list directory
   tar -cf boxes.tar -C "$images/annotations" .
   convert tar --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt" \
     --boxes boxes.tar --shards 3 --threads 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of ddldata share: images in folders, and ways to look at what was made of them.
+# What the tests of ddldata share: images in directories, and ways to look at what was made of them.
 
 # shellcheck disable=SC2034,SC2154 # the tests read the variables; run and CTest set some
 load ../common
@@ -40,7 +40,7 @@ trains_on() {
     --iter_unit=batch --num_iter=2 --lr_warmup_epochs=0 --threads=1 --mode="$mode" --results_dir="results-${1##*/}"
 }
 
-# The two folders have the same files, byte for byte.
+# The two directories have the same files, byte for byte.
 same_bytes() {
   diff -r "$1" "$2"
 }

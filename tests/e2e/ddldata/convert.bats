@@ -16,7 +16,7 @@ make_archives() {
   tar -cf ILSVRC2012_img_val.tar -C "$images/val" .
 }
 
-@test "a folder of classes, and validation images with a list" {
+@test "a directory of classes, and validation images with a list" {
   convert set --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt"
   [ "$status" -eq 0 ]
   [ "$output" = "set: 60 training and 20 validation images of 5 classes in 2 files" ]
@@ -51,17 +51,17 @@ make_archives() {
   trains_on numbers
 }
 
-@test "one tar of folders, a folder of tars, and all formats of tar" {
+@test "one tar of directories, a directory of tars, and all formats of tar" {
   make_archives
-  convert folder --train "$images/train" --shards 3
+  convert directory --train "$images/train" --shards 3
   convert of_tars --train tars --shards 3
-  same_bytes folder of_tars
+  same_bytes directory of_tars
   trains_on of_tars
   local format
   for format in v7 ustar gnu pax; do
     tar --format="$format" -cf "$format.tar" -C "$images" train
     convert "$format" --train "$format.tar" --shards 3
-    same_bytes folder "$format"
+    same_bytes directory "$format"
   done
   tar --format=ustar -cf - -C "$images" train | gzip > train.tar.gz
   refused 65 "the file is compressed: unpack it with gunzip first" gzip --train train.tar.gz
@@ -76,9 +76,9 @@ make_archives() {
   convert set --train shards/train-*.tar --shards 3 --threads 2
   [ "$output" = "set: 60 training and 0 validation images of 5 classes in 3 files" ]
   trains_on set
-  convert folder --train shards --shards 3
-  same_bytes set folder
-  # The classes are those of the folders.
+  convert directory --train shards --shards 3
+  same_bytes set directory
+  # The classes are those of the directories.
   convert classes --train "$images/train" --shards 3
   [ "$("$ddldata" stats --json set | jq -c .splits.train.images_per_class)" = \
     "$("$ddldata" stats --json classes | jq -c .splits.train.images_per_class)" ]
@@ -122,7 +122,7 @@ of all that were found; 1 image left out" ]
   [ "$("$ddldata" stats --json set | jq '.duplicates | length')" -eq 1 ]
 }
 
-@test "a folder that both splits have" {
+@test "a directory that both splits have" {
   ln -s "$images/train" link
   convert set --train "$images/train" --validation link
   [ "$status" -eq 0 ]
@@ -138,7 +138,7 @@ of all that were found; 1 image left out" ]
   [[ $messages != *"is among"* ]]
 }
 
-@test "a folder of splits in place of one of classes" {
+@test "a directory of splits instead of one of classes" {
   mkdir both
   cp -r "$images/train" both/train
   cp -r "$images/train" both/val
@@ -147,7 +147,7 @@ of all that were found; 1 image left out" ]
   [[ $messages == *"note: the classes have the names of splits, such as train: "*"; did you mean both/train?"* ]]
   mv both/train both/2019
   convert years --train both
-  [[ $messages == *"note: folders of one name are in several classes, n00000001 in 2019 and in val: "* ]]
+  [[ $messages == *"note: directories of one name are in several classes, n00000001 in 2019 and in val: "* ]]
   ls both > classes
   convert listed --train both --class_list classes
   [ "$status" -eq 0 ]
@@ -159,7 +159,7 @@ of all that were found; 1 image left out" ]
   refused 64 "--bad_images" set --train "$images/train" --bad_images ignore
   refused 64 "--shards must be at most 60, not 61" set --train "$images/train" --shards 61
   refused 65 "cannot read nowhere: No such file" set --train nowhere
-  refused 65 "the image lies in no folder, which would be its class" set --train "$images/val"
+  refused 65 "the image lies in no directory, which would be its class" set --train "$images/val"
   refused 65 "val_synsets.txt names the classes of 20 images, but $images/train has 60" set --train "$images/train" \
     --train_labels "$images/val_synsets.txt"
   [ ! -e set ]

@@ -3,7 +3,7 @@
 """Lays the images of a data set out as people have them, before anybody made TFRecords of them.
 
 usage: images.py DATA_DIR FOLDER      makes in FOLDER
-  train/n00000001/n00000001_0.JPEG    a folder for each class
+  train/n00000001/n00000001_0.JPEG    a directory for each class
   val/ILSVRC2012_val_00000001.JPEG    side by side
   val_synsets.txt                     the class of each of these, in their order
   val_numbers.txt                     the same as numbers of the list synsets_by_number.txt, which is in an order of its own
@@ -58,36 +58,36 @@ def annotation(boxes):
     return f"<annotation>\n<filename>%s</filename>\n<size><width>{side}</width><height>{side}</height></size>\n{objects}</annotation>\n"
 
 
-def main(data_dir, folder):
-    data_dir, folder = pathlib.Path(data_dir), pathlib.Path(folder)
+def main(data_dir, directory):
+    data_dir, directory = pathlib.Path(data_dir), pathlib.Path(directory)
     counts = {}
-    (folder / "web").mkdir(parents=True)
-    (folder / "val").mkdir()
+    (directory / "web").mkdir(parents=True)
+    (directory / "val").mkdir()
     images = [image for path in sorted(data_dir.glob("train-*")) for image in map(content, records(path))]
     lines = []
     for number, (label, jpeg, boxes) in enumerate(images):
         name = synset(label)
         counts[name] = counts.get(name, -1) + 1
-        path = folder / "train" / name / f"{name}_{counts[name]}.JPEG"
+        path = directory / "train" / name / f"{name}_{counts[name]}.JPEG"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(jpeg)
         if number % 2 == 0:
-            path = folder / "annotations" / name / f"{path.stem}.xml"
+            path = directory / "annotations" / name / f"{path.stem}.xml"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(annotation(boxes))
             lines += [f"{path.stem}.JPEG," + ",".join(f"{corner:.4f}" for corner in box) + "\n" for box in boxes]
-        (folder / "web" / f"{number:06d}.jpg").write_bytes(jpeg)
-        (folder / "web" / f"{number:06d}.cls").write_text(str(label - 1))
-    (folder / "boxes.csv").write_text("".join(lines))
+        (directory / "web" / f"{number:06d}.jpg").write_bytes(jpeg)
+        (directory / "web" / f"{number:06d}.cls").write_text(str(label - 1))
+    (directory / "boxes.csv").write_text("".join(lines))
     labels = []
     images = [image for path in sorted(data_dir.glob("validation-*")) for image in map(content, records(path))]
     for number, (label, jpeg, _) in enumerate(images, 1):
-        (folder / "val" / f"ILSVRC2012_val_{number:08d}.JPEG").write_bytes(jpeg)
+        (directory / "val" / f"ILSVRC2012_val_{number:08d}.JPEG").write_bytes(jpeg)
         labels.append(label)
     by_number = sorted(counts, reverse=True)
-    (folder / "val_synsets.txt").write_text("".join(f"{synset(label)}\n" for label in labels))
-    (folder / "val_numbers.txt").write_text("".join(f"{by_number.index(synset(label)) + 1}\n" for label in labels))
-    (folder / "synsets_by_number.txt").write_text("".join(f"{name}\n" for name in by_number))
+    (directory / "val_synsets.txt").write_text("".join(f"{synset(label)}\n" for label in labels))
+    (directory / "val_numbers.txt").write_text("".join(f"{by_number.index(synset(label)) + 1}\n" for label in labels))
+    (directory / "synsets_by_number.txt").write_text("".join(f"{name}\n" for name in by_number))
 
 
 if __name__ == "__main__":

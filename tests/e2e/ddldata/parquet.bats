@@ -6,7 +6,7 @@
 
 load common
 
-@test "a Parquet file, alone or in a folder, 65" {
+@test "a Parquet file, alone or in a directory, 65" {
   mkdir hub
   printf 'PAR1%0600d' 0 > hub/train-00000.parquet
   refused 65 "or .png; Parquet files are not read: doc/reference/data.md" set --train hub

@@ -94,7 +94,7 @@ goes_on() {
   goes_on set
 }
 
-@test "two conversions do not write to one folder, 78" {
+@test "two conversions do not write to one directory, 78" {
   mkdir set
   exec 9< ./set
   flock -n 9

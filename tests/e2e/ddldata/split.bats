@@ -72,12 +72,12 @@ split() {
   [[ $messages == *"cannot read the data directory nowhere: No such file"* ]]
   split "$data" "$data" --shards 2
   [ "$status" -eq 64 ]
-  [[ $messages == *"already has data files ("*") that no conversion has written: give another folder" ]]
+  [[ $messages == *"already has data files ("*") that no conversion has written: give another directory" ]]
   [ ! -e set ]
   mkdir set
   exec 9< ./set
   flock -n 9
   split "$data" set
   [ "$status" -eq 78 ]
-  [[ $messages == *"another ddldata writes to set: wait for it, or give another folder" ]]
+  [[ $messages == *"another ddldata writes to set: wait for it, or give another directory" ]]
 }

@@ -37,7 +37,7 @@ have_ended() {
   done
 }
 
-# Makes ./agent, in place of ssh: the other nodes are this machine, each with a place of its own for Open MPI's files.
+# Makes ./agent, instead of ssh: the other nodes are this machine, each with a place of its own for Open MPI's files.
 make_agent() {
   # shellcheck disable=SC2016 # its shell expands
   printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\nexport TMPDIR="$TMPDIR/$1"\nshift\nexec sh -c "$*"\n' > agent

@@ -63,7 +63,7 @@ both_ranks_say() {
     PYTHONPATH="$PWD/python" LOADEDMODULES=ddlrun/1:cuda/12 OMP_NUM_THREADS=1 MY_OPTION='a b' \
       on_two_ranks "$launcher" 'echo "$PYTHONPATH|$LOADEDMODULES|$OMP_NUM_THREADS|$MY_OPTION"'
     both_ranks_say "$PWD/python|ddlrun/1:cuda/12|1|a b"
-    # Open MPI puts its own folder in front.
+    # Open MPI puts its own directory in front.
     LD_LIBRARY_PATH="$PWD/lib" on_two_ranks "$launcher" 'echo "${LD_LIBRARY_PATH##*:}"'
     both_ranks_say "$PWD/lib"
   done

@@ -15,7 +15,7 @@ setup() {
 
 # run_on_two ARGUMENT...: ddlrun on two hosts that are this machine.
 run_on_two() {
-  printf '#!/bin/sh\n[ "$1" != -x ] || shift\nexport AGENT_HOST="$1"\nshift\nexec sh -c "$*"\n' > agent # in place of ssh
+  printf '#!/bin/sh\n[ "$1" != -x ] || shift\nexport AGENT_HOST="$1"\nshift\nexec sh -c "$*"\n' > agent # instead of ssh
   chmod +x agent
   HYDRA_LAUNCHER_EXEC="$PWD/agent" run_ddlrun --launcher=hydra "$@"
   echo "$output"$'\n'"$messages"

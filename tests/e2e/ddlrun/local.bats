@@ -172,12 +172,12 @@ PY
 }
 
 @test "ddlctl status tells what ddlrun knows of any program" {
-  local ddlctl=$DDLRUN_BUILD/bin/ddlctl folder
+  local ddlctl=$DDLRUN_BUILD/bin/ddlctl directory
   SLURM_JOB_END_TIME=$(($(date +%s) + 1000)) timeout 100 "$ddlrun" --launcher=local --oversubscribe -n 3 --run-dir=. --heartbeat 'beats/%r' \
     sh -c '[ "$RANK" != 2 ] || exit 75; until [ -e stop ]; do touch "$DDLRUN_HEARTBEAT"; sleep 0.1; done' 2> err 3>&- &
   wait_for 30 eval 'grep -qs "ended 75" ddlrun.*/status'
-  folder=$(echo ddlrun.*)
-  run "$ddlctl" status "$folder"
+  directory=$(echo ddlrun.*)
+  run "$ddlctl" status "$directory"
   expect_status 0
   [[ ${lines[0]} == "program        sh -c '["* ]]
   [[ $output == *"ddlrun         process "*" on $(uname -n), local"* ]]
@@ -185,7 +185,7 @@ PY
   [[ $output == *"time limit     20"*", 0:1"[56]":"*" left"* ]]
   [[ $output == *"ranks          3 on 1 node: 2 running, 1 ended; rank 2 on "*": exit code 75"* ]]
   [[ $output == *"heartbeat      "*" s ago; longest ago rank "[01]" on "* ]]
-  "$ddlctl" status --json "$folder" | python3 -c '
+  "$ddlctl" status --json "$directory" | python3 -c '
 import json, sys
 status = json.load(sys.stdin)
 assert [rank["state"] for rank in status["ranks"]] == ["running", "running", "ended"], status
@@ -193,11 +193,11 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   touch stop
   wait
   # ddlrun is gone, its directory was kept.
-  sed -i 's/^times [0-9.]*/times 1000000000/' "$folder/status"
-  "$ddlctl" status "$folder" | grep -q '^old  *this was written .* ago: ddlrun is gone, or stopped'
+  sed -i 's/^times [0-9.]*/times 1000000000/' "$directory/status"
+  "$ddlctl" status "$directory" | grep -q '^old  *this was written .* ago: ddlrun is gone, or stopped'
   run --separate-stderr "$ddlctl" status --srun=never 123456
   [ "$status" -eq 69 ]
-  [[ $stderr == "ddlctl: no ddlrun of job 123456 runs here: ask on the node of its script, or give its run directory"*"for a folder write ./123456" ]]
+  [[ $stderr == "ddlctl: no ddlrun of job 123456 runs here: ask on the node of its script, or give its run directory"*"for a directory write ./123456" ]]
   # squeue tells why there is none.
   mkdir bin
   printf '%s\n' '#!/bin/sh' 'echo "slurm_load_jobs error: Invalid job id specified" >&2' 'exit 1' > bin/squeue
@@ -205,15 +205,15 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   run --separate-stderr env PATH="$PWD/bin:$PATH" "$ddlctl" status 123456
   [ "$status" -eq 69 ]
   [ "$stderr" = "ddlctl: job 123456 is not found: slurm_load_jobs error: Invalid job id specified" ]
-  # A folder with a file of this name that is the user's own is none of ddlrun's.
-  echo "all is well" > "$folder/status"
-  run --separate-stderr "$ddlctl" status "$folder"
+  # A directory with a file of this name that is the user's own is none of ddlrun's.
+  echo "all is well" > "$directory/status"
+  run --separate-stderr "$ddlctl" status "$directory"
   [ "$status" -eq 69 ]
-  [[ $stderr == "ddlctl: there is no training in $folder that can be asked"* ]]
-  echo "ddlrun-status 9" > "$folder/status"
-  run --separate-stderr "$ddlctl" status "$folder"
+  [[ $stderr == "ddlctl: there is no training in $directory that can be asked"* ]]
+  echo "ddlrun-status 9" > "$directory/status"
+  run --separate-stderr "$ddlctl" status "$directory"
   [ "$status" -eq 65 ]
-  [[ $stderr == "ddlctl: $folder/status: a status of format 9, and this program reads format 1: use the version of ddlrun that has written it, or a newer one" ]]
+  [[ $stderr == "ddlctl: $directory/status: a status of format 9, and this program reads format 1: use the version of ddlrun that has written it, or a newer one" ]]
 }
 
 @test "--end-limit ends a job in which a rank stays behind, and names it" {
@@ -243,7 +243,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   [[ $messages == *"--end-limit"*"soon"* ]]
 }
 
-@test "--log-dir: a symbolic link in place of a log file is refused, and not followed" {
+@test "--log-dir: a symbolic link instead of a log file is refused, and not followed" {
   local launcher
   mkdir logs
   ln -s "$PWD/elsewhere" logs/rank-00000.log
@@ -255,7 +255,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   done
 }
 
-@test "--log-dir: a FIFO in place of a log file is refused, be it read or not, and hangs nobody" {
+@test "--log-dir: a FIFO instead of a log file is refused, be it read or not, and hangs nobody" {
   local launcher
   mkdir logs
   mkfifo logs/rank-00000.log

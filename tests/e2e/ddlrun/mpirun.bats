@@ -48,9 +48,9 @@ load common
   run_ddlrun -n 2 --oversubscribe --launcher=mpirun \
     sh -c 'set -- "$DDLRUN_RUN_DIR"/*."$(hostname)".*/*; [ -e "$1" ] && echo "$(ls -A victim | wc -l) $(basename "$(dirname "$1")")"'
   expect_status 0
-  local folder=ompi
-  ! mpirun_is_prrte || folder=prterun
-  [[ $output == "0 $folder.$(hostname)."*$'\n'"0 $folder.$(hostname)."* ]]
+  local directory=ompi
+  ! mpirun_is_prrte || directory=prterun
+  [[ $output == "0 $directory.$(hostname)."*$'\n'"0 $directory.$(hostname)."* ]]
 }
 
 @test "mpirun that places ranks otherwise is refused by the shim" {

@@ -44,7 +44,7 @@ says() {
   printf 'x\0y\ntouch was-run\n' > data
   printf '#!/usr/bin/env no-such-python\ntouch was-run\n' > script
   chmod +x empty marked code.py data script
-  mkdir folder
+  mkdir directory
   printf 'import this\n' > train.py
   local launcher
   for launcher in $(LAUNCHERS='local mpirun' launchers); do

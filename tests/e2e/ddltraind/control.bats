@@ -10,7 +10,7 @@ load common
 
 ctl() { timeout 60 "$DDLRUN_BUILD/bin/ddlctl" "$@"; }
 
-# start_run OPTIONS...: in the folder run, until it is in its midst.
+# start_run OPTIONS...: in the directory run, until it is in its midst.
 start_run() {
   launcher=local start_training 2 --mode=train --results_dir=run --checkpoint_every=0 "$@"
   wait_for 30 grep -qs "iteration: 20" out
@@ -228,7 +228,7 @@ END
   [ "$status" -eq 75 ]
 }
 
-@test "its socket is in a private folder, and nothing listens on TCP" {
+@test "its socket is in a private directory, and nothing listens on TCP" {
   start_run --num_iter=1000000
   local socket
   socket=$(socket_of_run)
@@ -243,7 +243,7 @@ END
   [ ! -e "$socket" ]
 }
 
-@test "one that was started by hand makes a folder of its own and removes it" {
+@test "one that was started by hand makes a directory of its own and removes it" {
   unset XDG_RUNTIME_DIR
   "$ddltraind" "${small[@]}" --mode=train --results_dir=run --num_iter=1000000 > out 2> err 3>&- &
   local alone=$!

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A training that stops, or takes a checkpoint, without a signal: before the end of its job's time, and by files in its folder.
+# A training that stops, or takes a checkpoint, without a signal: before the end of its job's time, and by files in its directory.
 
 # shellcheck disable=SC2154 # common.bash sets them
 # shellcheck disable=SC2030,SC2031 # each test has a copy of its own

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The folders of a run: two runs in one, a used one, checkpoints that cannot be read, disks that are full, and what
+# The directories of a run: two runs in one, a used one, checkpoints that cannot be read, disks that are full, and what
 # another user of the machine can see of them.
 
 # shellcheck disable=SC2154 # common.bash sets them
@@ -46,7 +46,7 @@ end_holder() {
   wait_for 10 eval '[ -z "$(ranks_here)" ]'
 }
 
-@test "a second run in the same folder is refused by name, 78, and goes on once the first is killed" {
+@test "a second run in the same directory is refused by name, 78, and goes on once the first is killed" {
   hold
   refused 78 "run is in use by ddltraind on $(uname -n), pid $holder, since 20" --mode=train --num_iter=2 \
     --results_dir=run
@@ -63,7 +63,7 @@ end_holder() {
   [ ! -e run/.ddltraind.lock ]
 }
 
-@test "two ranks: one line says who has the folder, and no process is left" {
+@test "two ranks: one line says who has the directory, and no process is left" {
   hold
   launcher=local train 2 --mode=train --num_iter=2 --results_dir=run
   echo "$messages"
@@ -72,7 +72,7 @@ end_holder() {
   [ "$(grep -c "^ddltraind: .*run is in use by ddltraind on $(uname -n), pid $holder" <<< "$messages")" -eq 1 ]
 }
 
-@test "--resume=never in a used folder is refused before the first step, 78, and changes nothing" {
+@test "--resume=never in a used directory is refused before the first step, 78, and changes nothing" {
   trained --num_iter=6
   find run/checkpoints -type f -exec md5sum {} + > before
   refused 78 "run/checkpoints holds 1 checkpoint up to step 6 of another run, and --resume=never would mix" \
@@ -167,12 +167,12 @@ end_holder() {
   rmdir run/log.json
   mkfifo run/log.json
   refused 71 "cannot write 'run/log.json': No such device or address" --num_iter=2 --results_dir=run
-  refused 71 "cannot make the folder '/proc/self/x': No such file or directory; give another --results_dir" \
+  refused 71 "cannot make the directory '/proc/self/x': No such file or directory; give another --results_dir" \
     --num_iter=2 --results_dir=/proc/self/x
 }
 
 @test "an --export_dir that cannot be written is noticed before the first step, and named, 71" {
-  refused 71 "cannot make the folder '/proc/self/x': No such file or directory; give another --export_dir" \
+  refused 71 "cannot make the directory '/proc/self/x': No such file or directory; give another --export_dir" \
     --num_iter=2 --results_dir=run --export_dir=/proc/self/x
   refused 71 "cannot create /proc/self/model.safetensors.partial-" --num_iter=2 --results_dir=run --export_dir=/proc/self
   [[ $messages == *"check that directory or give another --export_dir" ]]
@@ -181,7 +181,7 @@ end_holder() {
   refused 71 "cannot create nowhere/plans.partial-" --num_iter=2 --results_dir=run --plan_cache=nowhere/plans
   [[ $messages == *"another --plan_cache" ]]
   mkdir -p final/model.safetensors
-  refused 71 "cannot write final/model.safetensors: it is a folder; give another --export_dir" \
+  refused 71 "cannot write final/model.safetensors: it is a directory; give another --export_dir" \
     --num_iter=2 --results_dir=run --export_dir=final
   mkdir frozen
   if mount -t tmpfs -o ro tmpfs frozen 2> mount.err; then
@@ -226,7 +226,7 @@ cannot() {
 
 @test "another user can neither read nor plant anything in the run directory" {
   [ "$(id -u)" -eq 0 ] || skip "only root can become another user"
-  # The folders above are for all, as /tmp is.
+  # The directories above are for all, as /tmp is.
   local above=$BATS_TEST_TMPDIR
   while [ "$above" != / ]; do
     chmod o+rx "$above"

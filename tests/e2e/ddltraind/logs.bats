@@ -160,10 +160,10 @@ promtool_takes() {
   logs metrics metrics/ddltraind-rank-00000.prom | grep -q "^ddltraind_running{.*} 1\$"
 }
 
-@test "Prometheus: a folder that cannot be written, 71; one that is no more is said once" {
+@test "Prometheus: a directory that cannot be written, 71; one that is no more is said once" {
   train 2 --num_iter=2 --results_dir=run --prometheus_dir=/proc/self/x
   [ "$status" -eq 71 ]
-  [[ $messages == *"cannot make the folder '/proc/self/x': No such file or directory; give another --prometheus_dir"* ]]
+  [[ $messages == *"cannot make the directory '/proc/self/x': No such file or directory; give another --prometheus_dir"* ]]
   mkdir -p metrics/ddltraind-rank-00000.prom
   train 1 --num_iter=2 --results_dir=run --prometheus_dir=metrics
   [ "$status" -eq 71 ]
@@ -221,10 +221,10 @@ promtool_takes() {
   [ "$(logs events events/events.out.tfevents.* | grep -c total_loss)" -gt 5 ]
 }
 
-@test "TensorBoard: a folder that cannot be made, 71; a full disk is said, and the training goes on" {
+@test "TensorBoard: a directory that cannot be made, 71; a full disk is said, and the training goes on" {
   train 2 --num_iter=2 --results_dir=run --tensorboard_dir=/proc/self/x
   [ "$status" -eq 71 ]
-  [[ $messages == *"cannot make the folder '/proc/self/x': No such file or directory; give another --tensorboard_dir"* ]]
+  [[ $messages == *"cannot make the directory '/proc/self/x': No such file or directory; give another --tensorboard_dir"* ]]
   [ ! -e run/checkpoints ]
 
   mkdir small
@@ -269,7 +269,7 @@ promtool_takes() {
   mkdir -p new/trace.json
   train 2 --num_iter=4 --mode=train --results_dir=new --trace=1:3
   [ "$status" -eq 71 ]
-  [[ $messages == *"cannot write new/trace.json: it is a folder; give another --results_dir"* ]]
+  [[ $messages == *"cannot write new/trace.json: it is a directory; give another --results_dir"* ]]
   [ ! -e new/checkpoints ]
 }
 

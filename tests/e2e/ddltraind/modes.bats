@@ -78,7 +78,7 @@ PY
   [[ $messages == *"text.jpg: "* ]]
 }
 
-@test "predict several images and folders, with the names of classes, for people and programs" {
+@test "predict several images and directories, with the names of classes, for people and programs" {
   trained
   mkdir -p images/below
   python3 - "$data"/validation-00000-of-00002 <<'PY'

@@ -52,7 +52,7 @@ PY
   mkdir -p new/training.json
   train 1 --num_iter=2 --mode=train --results_dir=new
   [ "$status" -eq 71 ]
-  [[ $messages == *"cannot write new/training.json: it is a folder; give another --results_dir"* ]]
+  [[ $messages == *"cannot write new/training.json: it is a directory; give another --results_dir"* ]]
 }
 
 @test "a precision that the back end does not have is said to be fp32" {

@@ -67,6 +67,6 @@ assert [float(row['seconds']) for row in rows] == [op['seconds'] for op in ops]"
   mkdir -p new/profile.json
   train 1 --num_iter=3 --mode=train --results_dir=new --profile=1:2 --roofline=1:1
   [ "$status" -eq 71 ]
-  [[ $messages == *"cannot write new/profile.json: it is a folder; give another --results_dir"* ]]
+  [[ $messages == *"cannot write new/profile.json: it is a directory; give another --results_dir"* ]]
   [ ! -e new/checkpoints ]
 }

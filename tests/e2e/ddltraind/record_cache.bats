@@ -77,18 +77,18 @@ hits() { sed -n 's/.*: \([0-9]* of [0-9]*\) records that rank 0 has read were in
   [ "$(losses <<< "$output")" = "$expected" ]
 }
 
-@test "a folder that is not there, 71; a limit of nothing, 64" {
+@test "a directory that is not there, 71; a limit of nothing, 64" {
   train 1 --num_iter=3 --record_cache=none
   [ "$status" -eq 71 ]
-  [[ $messages == *"--record_cache: there is no folder 'none' on this node: make it on every node, or give one"* ]]
+  [[ $messages == *"--record_cache: there is no directory 'none' on this node: make it on every node, or give one"* ]]
   mkdir taken
   touch "taken/ddltraind-$(id -u)"
   train 1 --num_iter=3 --record_cache=taken
   [ "$status" -eq 71 ]
-  [[ $messages == *"--record_cache: cannot open the folder taken/ddltraind-$(id -u): Not a directory; give another one, or leave it out"* ]]
+  [[ $messages == *"--record_cache: cannot open the directory taken/ddltraind-$(id -u): Not a directory; give another one, or leave it out"* ]]
   train 1 --num_iter=3 --record_cache_gb=5
   [ "$status" -eq 64 ]
-  [[ $messages == *"--record_cache_gb needs --record_cache, the folder that it limits"* ]]
+  [[ $messages == *"--record_cache_gb needs --record_cache, the directory that it limits"* ]]
   train 1 --num_iter=3 --record_cache=none --record_cache_gb=-1
   [ "$status" -eq 64 ]
 }

@@ -176,7 +176,7 @@ PY
   echo 'def save_file(tensors, path): print("save", *tensors, "to", path)' > modules/safetensors/torch.py
   command=$(grep -o "python3 -c .*" <<< "$stderr" | head -n 1)
   [ "$(PYTHONPATH=modules bash -c "$command")" = "$(printf '%s\n' "load it is.pth cpu True" "save conv1.weight to it is.safetensors")" ]
-  refused 64 "'it is.pth' is a file, not the folder of a run" --model_dir="it is.pth"
+  refused 64 "'it is.pth' is a file, not the directory of a run" --model_dir="it is.pth"
 }
 
 @test "weights of DistributedDataParallel are taken" {

@@ -74,12 +74,12 @@ scan() {
   [ "$(losses <<< "$output")" = "$swapped" ]
 }
 
-@test "a folder that others may write to is not used, and that is said" {
+@test "a directory that others may write to is not used, and that is said" {
   local kept
   kept=$TMPDIR/ddltraind-$(id -u)
   mkdir -m 777 "$kept"
   scan 1
-  [[ $messages == *"what the scan found is not kept: cannot use the folder $kept: it is open to others: chmod 700"* ]]
+  [[ $messages == *"what the scan found is not kept: cannot use the directory $kept: it is open to others: chmod 700"* ]]
   [ -z "$(ls -A "$kept")" ]
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes folders of classes with gray JPEG images of 32 x 32 pixels, each of one brightness, with nothing but Python.
+"""Makes directories of classes with gray JPEG images of 32 x 32 pixels, each of one brightness, with nothing but Python.
 
-uniform_images.py DIR CLASSES IMAGES BRIGHT: CLASSES folders of IMAGES black images; BRIGHT of all images are white.
+uniform_images.py DIR CLASSES IMAGES BRIGHT: CLASSES directories of IMAGES black images; BRIGHT of all images are white.
 """
 import pathlib
 import struct
@@ -31,9 +31,9 @@ def jpeg(level):
             segment(0xDA, bytes([1, 1, 0x00, 0, 63, 0])) + data + b"\xff\xd9")
 
 
-def main(folder, classes, images, bright):
+def main(directory, classes, images, bright):
     for number in range(classes * images):
-        of_class = pathlib.Path(folder) / f"class{number % classes:02}"
+        of_class = pathlib.Path(directory) / f"class{number % classes:02}"
         of_class.mkdir(parents=True, exist_ok=True)
         (of_class / f"{number:04}.jpg").write_bytes(jpeg(255 if number < bright else 0))
 

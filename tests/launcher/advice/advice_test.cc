@@ -38,7 +38,7 @@ std::vector<std::string> RowOf(const std::string& text, const std::string& nodes
   return {};
 }
 
-std::string RefusalOf(const AdviceBasis& basis) {
+std::string RejectionOf(const AdviceBasis& basis) {
   try {
     return "no refusal: " + AdviceText(basis);
   } catch (const LaunchError& error) {
@@ -172,18 +172,18 @@ TEST(Advice, IsBoundByTheFileSystemWhereImagesAreRead) {
   EXPECT_THAT(AdviceText(basis), AllOf(HasSubstr(" input\n"), HasSubstr("1 GB/s for all nodes")));
 }
 
-TEST(Advice, RefusesWhatItKnowsNothingOf) {
+TEST(Advice, RejectsWhatItKnowsNothingOf) {
   AdviceBasis basis = OfBede();
   basis.requested.mode = "evaluate";
-  EXPECT_EQ(RefusalOf(basis),
+  EXPECT_EQ(RejectionOf(basis),
             "--advise: ddltraind --mode=evaluate trains nothing; leave out --advise");
   basis = OfBede();
   basis.requested.arch = "resnet101";
-  EXPECT_EQ(RefusalOf(basis),
+  EXPECT_EQ(RejectionOf(basis),
             "--advise knows resnet50 alone, not --arch=resnet101; ddlbench sweep measures it");
   basis = OfBede();
   basis.machine.gpu = "RTX 9090";
-  EXPECT_EQ(RefusalOf(basis),
+  EXPECT_EQ(RejectionOf(basis),
             "--advise: how fast is one RTX 9090 in fp16? Give its images/s: --advise=400");
 }
 
@@ -225,7 +225,7 @@ TEST(TrainingRequest, KnowsSwitches) {
   EXPECT_FALSE(ParseTrainingRequest({"--iter_unit", "batch"}).counts_epochs);
 }
 
-TEST(TrainingRequest, RefusesANumberThatIsNone) {
+TEST(TrainingRequest, RejectsANumberThatIsNone) {
   for (const char* const word : {"--batch_size=many", "--batch_size=0", "--batch_size=1e400",
                                  "--num_iter=-1", "--lr_init=nan", "--accumulate=0"}) {
     EXPECT_THROW(ParseTrainingRequest({word}), LaunchError) << word;

@@ -43,19 +43,20 @@ TEST(HostAllocation, CountsARepeatedHostAsSlots) {
   EXPECT_THAT(HostsAndSlots(AllocationFromHostList("a:2,a")), ElementsAre(Pair("a", 3)));
 }
 
-std::string HostListRefusal(const std::string& text) {
-  return tests::Refusal<LaunchError>(EX_USAGE, [&] { AllocationFromHostList(text); });
+std::string HostListRejection(const std::string& text) {
+  return tests::Rejection<LaunchError>(EX_USAGE, [&] { AllocationFromHostList(text); });
 }
 
-TEST(HostAllocation, RefusesBadHostListsWithTheColumn) {
-  EXPECT_THAT(HostListRefusal(""), HasSubstr("column 1: a host is missing"));
-  EXPECT_THAT(HostListRefusal("h1,,h2"), HasSubstr("column 4: a host is missing"));
-  EXPECT_THAT(HostListRefusal("h1,h2:x"), AllOf(HasSubstr("column 7"), HasSubstr("-H gpu01")));
-  EXPECT_THAT(HostListRefusal("h1:0"), HasSubstr("column 4"));
-  EXPECT_THAT(HostListRefusal("h1,h[1-"), HasSubstr("column 8"));
-  EXPECT_THAT(HostListRefusal("h1,-x"), HasSubstr("column 4"));
-  EXPECT_THAT(HostListRefusal("h:1000000,h:1000000"), HasSubstr("column 11: too many slots on h"));
-  EXPECT_THAT(HostListRefusal("h[1-65536],x"), HasSubstr("column 12: too many hosts"));
+TEST(HostAllocation, RejectsBadHostListsWithTheColumn) {
+  EXPECT_THAT(HostListRejection(""), HasSubstr("column 1: a host is missing"));
+  EXPECT_THAT(HostListRejection("h1,,h2"), HasSubstr("column 4: a host is missing"));
+  EXPECT_THAT(HostListRejection("h1,h2:x"), AllOf(HasSubstr("column 7"), HasSubstr("-H gpu01")));
+  EXPECT_THAT(HostListRejection("h1:0"), HasSubstr("column 4"));
+  EXPECT_THAT(HostListRejection("h1,h[1-"), HasSubstr("column 8"));
+  EXPECT_THAT(HostListRejection("h1,-x"), HasSubstr("column 4"));
+  EXPECT_THAT(HostListRejection("h:1000000,h:1000000"),
+              HasSubstr("column 11: too many slots on h"));
+  EXPECT_THAT(HostListRejection("h[1-65536],x"), HasSubstr("column 12: too many hosts"));
 }
 
 TEST(HostAllocation, ReadsAHostfile) {
@@ -66,8 +67,8 @@ TEST(HostAllocation, ReadsAHostfile) {
   EXPECT_THAT(HostsAndSlots(allocation), ElementsAre(Pair("h1", 2), Pair("h2", 4)));
 }
 
-TEST(HostAllocation, RefusesABadHostfileWithLineAndColumn) {
-  EXPECT_THAT(tests::Refusal<LaunchError>(
+TEST(HostAllocation, RejectsABadHostfileWithLineAndColumn) {
+  EXPECT_THAT(tests::Rejection<LaunchError>(
                   EX_DATAERR, [&] { AllocationFromHostfile("h1\nh2 slots=many\n", "hosts.txt"); }),
               HasSubstr("hosts.txt:2:"));
 }
@@ -165,9 +166,9 @@ TEST(HostsOfJob, TwoNamesOfANodeAreOneNode) {
   EXPECT_EQ(result.nodes[0].slots, 3);
 }
 
-TEST(HostsOfJob, RefuseAHostOutsideTheJob) {
+TEST(HostsOfJob, RejectAHostOutsideTheJob) {
   EXPECT_THAT(
-      tests::Refusal<LaunchError>(
+      tests::Rejection<LaunchError>(
           EX_CONFIG, [&] { RestrictToHosts(Job(), AllocationFromHostList("n1,n9.cluster")); }),
       AllOf(HasSubstr("-H n1,n9.cluster names n9.cluster, which is not in "
                       "this job (SLURM_JOB_NODELIST=n[1-3])"),

@@ -106,7 +106,7 @@ TEST(InheritedVariables, OfTorchrunSayNotWhereRanksMeet) {
 
 // The rows of the table of codes in doc/reference/exit-codes.md.
 std::vector<std::string> DocumentedRows() {
-  std::ifstream page(tests::SourceFolder() + "/doc/reference/exit-codes.md");
+  std::ifstream page(tests::SourceDirectory() + "/doc/reference/exit-codes.md");
   std::vector<std::string> rows;
   for (std::string line; std::getline(page, line);) {
     if (line.starts_with("| `DDL-")) rows.push_back(line);
@@ -138,7 +138,7 @@ TEST(Messages, LookAsThoseOfIbm) {
             "[WARN DDL-2-17] Not performing connection tests.");
 }
 
-TEST(Messages, GiveARefusalTheNumberOfItsExitCode) {
+TEST(Messages, GiveARejectionTheNumberOfItsExitCode) {
   for (const int code : {EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_OSERR, EX_CONFIG}) {
     EXPECT_EQ(CodedError(LaunchError(code, "text")),
               "[ERROR DDL-20-" + std::to_string(code) + "] text");

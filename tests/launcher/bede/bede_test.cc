@@ -96,10 +96,10 @@ TEST(BedeLayout, DoesNotTakeSlurmsTasksForRanks) {
   EXPECT_EQ(PlanOf("N4-gres-gpu-4-ntasks-per-node-4.txt", "1ppg").ranks, 16);
 }
 
-TEST(BedeLayout, RefusesOneRankPerGpuWithoutGpus) {
+TEST(BedeLayout, RejectsOneRankPerGpuWithoutGpus) {
   Allocation allocation = AllocationOfThisMachine("n1");
   EXPECT_THAT(
-      tests::Refusal<LaunchError>(
+      tests::Rejection<LaunchError>(
           EX_CONFIG, [&] { PlanBede(allocation, MakeNode({4}, 2, {}), ParseBedePar("1ppg")); }),
       HasSubstr("no GPU on n1: ask for GPUs with '#SBATCH --gres=gpu:4'"));
 }
@@ -229,7 +229,7 @@ TEST(BedeCommand, RootAndSlurmNeedMore) {
 }
 
 // The refusal's text; fails when there is none, or with another exit code.
-std::string Refusal(const std::vector<std::string>& arguments) {
+std::string Rejection(const std::vector<std::string>& arguments) {
   try {
     ParseBedeOptions(arguments);
   } catch (const LaunchError& error) {
@@ -256,15 +256,16 @@ TEST(BedePar, IsOneRankPerCoreWhenNothingIsSaid) {
   EXPECT_EQ(FormatBedePar(ParseBedeOptions({"program"}).par), "1ppc:1tpt");
 }
 
-TEST(BedePar, RefusesAnythingElseWithTheOnesThereAre) {
-  EXPECT_THAT(Refusal({"--bede-par", "2ppc", "program"}),
+TEST(BedePar, RejectsAnythingElseWithTheOnesThereAre) {
+  EXPECT_THAT(Rejection({"--bede-par", "2ppc", "program"}),
               HasSubstr("--bede-par 2ppc: '2ppc' is none of 1ppn, 1ppg, 1ppc, 1ppt"));
-  EXPECT_THAT(Refusal({"--bede-par=1ppc:4tpc", "program"}),
+  EXPECT_THAT(Rejection({"--bede-par=1ppc:4tpc", "program"}),
               HasSubstr("--bede-par 1ppc:4tpc: '4tpc' is none of 1tpc, 1tpt, none"));
-  EXPECT_THAT(Refusal({"--bede-par", "1ppc:", "program"}), HasSubstr("'' is none of 1tpc"));
-  EXPECT_THAT(Refusal({"--bede-par", ":1tpc", "program"}), HasSubstr("'' is none of 1ppn"));
-  EXPECT_THAT(Refusal({"--bede-par=", "program"}), HasSubstr("'' is none of 1ppn"));
-  EXPECT_THAT(Refusal({"--bede-par", "1ppc:1tpc:none", "x"}), HasSubstr("'1tpc:none' is none of"));
+  EXPECT_THAT(Rejection({"--bede-par", "1ppc:", "program"}), HasSubstr("'' is none of 1tpc"));
+  EXPECT_THAT(Rejection({"--bede-par", ":1tpc", "program"}), HasSubstr("'' is none of 1ppn"));
+  EXPECT_THAT(Rejection({"--bede-par=", "program"}), HasSubstr("'' is none of 1ppn"));
+  EXPECT_THAT(Rejection({"--bede-par", "1ppc:1tpc:none", "x"}),
+              HasSubstr("'1tpc:none' is none of"));
 }
 
 TEST(BedeOptions, HandOnTheRestAsItIs) {
@@ -293,10 +294,10 @@ TEST(BedeOptions, TakeOnlyTheFirstOfAKind) {
               ElementsAre("bede-mpirun", "--bede-par", "1ppc", "--bede-par=1ppt", "program"));
 }
 
-TEST(BedeOptions, RefuseALineWithoutAProgram) {
-  EXPECT_THAT(Refusal({}), HasSubstr("no program given"));
-  EXPECT_THAT(Refusal({"--bede-par", "1ppn"}), HasSubstr("no program given"));
-  EXPECT_THAT(Refusal({"program", "--bede-par"}), HasSubstr("--bede-par needs a value"));
+TEST(BedeOptions, RejectALineWithoutAProgram) {
+  EXPECT_THAT(Rejection({}), HasSubstr("no program given"));
+  EXPECT_THAT(Rejection({"--bede-par", "1ppn"}), HasSubstr("no program given"));
+  EXPECT_THAT(Rejection({"program", "--bede-par"}), HasSubstr("--bede-par needs a value"));
 }
 
 TEST(BedeOptions, KnowHelpAndVersion) {

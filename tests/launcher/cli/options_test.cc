@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string MessageOf(const std::vector<std::string>& arguments) {
-  return tests::Refusal<LaunchError>(
+  return tests::Rejection<LaunchError>(
       EX_USAGE, [&] { ParseOptions(arguments); }, "accepted");
 }
 
@@ -128,7 +128,7 @@ TEST(Options, NamesTheNearestSpellingOfAnUnknownOption) {
   EXPECT_EQ(MessageOf({"--zzzzzzzz"}), "unknown option --zzzzzzzz; ddlrun --help lists all");
 }
 
-TEST(Options, RefusesAWrongValueAndSaysWhatIsExpected) {
+TEST(Options, RejectsAWrongValueAndSaysWhatIsExpected) {
   EXPECT_EQ(MessageOf({"-n", "0"}), "option -n: '0' is not a whole number from 1 to 1000000");
   EXPECT_EQ(MessageOf({"-n", "4x"}), "option -n: '4x' is not a whole number from 1 to 1000000");
   EXPECT_EQ(MessageOf({"-np", "1000001"}),

@@ -23,7 +23,7 @@ TEST(SplitOnWhitespace, SplitsAtBlanksOutsideOfQuotes) {
   EXPECT_THAT(SplitOnWhitespace(""), ElementsAre());
 }
 
-TEST(SplitOnWhitespace, RefusesAnOpenQuote) {
+TEST(SplitOnWhitespace, RejectsAnOpenQuote) {
   EXPECT_THROW(SplitOnWhitespace("a 'b"), LaunchError);
   EXPECT_THROW(SplitOnWhitespace("a \"b"), LaunchError);
 }

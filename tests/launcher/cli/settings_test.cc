@@ -35,7 +35,7 @@ TEST(Settings, CommandLineGoesBeforeSiteFileAndSiteFileBeforeDefaults) {
   EXPECT_THAT(text, HasSubstr("# default"));
 }
 
-TEST(Settings, OrderOfTheTopologyIsRefusedBesideHostsInAnother) {
+TEST(Settings, OrderOfTheTopologyIsRejectedBesideHostsInAnother) {
   const auto merged = [](const std::vector<std::string>& arguments) {
     return MergeSettings(ParseOptions(arguments), SiteConfig(), {});
   };
@@ -51,7 +51,7 @@ TEST(Settings, OrderOfTheTopologyIsRefusedBesideHostsInAnother) {
   for (const auto& test : cases) {
     std::vector<std::string> arguments = {"--rank-order=topology"};
     arguments.insert(arguments.end(), test.hosts.begin(), test.hosts.end());
-    EXPECT_THAT(tests::Refusal<LaunchError>(EX_USAGE, [&] { merged(arguments); }),
+    EXPECT_THAT(tests::Rejection<LaunchError>(EX_USAGE, [&] { merged(arguments); }),
                 HasSubstr(test.named));
   }
   // A site that has it means jobs whose hosts nobody names.
@@ -110,13 +110,13 @@ TEST(Settings, MinNodesIsOfUseWhereARestartMayHaveFewerRanks) {
       {{"--max-restarts=1", "--racks=2"}, "does not go with --nodes, --racks and --aisles"},
       {{"--max-restarts=1", "--aisles=2"}, "does not go with --nodes, --racks and --aisles"},
   };
-  for (const auto& [arguments, refusal] : others) {
-    EXPECT_EQ(merged(arguments, site).min_nodes, 0) << refusal;
+  for (const auto& [arguments, rejection] : others) {
+    EXPECT_EQ(merged(arguments, site).min_nodes, 0) << rejection;
     EXPECT_THAT(shown(arguments), ::testing::ContainsRegex("min_nodes: all +# default"));
     std::vector<std::string> with = {"--min-nodes=2"};
     with.insert(with.end(), arguments.begin(), arguments.end());
-    EXPECT_THAT(tests::Refusal<LaunchError>(EX_USAGE, [&] { merged(with, site); }),
-                HasSubstr(refusal));
+    EXPECT_THAT(tests::Rejection<LaunchError>(EX_USAGE, [&] { merged(with, site); }),
+                HasSubstr(rejection));
   }
 }
 
@@ -129,10 +129,10 @@ TEST(Settings, StopBeforeIsForOtherProgramsThanTheTrainer) {
   EXPECT_EQ(settings.stop_before.count(), 120);
   EXPECT_THAT(SettingsText(settings), ::testing::ContainsRegex("stop_before: 120 +# command line"));
   EXPECT_THAT(
-      tests::Refusal<LaunchError>(EX_USAGE,
-                                  [&] {
-                                    merged({"--stop-before=120", "numactl", "-l", "ddltraind"});
-                                  }),
+      tests::Rejection<LaunchError>(EX_USAGE,
+                                    [&] {
+                                      merged({"--stop-before=120", "numactl", "-l", "ddltraind"});
+                                    }),
       HasSubstr("--stop-before is for other programs: ddltraind stops"));
   EXPECT_THROW(merged({"--stop-before=0", "./train"}), LaunchError);
 }
@@ -166,8 +166,8 @@ TEST(Settings, SrunArgumentsOfTheSiteComeFirst) {
   EXPECT_FALSE(MergeSettings(ParseOptions({}), site, {}).has_requested_srun_arguments);
 }
 
-TEST(Settings, RefusesSrunArgumentsThatDdlrunGivesItself) {
-  const auto refusal = [](const std::string& argument, const std::string& site) {
+TEST(Settings, RejectsSrunArgumentsThatDdlrunGivesItself) {
+  const auto rejection = [](const std::string& argument, const std::string& site) {
     try {
       MergeSettings(ParseOptions({"--srunarg=" + argument}), ParseSiteConfig(site, "site.yaml"),
                     {});
@@ -177,26 +177,26 @@ TEST(Settings, RefusesSrunArgumentsThatDdlrunGivesItself) {
     }
     return std::string("accepted");
   };
-  EXPECT_EQ(refusal("-v --ntasks=3", ""),
+  EXPECT_EQ(rejection("-v --ntasks=3", ""),
             "an argument of srun (command line), '--ntasks=3', is one that ddlrun gives itself: "
             "use -n of ddlrun");
-  EXPECT_EQ(refusal("-v", "srun_arguments: [--mpi, pmi2]\n"),
+  EXPECT_EQ(rejection("-v", "srun_arguments: [--mpi, pmi2]\n"),
             "an argument of srun (site.yaml:1), '--mpi', is one that ddlrun gives itself: use "
             "--pmi of ddlrun");
   for (const char* own :
        {"-N2", "-N", "-n3", "-wn1", "--nodelist=n1", "--cpu-bind=none", "--input=all", "-K0"}) {
-    EXPECT_THAT(refusal(own, ""), HasSubstr("is one that ddlrun gives itself")) << own;
+    EXPECT_THAT(rejection(own, ""), HasSubstr("is one that ddlrun gives itself")) << own;
   }
-  EXPECT_EQ(refusal("hostname", ""),
+  EXPECT_EQ(rejection("hostname", ""),
             "an argument of srun (command line), 'hostname', is none of its options: srun would "
             "take it, or what follows, for the program");
   for (const char* end : {"--", "-v : -n2", "-v -- x"}) {
-    EXPECT_THAT(refusal(end, ""), HasSubstr("is none of its options")) << end;
+    EXPECT_THAT(rejection(end, ""), HasSubstr("is none of its options")) << end;
   }
-  EXPECT_EQ(refusal("--comment hostname", ""), "accepted") << "a value";
+  EXPECT_EQ(rejection("--comment hostname", ""), "accepted") << "a value";
   for (const char* other :
        {"--network=1", "--ntasks-per-socket=1", "--exclusive", "-Cfast", "--mpix"}) {
-    EXPECT_EQ(refusal(other, ""), "accepted") << other;
+    EXPECT_EQ(rejection(other, ""), "accepted") << other;
   }
 }
 
@@ -222,7 +222,7 @@ TEST(Settings, TcpTurnsInfinibandOffInMpiAndNccl) {
   EXPECT_EQ(settings.rank_settings.at("NCCL_IB_DISABLE"), "1");
 }
 
-TEST(Settings, RefusesAnExportOfAVariableThatIsNotSet) {
+TEST(Settings, RejectsAnExportOfAVariableThatIsNotSet) {
   EXPECT_THROW(MergeSettings(ParseOptions({"-x", "NOT_SET"}), SiteConfig(), {}), LaunchError);
   EXPECT_THAT(MergeSettings(ParseOptions({"-x", "IS_SET"}), SiteConfig(), {{"IS_SET", ""}})
                   .requested_exports,

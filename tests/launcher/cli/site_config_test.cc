@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 std::string MessageOf(const std::string& text) {
-  return tests::Refusal<LaunchError>(
+  return tests::Rejection<LaunchError>(
       EX_CONFIG, [&] { ParseSiteConfig(text, "site.yaml"); }, "accepted");
 }
 
@@ -32,7 +32,7 @@ TEST(SiteConfig, DescribesTheMachineForPredictions) {
   EXPECT_EQ(site.machine.file_system_gbs, 10);
 }
 
-TEST(SiteConfig, RefusesAMachineThatIsNone) {
+TEST(SiteConfig, RejectsAMachineThatIsNone) {
   EXPECT_EQ(MessageOf("machine: V100\n"),
             "site.yaml:1: machine must be a map: {gpu: V100, adapters: 2}");
   EXPECT_EQ(MessageOf("machine:\n  adaptors: 2\n"),
@@ -91,7 +91,7 @@ TEST(SiteConfig, OneDocumentMayBeMarked) {
 }
 
 // A parser that is asked for all documents of this text is asked for ever, and it loads nothing.
-TEST(SiteConfig, RefusesWhatTheParserDoesNotGetPast) {
+TEST(SiteConfig, RejectsWhatTheParserDoesNotGetPast) {
   EXPECT_EQ(MessageOf(", btl]\ngr~ace_seco\304nds:*a}\n"),
             "site.yaml:1: a site file does not begin with a comma");
 }
@@ -100,7 +100,7 @@ TEST(SiteConfig, AnEmptyFileSetsNothing) {
   EXPECT_FALSE(ParseSiteConfig("# nothing\n", "site.yaml").launcher.has_value());
 }
 
-TEST(SiteConfig, RefusesAnUnknownKeyWithItsLineAndTheNearestOne) {
+TEST(SiteConfig, RejectsAnUnknownKeyWithItsLineAndTheNearestOne) {
   EXPECT_EQ(MessageOf("launcher: auto\nmpi_argument: [a]\n"),
             "site.yaml:2: unknown key 'mpi_argument'; did you mean 'mpi_arguments'?");
   EXPECT_EQ(
@@ -111,13 +111,13 @@ TEST(SiteConfig, RefusesAnUnknownKeyWithItsLineAndTheNearestOne) {
       "mpirun, pmi, rank_order, run_directory, srun_arguments, start_seconds");
 }
 
-TEST(SiteConfig, RefusesAKeyGivenTwice) {
+TEST(SiteConfig, RejectsAKeyGivenTwice) {
   EXPECT_EQ(MessageOf("bind: auto\nbind: none\n"), "site.yaml:2: bind is given twice");
   EXPECT_EQ(MessageOf("environment:\n  A: 1\n  A: 2\n"),
             "site.yaml:3: environment.A is given twice");
 }
 
-TEST(SiteConfig, RefusesWrongTypesWithTheLine) {
+TEST(SiteConfig, RejectsWrongTypesWithTheLine) {
   for (const char* const nodes : {"0", "-1", "two", "[2]", "99999999999"}) {
     EXPECT_EQ(MessageOf(std::string("min_nodes: ") + nodes + "\n"),
               "site.yaml:1: min_nodes must be a whole number of nodes from 1");
@@ -147,12 +147,12 @@ TEST(SiteConfig, RefusesWrongTypesWithTheLine) {
             "site.yaml:1: a site file is a map of keys: 'launcher: mpirun'");
 }
 
-TEST(SiteConfig, RefusesWhatIsNotYamlWithTheLine) {
+TEST(SiteConfig, RejectsWhatIsNotYamlWithTheLine) {
   EXPECT_THAT(MessageOf("launcher: auto\n  bind: [\n"), StartsWith("site.yaml:"));
   EXPECT_THAT(MessageOf("a: b: c\n"), StartsWith("site.yaml:1: "));
 }
 
-TEST(SiteConfig, RefusesHostileFiles) {
+TEST(SiteConfig, RejectsHostileFiles) {
   EXPECT_EQ(MessageOf("environment: &a {A: 1}\n"),
             "site.yaml:1: no anchors (&) and aliases (*): write the value out");
   EXPECT_EQ(MessageOf("mpi_arguments: [[[[[a]]]]]\n"), "site.yaml:1: nested deeper than 4 levels");
@@ -166,7 +166,7 @@ TEST(SiteConfig, NamesAFileThatCannotBeRead) {
 }
 
 TEST(FindSiteFile, TakesAPathAsItIsAndANameFromTheInstalledOnes) {
-  const std::string sites = tests::SourceFolder() + "/launcher/sites";
+  const std::string sites = tests::SourceDirectory() + "/launcher/sites";
   EXPECT_EQ(FindSiteFile("./my", sites), "./my");
   EXPECT_EQ(FindSiteFile("my.yaml", sites), "my.yaml");
   EXPECT_EQ(FindSiteFile("bede", sites), sites + "/bede.yaml");
@@ -179,7 +179,7 @@ TEST(FindSiteFile, TakesAPathAsItIsAndANameFromTheInstalledOnes) {
 }
 
 TEST(FindSiteFile, EveryInstalledSiteFileIsRead) {
-  const std::string sites = tests::SourceFolder() + "/launcher/sites";
+  const std::string sites = tests::SourceDirectory() + "/launcher/sites";
   for (const std::string name : {"generic", "bede", "x86-v100"}) {
     EXPECT_EQ(LoadSiteConfig(FindSiteFile(name, sites)).launcher->value, "auto") << name;
   }

@@ -37,7 +37,7 @@ TEST(EndText, SaysWhyNoRankCouldStart) {
   result.is_before_start = true;
   result.launcher_end = "mpirun ended by itself, with exit code 1";
   result.launcher_has_given_up = true;
-  result.refusal = "job 14 has n1 now";
+  result.rejection = "job 14 has n1 now";
   EXPECT_EQ(EndText(result, {}), "ddlrun: [ERROR DDL-20-78] job 14 has n1 now\n");
 }
 

@@ -17,17 +17,17 @@ using ::testing::HasSubstr;
 // With --stop-before 60, in the job 12 of a Slurm whose scontrol is a script.
 class StopInTimeTest : public testing::Test {
  protected:
-  StopInTimeTest() : folder_(testing::TempDir() + "stop_in_time." + std::to_string(getpid())) {
-    fs::create_directory(folder_);
+  StopInTimeTest() : directory_(testing::TempDir() + "stop_in_time." + std::to_string(getpid())) {
+    fs::create_directory(directory_);
     settings_.stop_before = std::chrono::seconds(60);
-    environment_ = {{"PATH", folder_.string() + ":/usr/bin:/bin"}, {"SLURM_JOB_ID", "12"}};
+    environment_ = {{"PATH", directory_.string() + ":/usr/bin:/bin"}, {"SLURM_JOB_ID", "12"}};
   }
-  ~StopInTimeTest() override { fs::remove_all(folder_); }
+  ~StopInTimeTest() override { fs::remove_all(directory_); }
 
   void ScontrolSays(const std::string& times) {
-    std::ofstream(folder_ / "scontrol")
+    std::ofstream(directory_ / "scontrol")
         << "#!/bin/sh\necho 'JobId=12 JobState=RUNNING " << times << " NodeList=n1'\n";
-    fs::permissions(folder_ / "scontrol", fs::perms::owner_all);
+    fs::permissions(directory_ / "scontrol", fs::perms::owner_all);
   }
 
   // In the environment of the job.
@@ -44,12 +44,12 @@ class StopInTimeTest : public testing::Test {
         .count();
   }
 
-  std::string Refusal() const {
-    return tests::Refusal<LaunchError>(
+  std::string Rejection() const {
+    return tests::Rejection<LaunchError>(
         EX_CONFIG, [&] { Left(); }, "not refused");
   }
 
-  const fs::path folder_;
+  const fs::path directory_;
   Settings settings_;
   Environment environment_;
 };
@@ -68,13 +68,15 @@ TEST_F(StopInTimeTest, ALimitThatWasExtendedBeforeTheStartIsAskedFor) {
   }
 }
 
-TEST_F(StopInTimeTest, AnEndThatIsNearIsRefused) {
+TEST_F(StopInTimeTest, AnEndThatIsNearIsRejected) {
   SetEnd(std::chrono::seconds(-100));  // and there is no scontrol
-  EXPECT_THAT(Refusal(), HasSubstr("--stop-before 60: the job's time ends in 0 s already: give "));
+  EXPECT_THAT(Rejection(),
+              HasSubstr("--stop-before 60: the job's time ends in 0 s already: give "));
   ScontrolSays("RunTime=00:59:30 TimeLimit=01:00:00");
-  EXPECT_THAT(Refusal(), HasSubstr("--stop-before 60: the job's time ends in 30 s already: give "));
+  EXPECT_THAT(Rejection(),
+              HasSubstr("--stop-before 60: the job's time ends in 30 s already: give "));
   ScontrolSays("RunTime=00:59:30 TimeLimit=UNLIMITED");
-  EXPECT_THAT(Refusal(), HasSubstr("the end of this job is not known: "));
+  EXPECT_THAT(Rejection(), HasSubstr("the end of this job is not known: "));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST(NodeInfo, AreAsciiWhateverAKernelOrDriverSays) {
   }
 }
 
-TEST(NodeInfo, OfAnotherVersionAreRefused) {
+TEST(NodeInfo, OfAnotherVersionAreRejected) {
   for (const char* text : {"", "{", "[]", "{\"node\":1}", "{\"node\":\"x\"}"}) {
     EXPECT_THROW(DecodeNodeInfo(text), LaunchError) << text;
   }
@@ -130,7 +130,7 @@ TEST(NodeInfoReader, TakesLaterFactsAloneForNoAnswer) {
   EXPECT_EQ(EncodeNodeInfo(reader.Facts()[0]), EncodeNodeInfo(RichNode(0)));
 }
 
-TEST(NodeInfo, OfAnotherVersionAreRefusedLaterToo) {
+TEST(NodeInfo, OfAnotherVersionAreRejectedLaterToo) {
   for (const char* text :
        {"", "{", "[]", "{\"directory\":{}}", "{\"directory\":1,\"exchange\":{}}"}) {
     NodeInfo info = RichNode(0);
@@ -139,7 +139,7 @@ TEST(NodeInfo, OfAnotherVersionAreRefusedLaterToo) {
   }
 }
 
-TEST(NodeInfo, OfAVersionThatLooksNoNameUpAreRefused) {
+TEST(NodeInfo, OfAVersionThatLooksNoNameUpAreRejected) {
   std::string text = EncodeLaterInfo(RichNode(0));
   NodeInfo info = RichNode(1);
   text.replace(text.find("\"master\""), 8, "\"mister\"");
@@ -183,7 +183,7 @@ TEST(NodeInfoReader, LeavesOtherLinesAlone) {
 }
 
 TEST(PairSchedule, EveryPairMeetsOnceAndNobodyHasTwoPartners) {
-  for (int nodes = 2; nodes <= kMostNodesOfAllPairs; ++nodes) {
+  for (int nodes = 2; nodes <= kMaxNodesOfAllPairs; ++nodes) {
     const int rounds = nodes % 2 == 0 ? nodes - 1 : nodes;
     std::set<std::pair<int, int>> met;
     for (int node = 0; node < nodes; ++node) {

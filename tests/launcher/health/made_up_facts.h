@@ -28,7 +28,7 @@ inline NodeInfo HealthyNode(int node, int gpus = 4) {
     made.uncorrected_errors = 0;
     made.nvlinks = 6;
     made.pcie_lanes = 16;
-    made.pcie_lanes_most = 16;
+    made.pcie_lanes_max = 16;
   }
   info.nvidia_devices = gpus;
   info.granted_gpus = gpus;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kFakeNvml = tests::BuildFolder() + "/tests/libfake_nvml.so";
+const std::string kFakeNvml = tests::BuildDirectory() + "/tests/libfake_nvml.so";
 
 class NodeTree : public testing::Test {
  protected:
@@ -126,7 +126,7 @@ TEST(Nvml, TellsWhatIsWrongWithAGpu) {
   EXPECT_FALSE(broken.remap_failed);
   EXPECT_EQ(broken.nvlinks, 5);
   EXPECT_EQ(broken.pcie_lanes, 8);
-  EXPECT_EQ(broken.pcie_lanes_most, 16);
+  EXPECT_EQ(broken.pcie_lanes_max, 16);
   ASSERT_EQ(broken.processes.size(), 2U);
   EXPECT_EQ(broken.processes[0].pid, 4711);
   EXPECT_EQ(broken.processes[0].bytes, 1LL << 30);
@@ -160,12 +160,12 @@ TEST_F(NodeTree, TellsWhyNoImexChannelCanBeOpened) {
     return info.imex_problem;
   };
   EXPECT_EQ(problem(), "there is no /dev/nvidia-caps-imex-channels/channel*");
-  const std::string folder = "/dev/nvidia-caps-imex-channels/";
-  Write(folder + "other", "");
+  const std::string directory = "/dev/nvidia-caps-imex-channels/";
+  Write(directory + "other", "");
   EXPECT_EQ(problem(), "there is no /dev/nvidia-caps-imex-channels/channel*");
-  fs::create_symlink("nothing", root_ + folder + "channel0");
+  fs::create_symlink("nothing", root_ + directory + "channel0");
   EXPECT_EQ(problem(), "/dev/nvidia-caps-imex-channels/channel0: No such file or directory");
-  Write(folder + "channel7", "");
+  Write(directory + "channel7", "");
   EXPECT_EQ(problem(), "");
 }
 
@@ -191,21 +191,21 @@ TEST(Nvml, GivesTheVisibleGpusOnly) {
 
 TEST(Directory, IsProbedAndLeftAsItWas) {
   const fs::path before = fs::current_path();
-  const fs::path folder = testing::TempDir() + "ddlrun-directory-" + std::to_string(getpid());
-  fs::create_directories(folder);
-  fs::current_path(folder);
+  const fs::path directory = testing::TempDir() + "ddlrun-directory-" + std::to_string(getpid());
+  fs::create_directories(directory);
+  fs::current_path(directory);
   std::ofstream("probe") << "";
   const DirectoryInfo seen = ReadDirectory("probe", std::chrono::seconds(0));
   const DirectoryInfo missed = ReadDirectory("another", std::chrono::seconds(0));
   fs::remove("probe");
-  EXPECT_TRUE(fs::is_empty(folder));
+  EXPECT_TRUE(fs::is_empty(directory));
   fs::current_path(before);
-  fs::remove_all(folder);
+  fs::remove_all(directory);
   EXPECT_TRUE(seen.is_shared);
   EXPECT_FALSE(missed.is_shared);
   EXPECT_EQ(seen.write_error, "");
   EXPECT_GT(seen.free_bytes, 0);
-  EXPECT_EQ(seen.path, folder.string());
+  EXPECT_EQ(seen.path, directory.string());
 }
 
 TEST(WriteError, SaysWhyNothingCanBeMade) {

@@ -30,8 +30,8 @@ LauncherChoice Choose(std::size_t ranks, bool has_remote_ranks, const LauncherTo
   return ChooseLauncher(plan, has_remote_ranks, pmi, means);
 }
 
-std::string RefusedChoice(const LauncherTools& means, const std::string& pmi) {
-  return tests::Refusal<LaunchError>(EX_UNAVAILABLE, [&] { Choose(2, kRemote, means, pmi); });
+std::string RejectedChoice(const LauncherTools& means, const std::string& pmi) {
+  return tests::Rejection<LaunchError>(EX_UNAVAILABLE, [&] { Choose(2, kRemote, means, pmi); });
 }
 
 TEST(ChooseLauncher, TakesMpirunForMoreThanOneRankWhereItIs) {
@@ -77,15 +77,15 @@ TEST(ChooseLauncher, TakesThePmiThatIsAskedFor) {
   }
 }
 
-TEST(ChooseLauncher, RefusesAPmiThatSrunLacks) {
+TEST(ChooseLauncher, RejectsAPmiThatSrunLacks) {
   const LauncherTools means = InSlurm(true, {"none", "cray_shasta"});
-  EXPECT_EQ(RefusedChoice(means, "pmi2"),
+  EXPECT_EQ(RejectedChoice(means, "pmi2"),
             "srun cannot start ranks by --pmi=pmi2: 'srun --mpi=list' knows no pmi2: none "
             "cray_shasta; choose another --pmi");
-  EXPECT_THAT(RefusedChoice(means, "pmix"), testing::HasSubstr("knows no pmix: none cray_shasta"));
+  EXPECT_THAT(RejectedChoice(means, "pmix"), testing::HasSubstr("knows no pmix: none cray_shasta"));
   LauncherTools no_srun = means;
   no_srun.srun_lacks = "it is not in PATH";
-  EXPECT_THAT(RefusedChoice(no_srun, "none"), testing::HasSubstr("--pmi=none: it is not in PATH"));
+  EXPECT_THAT(RejectedChoice(no_srun, "none"), testing::HasSubstr("--pmi=none: it is not in PATH"));
 }
 
 TEST(ChooseLauncher, WithoutPmixTakesMpirunAndSaysHowToChoose) {
@@ -108,12 +108,12 @@ TEST(ChooseLauncher, WithoutPmixAndMpirunSrunStartsRanksAndSaysWhatDoesNotWork) 
                                             testing::HasSubstr("MPI programs do not find each "
                                                                "other"),
                                             testing::HasSubstr("PyTorch")));
-  EXPECT_THAT(RefusedChoice(InSlurm(false, {"cray_shasta"}), "auto"),
+  EXPECT_THAT(RejectedChoice(InSlurm(false, {"cray_shasta"}), "auto"),
               testing::HasSubstr("ranks on other machines need Open MPI's mpirun"));
   EXPECT_EQ(Choose(2, !kRemote, InSlurm(false, {"none"})).name, "local");
 }
 
-TEST(ChooseSrun, IsRefusedWithoutPmixUnlessNoneIsAskedFor) {
+TEST(ChooseSrun, IsRejectedWithoutPmixUnlessNoneIsAskedFor) {
   const LauncherTools means = InSlurm(true, {"none", "pmi2"});
   EXPECT_EQ(ChooseSrun("none", means).mpi_type, "none");
   try {

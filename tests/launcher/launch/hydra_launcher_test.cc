@@ -65,7 +65,7 @@ TEST(HydraLauncher, RanksInTurnAreOneTurnAndOtherOrdersAreBlocks) {
   EXPECT_EQ(Machinefile(JobOf({0, 1, 0, 0, 1}).plan), "n1:1\nn2:1\nn1:2\nn2:1\n");
 }
 
-TEST(HydraLauncher, InAJobAnotherOrderThanThatOfTheNodesIsRefused) {
+TEST(HydraLauncher, InAJobAnotherOrderThanThatOfTheNodesIsRejected) {
   for (const std::vector<int>& nodes : {std::vector<int>{1, 0}, std::vector<int>{0, 1, 1, 0, 0}}) {
     LaunchRequest job = JobOf(nodes);
     job.has_remote_ranks = true;

@@ -241,11 +241,11 @@ TEST(LocalLauncher, StartsOneShimPerRank) {
   EXPECT_THAT(commands[1].environment, Contains("DDL_HOST_PORT=2200"));
 }
 
-TEST(LocalLauncher, RefusesASecondNode) {
+TEST(LocalLauncher, RejectsASecondNode) {
   EXPECT_THROW(MakeLocalCommands(JobOf({0, 1})), LaunchError);
 }
 
-TEST(LocalLauncher, RefusesAnotherMachine) {
+TEST(LocalLauncher, RejectsAnotherMachine) {
   LaunchRequest job = JobOf({0});
   job.has_remote_ranks = true;
   EXPECT_THROW(MakeLocalCommands(job), LaunchError);

@@ -16,17 +16,17 @@ std::string TextOf(const std::string& path) {
 }
 
 TEST(PlainPath, HasNeitherColonNorDash) {
-  const std::string folder = testing::TempDir() + "plain_path_test";
-  fs::create_directories(folder);
+  const std::string directory = testing::TempDir() + "plain_path_test";
+  fs::create_directories(directory);
   for (const std::string name : {"my-ranks", "my:ranks", "ranks"}) {
-    const std::string path = folder + "/" + name;
+    const std::string path = directory + "/" + name;
     std::ofstream(path) << "rank of " << name;
     const PlainPath plain(path);
     EXPECT_THAT(plain.path(), testing::Not(testing::ContainsRegex("[:-]")));
     EXPECT_EQ(TextOf(plain.path()), "rank of " + name);
     EXPECT_EQ(TextOf(plain.path()), "rank of " + name);  // as often as one likes
   }
-  fs::remove_all(folder);
+  fs::remove_all(directory);
 }
 
 TEST(PlainPath, IsClosedAtItsEnd) {

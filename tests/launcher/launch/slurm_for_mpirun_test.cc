@@ -119,10 +119,10 @@ TEST(SlurmForMpirun, NamesTheComponentOfTheDaemonsInAHeterogeneousJob) {
   EXPECT_EQ(Arguments({n1}, het), "");
   const auto part = MakeSlurmForMpirun({n3}, 4, het, MpiRuntime::kOrte, {}).variables;
   EXPECT_EQ(part.at("OMPI_MCA_plm_slurm_args"), "--het-group=1 --nodelist=n3");
-  EXPECT_THAT(tests::Refusal<LaunchError>(EX_CONFIG,
-                                          [&] {
-                                            OfOrte({n1, n2, n4}, het);
-                                          }),
+  EXPECT_THAT(tests::Rejection<LaunchError>(EX_CONFIG,
+                                            [&] {
+                                              OfOrte({n1, n2, n4}, het);
+                                            }),
               ::testing::HasSubstr("n2 and n4 are in two: use --launcher=srun"));
 }
 

@@ -10,7 +10,7 @@ namespace launcher {
 namespace {
 
 std::vector<std::string> PageLines() {
-  std::ifstream page(tests::SourceFolder() + "/doc/reference/environment.md");
+  std::ifstream page(tests::SourceDirectory() + "/doc/reference/environment.md");
   std::vector<std::string> lines;
   for (std::string line; std::getline(page, line);) lines.push_back(line);
   return lines;

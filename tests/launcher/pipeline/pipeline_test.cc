@@ -36,10 +36,10 @@ constexpr char kTwoSwitches[] = "SwitchName=s1 Nodes=n[1,3]\nSwitchName=s2 Nodes
 class NodeOrder : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "order." + std::to_string(getpid());
-    fs::create_directory(folder_);
+    directory_ = testing::TempDir() + "order." + std::to_string(getpid());
+    fs::create_directory(directory_);
     Answer(kTwoSwitches);
-    environment_ = {{"PATH", folder_.string()},
+    environment_ = {{"PATH", directory_.string()},
                     {"SLURMD_NODENAME", "n1"},
                     {"SLURM_TOPOLOGY_ADDR_PATTERN", "switch.node"}};
     settings_.rank_order = "auto";
@@ -51,15 +51,15 @@ class NodeOrder : public testing::Test {
       node.gpus = 2;
     }
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(directory_); }
 
   // scontrol prints `text`.
   void Answer(const std::string& text) const {
-    std::ofstream(folder_ / "answer") << text;
-    std::ofstream(folder_ / "scontrol")
-        << "#!/bin/sh\nwhile read -r line; do echo \"$line\"; done < '" << folder_.string()
+    std::ofstream(directory_ / "answer") << text;
+    std::ofstream(directory_ / "scontrol")
+        << "#!/bin/sh\nwhile read -r line; do echo \"$line\"; done < '" << directory_.string()
         << "/answer'\n";
-    fs::permissions(folder_ / "scontrol", fs::perms::owner_all);
+    fs::permissions(directory_ / "scontrol", fs::perms::owner_all);
   }
 
   // The hosts in the order of ranks; sets asked_ and warnings_.
@@ -77,7 +77,7 @@ class NodeOrder : public testing::Test {
     return hosts;
   }
 
-  fs::path folder_;
+  fs::path directory_;
   Environment environment_;
   Settings settings_;
   Allocation allocation_;
@@ -165,7 +165,7 @@ TEST_F(NodeOrder, IsSlurmsWhereNothingIsKnown) {
   Hosts();
   ASSERT_EQ(warnings_.size(), 1U);
   EXPECT_THAT(warnings_[0], HasSubstr("[WARN DDL-21-10] --rank-order=topology: Slurm knows no"));
-  fs::remove(folder_ / "scontrol");
+  fs::remove(directory_ / "scontrol");
   Hosts();
   EXPECT_EQ(warnings_.size(), 1U);
 }
@@ -185,7 +185,7 @@ PlannedJob PlanWithout(const std::vector<std::string>& lost_nodes,
                        const std::vector<std::string>& arguments, const SiteConfig& site = {}) {
   std::vector<std::string> all = {
       "--max-restarts=3",
-      "--topology=" + tests::SourceFolder() + "/tests/fixtures/hwloc/ac922_16c_4v100.xml"};
+      "--topology=" + tests::SourceDirectory() + "/tests/fixtures/hwloc/ac922_16c_4v100.xml"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   const Options options = ParseOptions(all);
   const Settings settings = MergeSettings(options, site, FourNodes());
@@ -271,7 +271,7 @@ TEST(ReadAllocation, HiddenGpusContradictNoRunWithoutGpus) {
 }
 
 // What -H says, "" where it is taken.
-std::string RefusalOfHosts(const std::string& hosts, const Environment& environment = {}) {
+std::string RejectionOfHosts(const std::string& hosts, const Environment& environment = {}) {
   Options options;
   options.hosts = hosts;
   try {
@@ -282,27 +282,27 @@ std::string RefusalOfHosts(const std::string& hosts, const Environment& environm
   return "";
 }
 
-TEST(ReadAllocation, TwoNamesOfThisMachineAreRefused) {
+TEST(ReadAllocation, TwoNamesOfThisMachineAreRejected) {
   const std::string own = HostName();
   for (const std::string& hosts :
        {"localhost:1," + own + ":1", "127.0.0.1:1," + own + ":1", own + ",127.0.1.1",
         "n9,localhost.localdomain,n8," + own, std::string("localhost,127.0.0.1")}) {
-    EXPECT_THAT(RefusalOfHosts(hosts),
+    EXPECT_THAT(RejectionOfHosts(hosts),
                 testing::ContainsRegex("-H .*: .* and .* are both this machine; write one of them"))
         << hosts;
   }
   for (const char* hosts :
        {"gpu1,gpu1.site.example", "gpu1.site.example:2,n[1-3],gpu1:2", "gpu1,GPU1"}) {
     EXPECT_THAT(
-        RefusalOfHosts(hosts),
+        RejectionOfHosts(hosts),
         testing::ContainsRegex("-H .*: .* and .* are one host spelled in two ways; write one"))
         << hosts;
   }
-  EXPECT_THAT(RefusalOfHosts("q1,localhost", {{"SLURMD_NODENAME", "q1"}}),
+  EXPECT_THAT(RejectionOfHosts("q1,localhost", {{"SLURMD_NODENAME", "q1"}}),
               testing::HasSubstr("q1 and localhost are both this machine"));
   for (const std::string& hosts : std::vector<std::string>{
            "localhost:1,localhost:1", "localhost,n9", "n8,n9", "w.a.example,w.b.example"}) {
-    EXPECT_EQ(RefusalOfHosts(hosts), "") << hosts;
+    EXPECT_EQ(RejectionOfHosts(hosts), "") << hosts;
   }
 }
 

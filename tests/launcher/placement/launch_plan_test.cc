@@ -91,7 +91,7 @@ std::string ReadWhole(const std::string& path) {
 }
 
 void ExpectGolden(const std::string& name, const std::string& text) {
-  const std::string path = tests::SourceFolder() + "/tests/fixtures/plans/" + name;
+  const std::string path = tests::SourceDirectory() + "/tests/fixtures/plans/" + name;
   if (std::getenv("DDLRUN_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
   EXPECT_EQ(text, ReadWhole(path)) << name;
 }
@@ -233,10 +233,10 @@ TEST(RankfilePlan, PutsEachRankOnItsHostInRankOrder) {
   EXPECT_TRUE(plan.ranks[0].cpus.empty());  // mpirun binds by the file
 }
 
-TEST(RankfilePlan, RefusesABadOrEmptyFileByName) {
+TEST(RankfilePlan, RejectsABadOrEmptyFileByName) {
   for (const char* text : {"rank 0=n1 slot=x\n", "", "rank 1=n1 slot=0\n"}) {
     EXPECT_THAT(
-        tests::Refusal<LaunchError>(EX_DATAERR, [&] { PlanFromRankfile(text, "my.rankfile"); }),
+        tests::Rejection<LaunchError>(EX_DATAERR, [&] { PlanFromRankfile(text, "my.rankfile"); }),
         testing::HasSubstr("my.rankfile"));
   }
 }
@@ -256,7 +256,7 @@ TEST(RankfilePlan, CallsHostsAsSlurmDoes) {
   EXPECT_EQ(WithHostsOfJob("rank 0=n2 slot=0:0-1\n", "rf", Job()), "");
 }
 
-TEST(RankfilePlan, RefusesAHostOutsideTheJob) {
+TEST(RankfilePlan, RejectsAHostOutsideTheJob) {
   try {
     WithHostsOfJob("rank 0=n9.cluster slot=0\n", "my.rankfile", Job());
     FAIL();

@@ -15,7 +15,7 @@
 namespace launcher {
 
 inline NodeTopology ReadTopologyFixture(const std::string& name) {
-  return ReadTopologyFile(tests::SourceFolder() + "/tests/fixtures/hwloc/" + name);
+  return ReadTopologyFile(tests::SourceDirectory() + "/tests/fixtures/hwloc/" + name);
 }
 
 // `numa_cores` cores on each NUMA node, `threads` CPUs each, and the GPUs near NUMA nodes

@@ -40,9 +40,11 @@ LaunchPlan MakeCheckedPlan(const Allocation& allocation,
   return plan;
 }
 
-std::string Refusal(int exit_code, const Allocation& allocation,
-                    const std::vector<NodeTopology>& topologies, const PlacementOptions& options) {
-  return tests::Refusal<LaunchError>(exit_code, [&] { MakePlan(allocation, topologies, options); });
+std::string Rejection(int exit_code, const Allocation& allocation,
+                      const std::vector<NodeTopology>& topologies,
+                      const PlacementOptions& options) {
+  return tests::Rejection<LaunchError>(exit_code,
+                                       [&] { MakePlan(allocation, topologies, options); });
 }
 
 TEST(Planner, StartsOneRankPerGrantedGpu) {
@@ -79,7 +81,7 @@ TEST(Planner, ExpectsNothingOfAnotherComponent) {
   Allocation allocation = MakeAllocation(2, kUnlogged, kUnlogged);
   allocation.nodes[0].gpus = 4;
   allocation.nodes[1].component = 1;
-  EXPECT_THAT(Refusal(EX_CONFIG, allocation, {Ac922()}, {}),
+  EXPECT_THAT(Rejection(EX_CONFIG, allocation, {Ac922()}, {}),
               HasSubstr("n2: nobody says how many GPUs"));
   allocation.nodes[0].slots = 4;
   allocation.nodes[1].slots = 2;
@@ -106,10 +108,10 @@ TEST(Planner, StartsAsManyRanksAsSlots) {
   EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, 4, 3), {Ac922()}, two)), ElementsAre(2, 2));
 }
 
-TEST(Planner, RefusesTasksThatLeaveGpusIdle) {
+TEST(Planner, RejectsTasksThatLeaveGpusIdle) {
   Allocation allocation = MakeAllocation(2, 4, 1);
   allocation.ranks = 2;
-  EXPECT_THAT(Refusal(EX_CONFIG, allocation, {Ac922()}, {}),
+  EXPECT_THAT(Rejection(EX_CONFIG, allocation, {Ac922()}, {}),
               AllOf(HasSubstr("n1: 1 rank for 4 GPUs"), HasSubstr("#SBATCH --ntasks-per-node=4"),
                     HasSubstr("ddlrun -n 2"), HasSubstr("--accelerators 1")));
 }
@@ -128,14 +130,14 @@ TEST(Planner, LeavesGpusIdleWhereToldSo) {
   EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Ac922()})), ElementsAre(1, 1));
 }
 
-TEST(Planner, RefusesAJobThatForgotItsGpus) {
+TEST(Planner, RejectsAJobThatForgotItsGpus) {
   const auto complaint = AllOf(HasSubstr("n1 has 4 GPUs"), HasSubstr("granted none"),
                                HasSubstr("#SBATCH --gres=gpu:4"), HasSubstr("--accelerators 0"));
   Allocation allocation = MakeAllocation(1, 0, kUnlogged);
-  EXPECT_THAT(Refusal(EX_CONFIG, allocation, {Ac922()}, {}), complaint);
+  EXPECT_THAT(Rejection(EX_CONFIG, allocation, {Ac922()}, {}), complaint);
   EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Laptop()})), ElementsAre(1));
   allocation.gpus_per_node_unasked = 4;
-  EXPECT_THAT(Refusal(EX_CONFIG, allocation, {Laptop()}, {}), complaint);
+  EXPECT_THAT(Rejection(EX_CONFIG, allocation, {Laptop()}, {}), complaint);
 }
 
 TEST(Planner, SaysWhenTasksRunBesideGpusThatWereNotAskedFor) {
@@ -193,33 +195,33 @@ TEST(Planner, FillsNodesInOrderWhenTheTotalIsGiven) {
               ElementsAre(2));
 }
 
-TEST(Planner, RefusesMoreRanksThanThereIsRoomFor) {
+TEST(Planner, RejectsMoreRanksThanThereIsRoomFor) {
   PlacementOptions options;
   options.ranks = 9;
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, 4, kUnlogged), {Ac922()}, options),
+  EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(2, 4, kUnlogged), {Ac922()}, options),
               AllOf(HasSubstr("9 ranks asked for"), HasSubstr("room for 8 on 2 nodes"),
                     HasSubstr("SLURM_JOB_NODELIST=n[1-2]"), HasSubstr("--oversubscribe")));
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, kUnlogged, 4), {Ac922()}, options),
+  EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(2, kUnlogged, 4), {Ac922()}, options),
               HasSubstr("room for 8"));
   Allocation job = MakeAllocation(2, 4, kUnlogged);
   job.job_id = "7";
-  EXPECT_THAT(Refusal(EX_CONFIG, job, {Ac922()}, options),
+  EXPECT_THAT(Rejection(EX_CONFIG, job, {Ac922()}, options),
               HasSubstr("write #SBATCH --nodes=3 or --gres=gpu:5, ask for less with -n 8"));
   job = MakeAllocation(2, 4, 2);
   job.job_id = "7";
-  EXPECT_THAT(Refusal(EX_CONFIG, job, {Ac922()}, options),
+  EXPECT_THAT(Rejection(EX_CONFIG, job, {Ac922()}, options),
               HasSubstr("write #SBATCH --nodes=5 or --ntasks-per-node=5, "));
   options.ranks = 4;
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, options),
+  EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, options),
               HasSubstr("room for 2"));
   options.ranks = 2;
   options.cpus_per_rank = 2;
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, options),
+  EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, options),
               HasSubstr("room for 1"));
 }
 
-TEST(Planner, RefusesMoreRanksThanGpus) {
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 2, 4), {Ac922()}, {}),
+TEST(Planner, RejectsMoreRanksThanGpus) {
+  EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(1, 2, 4), {Ac922()}, {}),
               AllOf(HasSubstr("n1: 4 ranks for 2 GPUs"), HasSubstr("--gres=gpu:4"),
                     HasSubstr("--ntasks-per-node=2"), HasSubstr("--accelerators 0")));
   PlacementOptions no_gpus;
@@ -229,10 +231,10 @@ TEST(Planner, RefusesMoreRanksThanGpus) {
   EXPECT_THAT(plan.warnings, IsEmpty());
 }
 
-TEST(Planner, RefusesMoreGpusThanGranted) {
+TEST(Planner, RejectsMoreGpusThanGranted) {
   PlacementOptions options;
   options.gpus_per_node = 4;
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 2, kUnlogged), {Ac922()}, options),
+  EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(1, 2, kUnlogged), {Ac922()}, options),
               AllOf(HasSubstr("n1: 4 GPUs per node asked for"), HasSubstr("granted 2"),
                     HasSubstr("--gres=gpu:4")));
 }
@@ -287,10 +289,10 @@ TEST(Planner, GivesWholeCoresForCpusPerRank) {
   EXPECT_THAT(MakeCheckedPlan(allocation, {Ac922()}, options).ranks[1].cores, ElementsAre(1));
 }
 
-TEST(Planner, RefusesMoreCpusPerRankThanThereAre) {
+TEST(Planner, RejectsMoreCpusPerRankThanThereAre) {
   PlacementOptions options;
   options.cpus_per_rank = 40;
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 4, kUnlogged), {Ac922()}, options),
+  EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(1, 4, kUnlogged), {Ac922()}, options),
               HasSubstr("n1: 4 ranks need 10 cores each, but only 32 may be used"));
   // As Slurm has it, ranks still start.
   Allocation allocation = MakeAllocation(1, 4, kUnlogged);
@@ -325,7 +327,7 @@ TEST(Planner, RanksRoundRobinOverHostsWhenCyclic) {
 
 TEST(Planner, NeedsSomebodyToSayHowManyGpusWhenNodesAreNotKnown) {
   // salloc -N2 --gres=gpu:2 on a login node.
-  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, kUnlogged, kUnlogged), {}, {}),
+  EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(2, kUnlogged, kUnlogged), {}, {}),
               AllOf(HasSubstr("n1: nobody says how many GPUs"), HasSubstr("--gpus-per-node=N"),
                     HasSubstr("--accelerators N")));
   PlacementOptions options;
@@ -342,10 +344,10 @@ TEST(Planner, ChecksTheProductOfRacks) {
   options.aisles = 2;
   EXPECT_EQ(MakeCheckedPlan(MakeAllocation(8, 4, kUnlogged), {Ac922()}, options).racks, 2);
   options.nodes_per_rack = 18;
-  EXPECT_THAT(Refusal(EX_USAGE, MakeAllocation(8, 4, kUnlogged), {Ac922()}, options),
+  EXPECT_THAT(Rejection(EX_USAGE, MakeAllocation(8, 4, kUnlogged), {Ac922()}, options),
               HasSubstr("--nodes 18 --racks 2 --aisles 2 make 72 nodes, but ranks are on 8"));
   options.nodes_per_rack.reset();
-  EXPECT_THAT(Refusal(EX_USAGE, MakeAllocation(6, 4, kUnlogged), {Ac922()}, options),
+  EXPECT_THAT(Rejection(EX_USAGE, MakeAllocation(6, 4, kUnlogged), {Ac922()}, options),
               HasSubstr("make 4 nodes, but ranks are on 6"));
 }
 
@@ -356,35 +358,36 @@ TEST(Planner, TakesAsManyGpusPerNodeAsThereMayBe) {
               ElementsAre(4096));
 }
 
-TEST(Planner, RefusesOptionsOutOfRange) {
+TEST(Planner, RejectsOptionsOutOfRange) {
   const Allocation allocation = MakeAllocation(1, 4, kUnlogged);
   PlacementOptions options;
   options.ranks = 0;
-  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("(-n) 0"));
+  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("(-n) 0"));
   options = {};
   options.mode = "x";
-  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--mode x"));
+  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--mode x"));
   options = {};
   options.racks = 0;
-  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--racks 0"));
+  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--racks 0"));
   options = {};
   options.gpus_per_node = -1;
-  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--accelerators -1"));
+  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--accelerators -1"));
   options = {};
   options.gpus_per_node = 5000;
-  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("up to 4096"));
+  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("up to 4096"));
   options = {};
   options.ranks_per_node = 2000000;
-  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("2000000 ranks"));
+  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("2000000 ranks"));
   options = {};
-  EXPECT_THAT(Refusal(EX_SOFTWARE, MakeAllocation(3, 4, kUnlogged), {Ac922(), Ac922()}, options),
+  EXPECT_THAT(Rejection(EX_SOFTWARE, MakeAllocation(3, 4, kUnlogged), {Ac922(), Ac922()}, options),
               HasSubstr("2 topologies for 3 nodes"));
 }
 
 // GPUs that are not simply all of a node, or its first.
 
-std::string Refusal(const Allocation& allocation, const PlacementOptions& options) {
-  return tests::Refusal<LaunchError>(EX_CONFIG, [&] { MakePlan(allocation, {Ac922()}, options); });
+std::string Rejection(const Allocation& allocation, const PlacementOptions& options) {
+  return tests::Rejection<LaunchError>(EX_CONFIG,
+                                       [&] { MakePlan(allocation, {Ac922()}, options); });
 }
 
 TEST(PlannerGpus, StartsARankForEachGpuThatIsVisible) {
@@ -402,7 +405,7 @@ TEST(PlannerGpus, StartsARankForEachGpuThatIsVisible) {
   options.gpus_per_node = 1;
   EXPECT_EQ(MakePlan(allocation, {Ac922()}, options).ranks[0].gpu, 3);
   options.gpus_per_node = 3;
-  EXPECT_THAT(Refusal(allocation, options),
+  EXPECT_THAT(Rejection(allocation, options),
               HasSubstr("3 GPUs per node asked for, but CUDA_VISIBLE_DEVICES leaves 2"));
   Allocation two_nodes = MakeAllocation(2, kUnlogged, kUnlogged);
   two_nodes.nodes[0] = allocation.nodes[0];

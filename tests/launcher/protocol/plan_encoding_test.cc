@@ -121,7 +121,7 @@ TEST(PlanWords, OfFourThousandEqualNodesAreShort) {
   EXPECT_LT(EncodePlan(EvenPlan(4096, 8, true)).size(), 500U);
 }
 
-TEST(PlanWords, ThatContradictEachOtherAreRefused) {
+TEST(PlanWords, ThatContradictEachOtherAreRejected) {
   const std::string good = EncodePlan(PlanOf({0, 0, 1}));
   ASSERT_EQ(good,
             "0 2 3 2 2 2 2:2 0:0:2:0-1,40-41 1:0:2:2-3,42-43 1:1 0:0:2:0-1,40-41 "

@@ -19,7 +19,7 @@ RankInfo Read(const Variables& variables) {
   });
 }
 
-std::string Refusal(const Variables& variables) {
+std::string Rejection(const Variables& variables) {
   try {
     Read(variables);
   } catch (const std::runtime_error& error) {
@@ -114,51 +114,51 @@ TEST(RankEnvironment, AnOddValueOfTheProcessManagerContradictsNothing) {
   EXPECT_EQ(Read(variables).rank, 5);
 }
 
-TEST(RankEnvironment, RefusesToBecomeManyWorldsOfOne) {
-  EXPECT_THAT(Refusal({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}}),
+TEST(RankEnvironment, RejectsToBecomeManyWorldsOfOne) {
+  EXPECT_THAT(Rejection({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}}),
               HasSubstr("OMPI_COMM_WORLD_SIZE=4 contradicts WORLD_SIZE=1"));
   EXPECT_THAT(
-      Refusal({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "0"}}),
+      Rejection({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "0"}}),
       HasSubstr("SLURM_STEP_NUM_TASKS=4 contradicts WORLD_SIZE=1"));
-  EXPECT_THAT(Refusal({{"PMIX_RANK", "2"}}), HasSubstr("PMIX_RANK=2 contradicts RANK=0"));
+  EXPECT_THAT(Rejection({{"PMIX_RANK", "2"}}), HasSubstr("PMIX_RANK=2 contradicts RANK=0"));
 }
 
-TEST(RankEnvironment, RefusesOneOfAPair) {
-  EXPECT_THAT(Refusal({{"RANK", "1"}}), HasSubstr("RANK=1 but no WORLD_SIZE"));
-  EXPECT_THAT(Refusal({{"WORLD_SIZE", "2"}}), HasSubstr("WORLD_SIZE=2 but no RANK"));
-  EXPECT_THAT(Refusal({{"RANK", "1"}, {"WORLD_SIZE", "2"}}), HasSubstr("no LOCAL_RANK"));
-  EXPECT_THAT(Refusal({{"LOCAL_RANK", "0"}}), HasSubstr("no LOCAL_WORLD_SIZE"));
-  EXPECT_THAT(Refusal({{"DDLRUN_NODE_COUNT", "2"}}), HasSubstr("no DDLRUN_NODE_RANK"));
+TEST(RankEnvironment, RejectsOneOfAPair) {
+  EXPECT_THAT(Rejection({{"RANK", "1"}}), HasSubstr("RANK=1 but no WORLD_SIZE"));
+  EXPECT_THAT(Rejection({{"WORLD_SIZE", "2"}}), HasSubstr("WORLD_SIZE=2 but no RANK"));
+  EXPECT_THAT(Rejection({{"RANK", "1"}, {"WORLD_SIZE", "2"}}), HasSubstr("no LOCAL_RANK"));
+  EXPECT_THAT(Rejection({{"LOCAL_RANK", "0"}}), HasSubstr("no LOCAL_WORLD_SIZE"));
+  EXPECT_THAT(Rejection({{"DDLRUN_NODE_COUNT", "2"}}), HasSubstr("no DDLRUN_NODE_RANK"));
 }
 
-TEST(RankEnvironment, RefusesWhatIsNoNumber) {
+TEST(RankEnvironment, RejectsWhatIsNoNumber) {
   for (const char* value : {"", "-1", "1x", " 1", "99999999999"}) {
-    EXPECT_THAT(Refusal({{"RANK", value}, {"WORLD_SIZE", "2"}}),
+    EXPECT_THAT(Rejection({{"RANK", value}, {"WORLD_SIZE", "2"}}),
                 HasSubstr("RANK=" + std::string(value) + " is not a number"));
   }
-  EXPECT_THAT(Refusal({{"MASTER_PORT", "65536"}}), HasSubstr("MASTER_PORT=65536 is not a port"));
+  EXPECT_THAT(Rejection({{"MASTER_PORT", "65536"}}), HasSubstr("MASTER_PORT=65536 is not a port"));
 }
 
-TEST(RankEnvironment, RefusesPositionsOutsideTheirRange) {
+TEST(RankEnvironment, RejectsPositionsOutsideTheirRange) {
   Variables variables = VariablesOfExample();
   variables["RANK"] = "8";
-  EXPECT_THAT(Refusal(variables), HasSubstr("RANK=8 is not below WORLD_SIZE=8"));
+  EXPECT_THAT(Rejection(variables), HasSubstr("RANK=8 is not below WORLD_SIZE=8"));
   variables = VariablesOfExample();
   variables["LOCAL_RANK"] = "4";
-  EXPECT_THAT(Refusal(variables), HasSubstr("LOCAL_RANK=4 is not below LOCAL_WORLD_SIZE=4"));
+  EXPECT_THAT(Rejection(variables), HasSubstr("LOCAL_RANK=4 is not below LOCAL_WORLD_SIZE=4"));
   variables = VariablesOfExample();
   variables["LOCAL_WORLD_SIZE"] = "9";
-  EXPECT_THAT(Refusal(variables), HasSubstr("LOCAL_WORLD_SIZE=9 is more than WORLD_SIZE=8"));
+  EXPECT_THAT(Rejection(variables), HasSubstr("LOCAL_WORLD_SIZE=9 is more than WORLD_SIZE=8"));
 }
 
 TEST(RankEnvironment, BelievesTheProcessManagerThatStartedIt) {
   Variables variables = VariablesOfExample();  // by srun
   variables["SLURM_STEP_NUM_TASKS"] = "8";
   variables["SLURM_PROCID"] = "4";
-  EXPECT_THAT(Refusal(variables), HasSubstr("SLURM_PROCID=4 contradicts RANK=5"));
+  EXPECT_THAT(Rejection(variables), HasSubstr("SLURM_PROCID=4 contradicts RANK=5"));
   variables["SLURM_PROCID"] = "5";
   variables["PMIX_RANK"] = "6";
-  EXPECT_THAT(Refusal(variables), HasSubstr("PMIX_RANK=6 contradicts RANK=5"));
+  EXPECT_THAT(Rejection(variables), HasSubstr("PMIX_RANK=6 contradicts RANK=5"));
 
   variables = VariablesOfExample();
   variables["DDLRUN_LAUNCHER"] = "mpirun";  // its daemons are tasks of a step with other numbers
@@ -167,7 +167,7 @@ TEST(RankEnvironment, BelievesTheProcessManagerThatStartedIt) {
   variables["OMPI_COMM_WORLD_RANK"] = "5";
   EXPECT_EQ(Read(variables).rank, 5);
   variables["OMPI_COMM_WORLD_RANK"] = "3";
-  EXPECT_THAT(Refusal(variables), HasSubstr("OMPI_COMM_WORLD_RANK=3 contradicts RANK=5"));
+  EXPECT_THAT(Rejection(variables), HasSubstr("OMPI_COMM_WORLD_RANK=3 contradicts RANK=5"));
 
   variables["DDLRUN_LAUNCHER"] = "local";
   EXPECT_EQ(Read(variables).rank, 5);

@@ -97,7 +97,7 @@ TEST(RankJob, OfFourThousandNodesWithoutAnyOrderFitsIntoAFewVariables) {
   EXPECT_EQ(again.nodes[4095].host, plan.nodes[4095].host);
 }
 
-TEST(RankJob, RefusesAPlanThatNoVariablesCanHold) {
+TEST(RankJob, RejectsAPlanThatNoVariablesCanHold) {
   EXPECT_THROW(EncodeRankJob(Example(PlanWithoutOrder(16384, 8))), LaunchError);
 }
 
@@ -109,7 +109,7 @@ TEST(RankJob, WithoutOneOfItsVariablesIsNone) {
   EXPECT_EQ(RankJobText({{"HOME", "/"}}), "");
 }
 
-TEST(RankJob, RefusesATextItDidNotWrite) {
+TEST(RankJob, RejectsATextItDidNotWrite) {
   const std::string good = EncodeRankJob(Example(EvenPlan(1, 1)));
   std::string escape = good;
   escape.replace(escape.find("%25"), 3, "%2x");

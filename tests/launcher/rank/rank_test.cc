@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string MessageOf(int planned, const Environment& environment, int devices = 0) {
-  return tests::Refusal<LaunchError>(
+  return tests::Rejection<LaunchError>(
       EX_CONFIG, [&] { CheckGpus(planned, "n2", environment, devices); }, "accepted");
 }
 
@@ -27,7 +27,7 @@ TEST(GpuCheck, AcceptsANodeThatHasWhatWasPlanned) {
 
 TEST(GpuCheck, AcceptsANodeThatSaysNothing) { EXPECT_EQ(MessageOf(4, {}), "accepted"); }
 
-TEST(GpuCheck, RefusesAnotherNumberInAnyVariable) {
+TEST(GpuCheck, RejectsAnotherNumberInAnyVariable) {
   EXPECT_THAT(MessageOf(4, {{"SLURM_GPUS_ON_NODE", "2"}}),
               HasSubstr("SLURM_GPUS_ON_NODE=2 on this node, but the plan counts on 4 here"));
   EXPECT_THAT(MessageOf(4, {{"SLURM_STEP_GPUS", "0,2-3"}}), HasSubstr("SLURM_STEP_GPUS=0,2-3"));
@@ -35,7 +35,7 @@ TEST(GpuCheck, RefusesAnotherNumberInAnyVariable) {
               HasSubstr("CUDA_VISIBLE_DEVICES=GPU-3f2a-11"));
 }
 
-TEST(GpuCheck, RefusesANodeThatHasLostAGpu) {
+TEST(GpuCheck, RejectsANodeThatHasLostAGpu) {
   EXPECT_THAT(MessageOf(4, {{"SLURM_GPUS_ON_NODE", "4"}}, 3),
               AllOf(HasSubstr("3 GPU devices in /dev, but the plan counts on 4 here"),
                     HasSubstr("#SBATCH --exclude=n2")));
@@ -113,7 +113,7 @@ RankJob TwoByTwo() {
 }
 
 std::string MessageOf(const Environment& environment) {
-  return tests::Refusal<LaunchError>(
+  return tests::Rejection<LaunchError>(
       EX_CONFIG,
       [&] {
         FindOwnPlacement(TwoByTwo(), ReadIdentity(environment, TraitsOf("mpirun"), "", {}),
@@ -139,13 +139,13 @@ TEST(Identity, TheLocalSpawnersArgumentGoesFirst) {
   EXPECT_EQ(ReadIdentity({{"PMIX_RANK", "2"}}, TraitsOf("local"), "", 1).rank, 1);
 }
 
-TEST(Identity, RefusesAWorldOfOneWhereMoreWerePlanned) {
+TEST(Identity, RejectsAWorldOfOneWhereMoreWerePlanned) {
   EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}),
               HasSubstr("rank 0: mpirun gives it a world of 1, the plan says 4"));
   EXPECT_THAT(MessageOf({}), HasSubstr("nothing says which rank this is"));
 }
 
-TEST(Identity, RefusesAnotherPlaceThanPlanned) {
+TEST(Identity, RejectsAnotherPlaceThanPlanned) {
   EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}),
               HasSubstr("local rank 1, the plan says 0"));
   EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}),
@@ -186,20 +186,20 @@ TEST(Identity, KnowsTheHostThatARankRunsOn) {
   }
 }
 
-TEST(Identity, RefusesAnotherHostThanPlanned) {
+TEST(Identity, RejectsAnotherHostThanPlanned) {
   const Environment on_n1 = {
       {"PMIX_RANK", "2"}, {"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURMD_NODENAME", "n1"}};
   EXPECT_THAT(MessageOf(on_n1),
               HasSubstr("rank 2 runs on n1, the plan says n2; take options that"));
 }
 
-TEST(Identity, RefusesARankThatIsNoNumber) {
+TEST(Identity, RejectsARankThatIsNoNumber) {
   EXPECT_THAT(MessageOf({{"PMIX_RANK", "-1"}}), HasSubstr("PMIX_RANK='-1'"));
   EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", ""}}), HasSubstr("OMPI_COMM_WORLD_RANK=''"));
 }
 
 std::string MessageOfSrun(const Environment& environment, const std::string& pmi) {
-  return tests::Refusal<LaunchError>(
+  return tests::Rejection<LaunchError>(
       EX_CONFIG,
       [&] {
         FindOwnPlacement(TwoByTwo(), ReadIdentity(environment, TraitsOf("srun"), pmi, {}),

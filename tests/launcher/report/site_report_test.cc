@@ -144,7 +144,7 @@ TEST(Redaction, LeavesNamesOfMpiArguments) {
   EXPECT_THAT(WithoutValues({"-x"}), ElementsAre("-x"));
 }
 
-TEST(Redaction, TakesTheValueOutOfARefusal) {
+TEST(Redaction, TakesTheValueOutOfARejection) {
   EXPECT_EQ(WithoutQuotedValue("s.yaml:1: pmi must be auto or none, not 'abc'"),
             "s.yaml:1: pmi must be auto or none, and is not");
   EXPECT_EQ(WithoutQuotedValue("s.yaml:1: unknown key 'a'"), "s.yaml:1: unknown key 'a'");

@@ -85,7 +85,7 @@ TEST(Restarts, GoOnWithoutANodeThatWasLostBeforeTheNextStart) {
   const Environment environment;
   JobResult result = Lost("n3");
   result.exit_code = EX_CONFIG;
-  result.refusal = "the job has 2 nodes now";
+  result.rejection = "the job has 2 nodes now";
   Restarts restarts(options, environment, /*dispensable_nodes=*/1);
   restarts.BeforeRun({});
   EXPECT_EQ(restarts.AfterRun(result).next, Decision::Next::kRestart);
@@ -101,17 +101,17 @@ TEST(Restarts, GoOnWithoutANodeThatWasLostBeforeTheNextStart) {
 // asked of it.
 class RestartsInSlurm : public testing::Test {
  protected:
-  RestartsInSlurm() : folder_(testing::TempDir() + "restarts." + std::to_string(getpid())) {
-    fs::create_directory(folder_);
-    std::ofstream(folder_ / "scontrol")
-        << "#!/bin/sh\ncd " << folder_
+  RestartsInSlurm() : directory_(testing::TempDir() + "restarts." + std::to_string(getpid())) {
+    fs::create_directory(directory_);
+    std::ofstream(directory_ / "scontrol")
+        << "#!/bin/sh\ncd " << directory_
         << "\necho \"$*\" >> asked\n"
            "[ $1 != requeue ] || { cat refusal 2> /dev/null; exec test ! -e refusal; }\n"
            "exec cat answer\n";
-    fs::permissions(folder_ / "scontrol", fs::perms::owner_all);
+    fs::permissions(directory_ / "scontrol", fs::perms::owner_all);
     Answer("");
   }
-  ~RestartsInSlurm() override { fs::remove_all(folder_); }
+  ~RestartsInSlurm() override { fs::remove_all(directory_); }
 
   // What scontrol says of the job from now on, behind what every job has.
   void Answer(const std::string& words, const std::string& state = "RUNNING") {
@@ -119,14 +119,14 @@ class RestartsInSlurm : public testing::Test {
           "JobId=7 JobState=" + state + " " + words + " Requeue=1 BatchFlag=1 NodeList=n1");
   }
   void Write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text << "\n";
+    std::ofstream(directory_ / name) << text << "\n";
   }
   std::string Requested() const {
-    std::ifstream file(folder_ / "asked");
+    std::ifstream file(directory_ / "asked");
     return {std::istreambuf_iterator<char>(file), {}};
   }
   Environment Job() const {
-    return {{"PATH", folder_.string() + ":/usr/bin:/bin"}, {"SLURM_JOB_ID", "7"}};
+    return {{"PATH", directory_.string() + ":/usr/bin:/bin"}, {"SLURM_JOB_ID", "7"}};
   }
 
   // What follows a run of one node that ended so.
@@ -137,7 +137,7 @@ class RestartsInSlurm : public testing::Test {
     return restarts.AfterRun(result);
   }
 
-  fs::path folder_;
+  fs::path directory_;
 };
 
 JobResult EndedWith(int exit_code) {
@@ -161,7 +161,7 @@ TEST_F(RestartsInSlurm, SayThatAJobOfAnExpeditedRequeueIsHeldAfterAFailure) {
   EXPECT_EQ(After(options, EndedWith(0)).reason, "");
 }
 
-TEST_F(RestartsInSlurm, RefuseWhatCannotBeRequeued) {
+TEST_F(RestartsInSlurm, RejectWhatCannotBeRequeued) {
   struct Case {
     std::string job, count, answer, message;
   };
@@ -195,7 +195,7 @@ TEST_F(RestartsInSlurm, RequeueTheTaskOfAnArrayAlone) {
   Answer("ArrayJobId=5 ArrayTaskId=3");
   Options options;
   options.requeue = 4;
-  options.progress_file = folder_ / "model";
+  options.progress_file = directory_ / "model";
   Environment job = Job();
   job["SLURM_RESTART_COUNT"] = "3";
   Restarts restarts(options, job, /*dispensable_nodes=*/0);
@@ -207,12 +207,12 @@ TEST_F(RestartsInSlurm, RequeueTheTaskOfAnArrayAlone) {
   EXPECT_EQ(decision.reason, "requeueing the job");
   EXPECT_THAT(Requested(), EndsWith("\nrequeue 5_3\n"));
   Write("refusal", "Invalid user id");
-  fs::remove(folder_ / "model");
+  fs::remove(directory_ / "model");
   restarts.BeforeRun({"n1"});
   Write("model", "");
-  const Decision refused = restarts.AfterRun(EndedWith(75));
-  EXPECT_EQ(refused.next, Decision::Next::kEnd);
-  EXPECT_EQ(refused.reason, "the job could not be requeued (Invalid user id): submit it again");
+  const Decision rejected = restarts.AfterRun(EndedWith(75));
+  EXPECT_EQ(rejected.next, Decision::Next::kEnd);
+  EXPECT_EQ(rejected.reason, "the job could not be requeued (Invalid user id): submit it again");
 }
 
 TEST_F(RestartsInSlurm, GoByWhatSlurmAndTheRanksSay) {
@@ -255,7 +255,7 @@ TEST_F(RestartsInSlurm, GoByWhatSlurmAndTheRanksSay) {
            {"", [](Options&options, JobResult&) { options.max_restarts = 0; }, Next::kEnd, ""},
            {"", [](Options&, JobResult&result) { result.stop_requested = true; }, Next::kEnd, ""},
            {"", [](Options&, JobResult&result) { result.output_is_closed = true; }, Next::kEnd, ""},
-           {"", [](Options&, JobResult&result) { result.refusal = "the job has no node now"; },
+           {"", [](Options&, JobResult&result) { result.rejection = "the job has no node now"; },
             Next::kEnd, "not started again: exit code 69 would come again"},
            {"",
             [](Options&, JobResult&result) {
@@ -308,7 +308,7 @@ TEST_F(RestartsInSlurm, TellProgressByTheNewestFile) {
     for (int run = 1; run <= 3; ++run) {
       restarts.BeforeRun({});
       if (is_new) {
-        const fs::path file = folder_ / "checkpoints" / ("step-" + std::to_string(run));
+        const fs::path file = directory_ / "checkpoints" / ("step-" + std::to_string(run));
         std::ofstream(file) << run;
         fs::last_write_time(file, fs::file_time_type::clock::now() + std::chrono::seconds(run));
       }
@@ -316,16 +316,16 @@ TEST_F(RestartsInSlurm, TellProgressByTheNewestFile) {
     }
     return reason;
   };
-  fs::create_directory(folder_ / "checkpoints");
+  fs::create_directory(directory_ / "checkpoints");
   Options named;
-  named.progress_file = folder_ / "checkpoints";
+  named.progress_file = directory_ / "checkpoints";
   Options training;
-  training.program = {"ddltraind", "--results_dir=" + folder_.string()};
+  training.program = {"ddltraind", "--results_dir=" + directory_.string()};
   const std::string none = "not started again: 3 runs in a row made no progress (";
-  for (int files = 0; files < 2; ++files) {  // an empty folder, and one with an old file
+  for (int files = 0; files < 2; ++files) {  // an empty directory, and one with an old file
     EXPECT_EQ(last_reason(named, false), none + "nothing in --progress-file became newer)");
     EXPECT_EQ(last_reason(training, false),
-              none + "no new checkpoint in " + (folder_ / "checkpoints").string() + ")");
+              none + "no new checkpoint in " + (directory_ / "checkpoints").string() + ")");
     EXPECT_EQ(last_reason({}, false),
               none + "shorter than 60 s, and no --progress-file tells better)");
     EXPECT_EQ(last_reason(training, true), "starting again, restart 3 of 9");
@@ -334,42 +334,42 @@ TEST_F(RestartsInSlurm, TellProgressByTheNewestFile) {
 
 class NewestTimeTest : public testing::Test {
  protected:
-  NewestTimeTest() : folder_(testing::TempDir() + "newest." + std::to_string(getpid())) {
-    fs::create_directory(folder_);
+  NewestTimeTest() : directory_(testing::TempDir() + "newest." + std::to_string(getpid())) {
+    fs::create_directory(directory_);
   }
-  ~NewestTimeTest() override { fs::remove_all(folder_); }
+  ~NewestTimeTest() override { fs::remove_all(directory_); }
 
   fs::file_time_type Make(const std::string& name, int age_seconds) {
-    std::ofstream(folder_ / name) << "x";
+    std::ofstream(directory_ / name) << "x";
     const auto time = fs::file_time_type::clock::now() - std::chrono::seconds(age_seconds);
-    fs::last_write_time(folder_ / name, time);
-    return fs::last_write_time(folder_ / name);
+    fs::last_write_time(directory_ / name, time);
+    return fs::last_write_time(directory_ / name);
   }
 
-  fs::path folder_;
+  fs::path directory_;
 };
 
 TEST_F(NewestTimeTest, IsThatOfAFile) {
   const auto time = Make("model.pt", 100);
-  EXPECT_EQ(NewestTime(folder_ / "model.pt"), time);
+  EXPECT_EQ(NewestTime(directory_ / "model.pt"), time);
 }
 
-TEST_F(NewestTimeTest, IsThatOfTheNewestEntryOfAFolder) {
+TEST_F(NewestTimeTest, IsThatOfTheNewestEntryOfADirectory) {
   Make("step-1", 100);
   const auto time = Make("step-2", 50);
   Make("step-0", 200);
-  EXPECT_EQ(NewestTime(folder_), time);
+  EXPECT_EQ(NewestTime(directory_), time);
 }
 
 TEST_F(NewestTimeTest, PassesOverWhatIsHalfWritten) {
   const auto time = Make("step-1", 100);
   Make(".step-2", 10);
-  EXPECT_EQ(NewestTime(folder_), time);
+  EXPECT_EQ(NewestTime(directory_), time);
 }
 
 TEST_F(NewestTimeTest, IsNothingWhereThereIsNothing) {
-  EXPECT_FALSE(NewestTime(folder_));
-  EXPECT_FALSE(NewestTime(folder_ / "not-there"));
+  EXPECT_FALSE(NewestTime(directory_));
+  EXPECT_FALSE(NewestTime(directory_ / "not-there"));
 }
 
 }  // namespace

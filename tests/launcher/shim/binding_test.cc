@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Binding, BindsToTheCpusAndRefusesOneThatIsNotThere) {
+TEST(Binding, BindsToTheCpusAndRejectsOneThatIsNotThere) {
   // In a thread of its own: the affinity of the others stays.
   std::thread([] {
     const std::string cpu = std::to_string(sched_getcpu());
@@ -26,7 +26,7 @@ TEST(Binding, BindsToTheCpusAndRefusesOneThatIsNotThere) {
   }).join();
 }
 
-TEST(Binding, RefusesWhatAreNoCpus) {
+TEST(Binding, RejectsWhatAreNoCpus) {
   for (const char* list : {"", "-", "x", "3-1", "0-9999", "0,", "0;1"}) {
     EXPECT_THAT(BindCpus(list).text, HasSubstr("are no CPUs")) << list;
   }

@@ -85,7 +85,7 @@ TEST(OutputMarks, AreInFrontOfWhatCouldBeALineOfTheLauncher) {
 }
 
 TEST(OutputMarks, FitInFrontOfTheLargestPiece) {
-  const std::string line = "srun: " + std::string(OutputMarks::kMostBytes - 6, 'x');
+  const std::string line = "srun: " + std::string(OutputMarks::kMaxBytes - 6, 'x');
   EXPECT_EQ(Marked({line}, "0123456789abcdef"), "ddlrun-rank[0123456789abcdef]: output: " + line);
 }
 

@@ -15,11 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The exit code of `program` with the argument "7", started in `folder`.
-int ExitCodeOf(std::string program, const std::string& path, const std::string& folder = "/") {
+// The exit code of `program` with the argument "7", started in `directory`.
+int ExitCodeOf(std::string program, const std::string& path, const std::string& directory = "/") {
   const pid_t child = fork();
   if (child == 0) {
-    if (chdir(folder.c_str()) != 0) _exit(100);
+    if (chdir(directory.c_str()) != 0) _exit(100);
     std::string argument = "7";
     char* const argv[] = {program.data(), argument.data(), nullptr};
     setenv("PATH", path.c_str(), 1);
@@ -31,17 +31,17 @@ int ExitCodeOf(std::string program, const std::string& path, const std::string& 
 }
 
 TEST(BecomeProgram, StartsAScriptWithoutAnInterpreterLineAsAShellDoes) {
-  const fs::path folder = fs::path(testing::TempDir()) / "become_program";
-  fs::create_directories(folder);
-  std::ofstream(folder / "script") << "exit \"$1\"\n";
-  chmod((folder / "script").c_str(), 0755);
-  EXPECT_EQ(ExitCodeOf(folder / "script", ""), 7);
-  EXPECT_EQ(ExitCodeOf("script", "/nowhere:" + folder.string()), 7);
+  const fs::path directory = fs::path(testing::TempDir()) / "become_program";
+  fs::create_directories(directory);
+  std::ofstream(directory / "script") << "exit \"$1\"\n";
+  chmod((directory / "script").c_str(), 0755);
+  EXPECT_EQ(ExitCodeOf(directory / "script", ""), 7);
+  EXPECT_EQ(ExitCodeOf("script", "/nowhere:" + directory.string()), 7);
   EXPECT_EQ(ExitCodeOf("script", "/nowhere"), 100 + ENOENT);
   for (const std::string path : {":/nowhere", "/nowhere:", "/nowhere::/"}) {
-    EXPECT_EQ(ExitCodeOf("script", path, folder), 7) << path;  // an empty entry is where one is
+    EXPECT_EQ(ExitCodeOf("script", path, directory), 7) << path;  // an empty entry is where one is
   }
-  fs::remove_all(folder);
+  fs::remove_all(directory);
 }
 
 }  // namespace

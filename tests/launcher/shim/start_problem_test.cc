@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr char kFolders[] = "/usr/bin:/bin";
+constexpr char kDirectories[] = "/usr/bin:/bin";
 constexpr char kStarted[] = "started";
 constexpr char kStartsOthers[] = "Linux starts programs of the real processor, too";
 
@@ -99,13 +99,13 @@ std::string Swapped(Elf64_Half number) {
 class StartProblem : public testing::Test {
  protected:
   void SetUp() override {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    ASSERT_EQ(chdir(folder_.c_str()), 0);
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
+    ASSERT_EQ(chdir(directory_.c_str()), 0);
   }
   void TearDown() override {
     ASSERT_EQ(chdir("/"), 0);
-    fs::remove_all(folder_);
+    fs::remove_all(directory_);
   }
 
   static void Write(const std::string& name, const std::string& content, mode_t mode = 0755) {
@@ -115,14 +115,14 @@ class StartProblem : public testing::Test {
 
   // What is said of a program that does not start; kStarted of one that does.  Nothing may be run
   // of what is no program.
-  static std::string Of(std::string program, const std::string& folders = kFolders) {
+  static std::string Of(std::string program, const std::string& directories = kDirectories) {
     std::array<int, 2> ends = {-1, -1};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) return "no pipe";
     const pid_t child = fork();
     if (child == 0) {
-      setenv("PATH", folders.c_str(), 1);
+      setenv("PATH", directories.c_str(), 1);
       char* const argv[] = {program.data(), nullptr};
-      const int error = BecomeProgram(argv, folders.c_str());
+      const int error = BecomeProgram(argv, directories.c_str());
       if (write(ends[1], &error, sizeof(error)) < 0) _exit(1);
       _exit(0);
     }
@@ -134,11 +134,11 @@ class StartProblem : public testing::Test {
     EXPECT_FALSE(fs::exists("was-run")) << program;
     if (!failed) return kStarted;
     std::array<char, 800> text = {};
-    DescribeStartProblem(program.c_str(), folders.c_str(), error, text.data(), text.size());
+    DescribeStartProblem(program.c_str(), directories.c_str(), error, text.data(), text.size());
     return text.data();
   }
 
-  const fs::path folder_ = fs::path(testing::TempDir()) / "start_problem";
+  const fs::path directory_ = fs::path(testing::TempDir()) / "start_problem";
 };
 
 std::string NameOfNode() {
@@ -170,7 +170,7 @@ TEST_F(StartProblem, NamesTheMachineThatAProgramIsBuiltFor) {
     Write("program", content);
     EXPECT_EQ(Of("./program"),
               "Exec format error: it is built for " + name + ", and this node is " + NameOfNode());
-    EXPECT_EQ(Of("program", "/usr/bin:" + folder_.string()), Of("./program"));
+    EXPECT_EQ(Of("program", "/usr/bin:" + directory_.string()), Of("./program"));
   }
 }
 
@@ -178,13 +178,13 @@ TEST_F(StartProblem, NamesTheLoaderOfAProgram) {
   if (tests::IsEmulated()) GTEST_SKIP() << kStartsOthers;
   Write("program", Elf64({.machine = kOwn, .loader = "/lib64/ld-gone.so.2"}));
   EXPECT_EQ(Of("./program"), "the file is there, but not its loader /lib64/ld-gone.so.2");
-  EXPECT_EQ(Of("program", folder_.string() + ":/bin"), Of("./program"));
+  EXPECT_EQ(Of("program", directory_.string() + ":/bin"), Of("./program"));
   Write("loader", Elf64({.machine = kOther}));
-  Write("program", Elf64({.machine = kOwn, .loader = folder_ / "loader"}));
-  EXPECT_EQ(Of("./program"), "its loader " + (folder_ / "loader").string() + " is built for " +
+  Write("program", Elf64({.machine = kOwn, .loader = directory_ / "loader"}));
+  EXPECT_EQ(Of("./program"), "its loader " + (directory_ / "loader").string() + " is built for " +
                                  kOtherName + ", and this node is " + NameOfNode());
   Write("loader", "text");
-  EXPECT_EQ(Of("./program"), "its loader " + (folder_ / "loader").string() + " is no program");
+  EXPECT_EQ(Of("./program"), "its loader " + (directory_ / "loader").string() + " is no program");
 }
 
 TEST_F(StartProblem, KnowsWhatIsNotLinkedOrNotWhole) {
@@ -212,7 +212,8 @@ TEST_F(StartProblem, KnowsWhatIsNoProgramAtAll) {
   EXPECT_EQ(Of("./mac"), "Exec format error: it is a program of macOS");
   fs::create_directory("directory");
   EXPECT_EQ(Of("./directory"), "it is a directory, and no program");
-  EXPECT_EQ(Of("directory"), "No such file or directory in PATH; in this directory it is a folder");
+  EXPECT_EQ(Of("directory"),
+            "No such file or directory in PATH; in this directory it is a directory");
   ASSERT_EQ(mkfifo("fifo", 0755), 0);
   EXPECT_EQ(Of("./fifo"), "it is no file, and no program");
   fs::create_symlink("gone", "link");
@@ -231,7 +232,7 @@ TEST_F(StartProblem, SaysWhatToTypeForAFileThatIsNotExecutable) {
   EXPECT_EQ(Of("./train.py"),
             "Permission denied: it is not executable, and is no program: write python ./train.py");
   EXPECT_EQ(Of("train.py"), "it is in this directory, but is no program: write python train.py");
-  EXPECT_THAT(Of("train.py", folder_), HasSubstr("write python train.py"));
+  EXPECT_THAT(Of("train.py", directory_), HasSubstr("write python train.py"));
   Write("train.py", "#!/usr/bin/env python3\nimport this\n", 0644);
   EXPECT_EQ(Of("./train.py"),
             "Permission denied: it is not executable: chmod +x ./train.py, or "
@@ -253,9 +254,10 @@ TEST_F(StartProblem, GivesNoShellWhatIsForAnotherInterpreter) {
             "Exec format error: it is no program by itself: write python ./train.py");
   EXPECT_EQ(Of("train.py"), "it is in this directory, but is no program: write python train.py");
   Write("other", Elf64({.machine = kOther}));
-  Write("script", "#!" + (folder_ / "other").string() + "\ntouch was-run\n");
-  EXPECT_EQ(Of("./script"), "its interpreter " + (folder_ / "other").string() + " is built for " +
-                                kOtherName + ", and this node is " + NameOfNode());
+  Write("script", "#!" + (directory_ / "other").string() + "\ntouch was-run\n");
+  EXPECT_EQ(Of("./script"), "its interpreter " + (directory_ / "other").string() +
+                                " is built for " + kOtherName + ", and this node is " +
+                                NameOfNode());
   Write("script", "#!/" + std::string(300, 'x') + "\ntouch was-run\n");
   EXPECT_THAT(Of("./script"), HasSubstr("first line is longer than the 256 bytes"));
 }
@@ -263,13 +265,14 @@ TEST_F(StartProblem, GivesNoShellWhatIsForAnotherInterpreter) {
 TEST_F(StartProblem, NamesTheInterpreterOfAScript) {
   Write("script", "#!/no/such/shell -e\ntouch was-run\n");
   EXPECT_EQ(Of("./script"), "the file is there, but not its interpreter /no/such/shell");
-  EXPECT_EQ(Of("script", folder_.string() + ":/bin"), Of("./script"));
+  EXPECT_EQ(Of("script", directory_.string() + ":/bin"), Of("./script"));
   Write("script", "#! /usr/bin/env no-such-python\ntouch was-run\n");
-  EXPECT_EQ(Of("./script"),
-            "the file is there, but not its interpreter no-such-python, which is in no folder of "
-            "PATH");
+  EXPECT_EQ(
+      Of("./script"),
+      "the file is there, but not its interpreter no-such-python, which is in no directory of "
+      "PATH");
   Write("text", "text", 0644);
-  Write("script", "#!" + (folder_ / "text").string() + "\ntouch was-run\n");
+  Write("script", "#!" + (directory_ / "text").string() + "\ntouch was-run\n");
   EXPECT_THAT(Of("./script"), HasSubstr("/text may not be executed"));
 }
 

@@ -20,15 +20,15 @@ namespace fs = std::filesystem;
 // What is learned where scontrol does `commands`.
 ScontrolAnswer AnswerWith(const std::string& commands, Environment environment,
                           bool of_partition = true) {
-  const fs::path folder = testing::TempDir() + "network." + std::to_string(getpid());
-  fs::create_directory(folder);
+  const fs::path directory = testing::TempDir() + "network." + std::to_string(getpid());
+  fs::create_directory(directory);
   if (!commands.empty()) {
-    std::ofstream(folder / "scontrol") << "#!/bin/sh\n" << commands << "\n";
-    fs::permissions(folder / "scontrol", fs::perms::owner_all);
+    std::ofstream(directory / "scontrol") << "#!/bin/sh\n" << commands << "\n";
+    fs::permissions(directory / "scontrol", fs::perms::owner_all);
   }
-  environment["PATH"] = folder.string();
+  environment["PATH"] = directory.string();
   ScontrolAnswer answer = NetworkQuestion(environment, of_partition).Wait();
-  fs::remove_all(folder);
+  fs::remove_all(directory);
   return answer;
 }
 
@@ -77,7 +77,7 @@ Allocation AllocationOf(const std::vector<std::string>& hosts) {
 }
 
 std::string Fixture(const std::string& name) {
-  std::ifstream file(tests::SourceFolder() + "/tests/fixtures/slurm-topology/" + name);
+  std::ifstream file(tests::SourceDirectory() + "/tests/fixtures/slurm-topology/" + name);
   std::ostringstream text;
   text << file.rdbuf();
   EXPECT_FALSE(text.str().empty()) << name;

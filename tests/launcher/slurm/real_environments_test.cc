@@ -88,12 +88,12 @@ TEST(RealEnvironments, AreReadAsTheirSbatchLineSays) {
   }
 }
 
-TEST(RealEnvironments, RefusesEveryTaskOfARealStep) {
+TEST(RealEnvironments, RejectsEveryTaskOfARealStep) {
   int tasks = 0;
   for (const ExpectedAllocation& expected : Expected()) {
     const auto sections = ReadEnvironmentFile(File(expected));
     for (std::size_t i = 1; i < sections.size(); ++i) {
-      EXPECT_THAT(Refusal(sections[i].variables),
+      EXPECT_THAT(Rejection(sections[i].variables),
                   AllOf(HasSubstr("inside a step of srun"), HasSubstr("without srun")))
           << expected.file << ", " << sections[i].title;
       ++tasks;

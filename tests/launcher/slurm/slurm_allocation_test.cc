@@ -55,27 +55,27 @@ TEST(SlurmAllocation, SaysWhereItComesFrom) {
   EXPECT_EQ(Read(Batch()).origin_text, "SLURM_JOB_NODELIST=n[1-2]");
 }
 
-TEST(SlurmAllocation, RefusesAMissingNodeList) {
-  EXPECT_THAT(Refusal(BatchWithout({"SLURM_JOB_NODELIST"})),
+TEST(SlurmAllocation, RejectsAMissingNodeList) {
+  EXPECT_THAT(Rejection(BatchWithout({"SLURM_JOB_NODELIST"})),
               AllOf(HasSubstr("SLURM_JOB_NODELIST is missing"), HasSubstr("--export=ALL")));
 }
 
-TEST(SlurmAllocation, RefusesANodeListOfAnotherLength) {
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_NUM_NODES", "3"}})),
+TEST(SlurmAllocation, RejectsANodeListOfAnotherLength) {
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_JOB_NUM_NODES", "3"}})),
               AllOf(HasSubstr("SLURM_JOB_NUM_NODES=3"), HasSubstr("SLURM_JOB_NODELIST=n[1-2]"),
                     HasSubstr("--nodes=2")));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NNODES", "1"}})), HasSubstr("SLURM_NNODES=1"));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_TASKS_PER_NODE", "1(x3)"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_NNODES", "1"}})), HasSubstr("SLURM_NNODES=1"));
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_TASKS_PER_NODE", "1(x3)"}})),
               HasSubstr("SLURM_TASKS_PER_NODE=1(x3) (3 nodes)"));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_CPUS_PER_NODE", "8"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_JOB_CPUS_PER_NODE", "8"}})),
               HasSubstr("SLURM_JOB_CPUS_PER_NODE=8 (1 nodes)"));
 }
 
-TEST(SlurmAllocation, RefusesBadNodeLists) {
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_NODELIST", "n[1-"}})),
+TEST(SlurmAllocation, RejectsBadNodeLists) {
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_JOB_NODELIST", "n[1-"}})),
               HasSubstr("SLURM_JOB_NODELIST:1:"));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_NODELIST", "n1,n1"}})), HasSubstr("n1 twice"));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_NODELIST", std::string(200000, 'a')}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_JOB_NODELIST", "n1,n1"}})), HasSubstr("n1 twice"));
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_JOB_NODELIST", std::string(200000, 'a')}})),
               HasSubstr("200000 bytes"));
 }
 
@@ -89,23 +89,23 @@ TEST(SlurmAllocation, TakesTasksAsSlotsOnlyWhereTheyWereAskedFor) {
   EXPECT_EQ(Read(BatchWith({{"SLURM_NTASKS_PER_NODE", "2"}})).ranks, 4);
 }
 
-TEST(SlurmAllocation, RefusesTasksThatDoNotAddUp) {
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS", "8"}, {"SLURM_TASKS_PER_NODE", "3,2"}})),
+TEST(SlurmAllocation, RejectsTasksThatDoNotAddUp) {
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_NTASKS", "8"}, {"SLURM_TASKS_PER_NODE", "3,2"}})),
               AllOf(HasSubstr("SLURM_NTASKS=8"), HasSubstr("SLURM_TASKS_PER_NODE=3,2"),
                     HasSubstr("--ntasks-per-node")));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS", "5"},
-                                 {"SLURM_TASKS_PER_NODE", "3,2"},
-                                 {"SLURM_NTASKS_PER_NODE", "2"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_NTASKS", "5"},
+                                   {"SLURM_TASKS_PER_NODE", "3,2"},
+                                   {"SLURM_NTASKS_PER_NODE", "2"}})),
               AllOf(HasSubstr("SLURM_NTASKS_PER_NODE=2"), HasSubstr("SLURM_TASKS_PER_NODE=3,2")));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS", "2"}, {"SLURM_TASKS_PER_NODE", "2,0"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_NTASKS", "2"}, {"SLURM_TASKS_PER_NODE", "2,0"}})),
               HasSubstr("without a task"));
   Environment no_list = BatchWithout({"SLURM_TASKS_PER_NODE"});
   no_list["SLURM_NTASKS"] = "4";
-  EXPECT_THAT(Refusal(no_list), HasSubstr("SLURM_TASKS_PER_NODE is missing"));
+  EXPECT_THAT(Rejection(no_list), HasSubstr("SLURM_TASKS_PER_NODE is missing"));
   no_list["SLURM_NTASKS_PER_NODE"] = "2";
   EXPECT_EQ(Read(no_list).ranks, 4);
   no_list["SLURM_NTASKS"] = "3";
-  EXPECT_THAT(Refusal(no_list), HasSubstr("SLURM_NTASKS=3 contradicts SLURM_NTASKS_PER_NODE=2"));
+  EXPECT_THAT(Rejection(no_list), HasSubstr("SLURM_NTASKS=3 contradicts SLURM_NTASKS_PER_NODE=2"));
 }
 
 TEST(SlurmAllocation, KnowsGpusOfThisHostOnly) {
@@ -121,28 +121,28 @@ TEST(SlurmAllocation, KnowsGpusOfAllNodesWhereTheyAreSaidPerNode) {
   }
 }
 
-TEST(SlurmAllocation, RefusesGpuCountsThatContradict) {
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS_PER_NODE", "v100:2"}})),
+TEST(SlurmAllocation, RejectsGpuCountsThatContradict) {
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_GPUS_PER_NODE", "v100:2"}})),
               AllOf(HasSubstr("SLURM_GPUS_ON_NODE=4 on n1"),
                     HasSubstr("SLURM_GPUS_PER_NODE=v100:2"), HasSubstr("--gpus-per-node=2")));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_GPUS", "0,1"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_JOB_GPUS", "0,1"}})),
               AllOf(HasSubstr("SLURM_JOB_GPUS=0,1"), HasSubstr("SLURM_GPUS_ON_NODE=4")));
-  EXPECT_THAT(Refusal(BatchWith({{"CUDA_VISIBLE_DEVICES", "0"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"CUDA_VISIBLE_DEVICES", "0"}})),
               AllOf(HasSubstr("CUDA_VISIBLE_DEVICES=0"), HasSubstr("SLURM_GPUS_ON_NODE=4"),
                     HasSubstr("unset CUDA_VISIBLE_DEVICES")));
   for (const std::string none : {"", "NoDevFiles", "-1"}) {
-    EXPECT_THAT(Refusal(BatchWith({{"CUDA_VISIBLE_DEVICES", none}})),
+    EXPECT_THAT(Rejection(BatchWith({{"CUDA_VISIBLE_DEVICES", none}})),
                 HasSubstr("CUDA_VISIBLE_DEVICES=" + none +
                           " contradicts SLURM_GPUS_ON_NODE=4: unset CUDA_VISIBLE_DEVICES, or run "
                           "without GPUs with ddlrun --accelerators 0"));
   }
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS_PER_NODE", "4"},
-                                 {"SLURM_GPUS_PER_TASK", "3"},
-                                 {"SLURM_NTASKS", "4"},
-                                 {"SLURM_TASKS_PER_NODE", "2(x2)"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_GPUS_PER_NODE", "4"},
+                                   {"SLURM_GPUS_PER_TASK", "3"},
+                                   {"SLURM_NTASKS", "4"},
+                                   {"SLURM_TASKS_PER_NODE", "2(x2)"}})),
               AllOf(HasSubstr("SLURM_GPUS_PER_TASK=3"), HasSubstr("SLURM_GPUS_PER_NODE=4"),
                     HasSubstr("--gpus-per-node=6")));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURMD_NODENAME", "login1"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURMD_NODENAME", "login1"}})),
               AllOf(HasSubstr("SLURMD_NODENAME=login1"), HasSubstr("SLURM_JOB_NODELIST")));
 }
 
@@ -151,7 +151,7 @@ TEST(SlurmAllocation, SplitsATotalOfGpusOnlyWhereThereIsOneWay) {
   EXPECT_EQ(Read(BatchWith({{"SLURM_GPUS", "4"}})).nodes[1].gpus, 0);
   EXPECT_EQ(Read(BatchWith({{"SLURM_GPUS", "3"}})).gpus_unclear,
             "SLURM_GPUS=3, but n1 alone has 4");  // whole nodes
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS", "6"}, {"SLURM_GPUS_PER_NODE", "4"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_GPUS", "6"}, {"SLURM_GPUS_PER_NODE", "4"}})),
               AllOf(HasSubstr("SLURM_GPUS=6"), HasSubstr("8 GPUs")));
   const Environment three = {{"SLURM_JOB_NODELIST", "n[1-3]"},
                              {"SLURM_JOB_NUM_NODES", "3"},
@@ -187,7 +187,7 @@ TEST(SlurmAllocation, AsksSlurmWhereGpusOfTasksMayBeSpreadOtherwise) {
   by_node["SLURM_NTASKS_PER_NODE"] = "2";
   EXPECT_EQ(Read(by_node).gpus_unclear, unclear);  // whole nodes
   by_node["SLURM_GPUS_PER_TASK"] = "3";
-  EXPECT_THAT(Refusal(by_node),
+  EXPECT_THAT(Rejection(by_node),
               HasSubstr("SLURM_GPUS_ON_NODE=4 on n1 contradicts SLURM_GPUS_PER_TASK=3"));
 }
 
@@ -248,32 +248,32 @@ TEST(SlurmAllocation, AcceptsTheShellOfPtyThoughTheStepHasATaskPerNode) {
       {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PTY_PORT", "4711"}});
   EXPECT_TRUE(Read(shell).in_step);
   shell["SLURM_PROCID"] = "1";
-  EXPECT_THAT(Refusal(shell), HasSubstr("as task 1 of SLURM_STEP_NUM_TASKS=2"));
+  EXPECT_THAT(Rejection(shell), HasSubstr("as task 1 of SLURM_STEP_NUM_TASKS=2"));
 }
 
 TEST(SlurmAllocation, KnowsAStepOfSrunThoughSomeOfItsVariablesAreOdd) {
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_STEP_ID", "new.0"}, {"SLURM_STEP_NUM_TASKS", "2"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_STEP_ID", "new.0"}, {"SLURM_STEP_NUM_TASKS", "2"}})),
               HasSubstr("as task 0 of SLURM_STEP_NUM_TASKS=2"));
   EXPECT_THAT(
-      Refusal(BatchWith(
+      Rejection(BatchWith(
           {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "some"}, {"SLURM_NTASKS", "4"}})),
       HasSubstr("as task 0 of SLURM_NTASKS=4"));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}})),
               HasSubstr("as task 1 of several"));
   EXPECT_TRUE(Read(BatchWith({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}})).in_step);
 }
 
-TEST(SlurmAllocation, RefusesMalformedNumbersWhereTheyAreNeeded) {
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_ID", "abc"}})), HasSubstr("SLURM_JOB_ID=abc"));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_HET_SIZE", "100000"}})), HasSubstr("SLURM_HET_SIZE"));
+TEST(SlurmAllocation, RejectsMalformedNumbersWhereTheyAreNeeded) {
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_JOB_ID", "abc"}})), HasSubstr("SLURM_JOB_ID=abc"));
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_HET_SIZE", "100000"}})), HasSubstr("SLURM_HET_SIZE"));
   for (const char* value : {"x", "-1", "4 ", "99999999999"}) {
-    EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS", value}})),
+    EXPECT_THAT(Rejection(BatchWith({{"SLURM_NTASKS", value}})),
                 HasSubstr("SLURM_NTASKS=" + std::string(value)));
-    EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS_PER_NODE", value}})),
+    EXPECT_THAT(Rejection(BatchWith({{"SLURM_NTASKS_PER_NODE", value}})),
                 HasSubstr("SLURM_NTASKS_PER_NODE=" + std::string(value)));
   }
   // Which node has how many is said by nothing else.
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS", "5"}, {"SLURM_TASKS_PER_NODE", "4(x"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_NTASKS", "5"}, {"SLURM_TASKS_PER_NODE", "4(x"}})),
               HasSubstr("SLURM_TASKS_PER_NODE is missing"));
 }
 
@@ -357,70 +357,70 @@ TEST(SlurmAllocation, ReadsAHeterogeneousJobOfOneComponent) {
   Environment het = BatchWith({{"SLURM_HET_SIZE", "1"}, {"SLURM_JOB_NODELIST_HET_GROUP_0", "n1"}});
   EXPECT_EQ(Read(het).nodes.size(), 1U);
   het["SLURM_HET_SIZE"] = "0";
-  EXPECT_THAT(Refusal(het), HasSubstr("SLURM_HET_SIZE=0: expected 1 to"));
+  EXPECT_THAT(Rejection(het), HasSubstr("SLURM_HET_SIZE=0: expected 1 to"));
 }
 
-TEST(SlurmAllocation, RefusesAbsurdCounts) {
+TEST(SlurmAllocation, RejectsAbsurdCounts) {
   EXPECT_EQ(Read(BatchWith({{"SLURM_NTASKS_PER_NODE", "524288"}})).ranks, rankfile::kMaxRanks);
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS_PER_NODE", "2000000000"}})),
+  EXPECT_THAT(Rejection(BatchWith({{"SLURM_NTASKS_PER_NODE", "2000000000"}})),
               HasSubstr("4000000000 tasks"));
   Environment salloc = BatchWithout(
       {"SLURMD_NODENAME", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"});
   salloc["SLURM_NTASKS_PER_NODE"] = "5";
   salloc["SLURM_GPUS_PER_TASK"] = "1000";
-  EXPECT_THAT(Refusal(salloc), HasSubstr("n1 would have 5000 GPUs"));
+  EXPECT_THAT(Rejection(salloc), HasSubstr("n1 would have 5000 GPUs"));
 }
 
 TEST(SlurmAllocation, ShowsBinaryValuesAsOneLine) {
-  const std::string message = Refusal(BatchWith({{"SLURM_JOB_ID", "2\n\x01"}}));
+  const std::string message = Rejection(BatchWith({{"SLURM_JOB_ID", "2\n\x01"}}));
   EXPECT_THAT(message, HasSubstr("SLURM_JOB_ID=2??"));
 }
 
-TEST(SlurmAllocation, RefusesComponentsWithDifferentCpusPerTask) {
+TEST(SlurmAllocation, RejectsComponentsWithDifferentCpusPerTask) {
   Environment het = ReadBatchEnvironment("hetjob-1x4gpu-2x2gpu.txt");
   het["SLURM_CPUS_PER_TASK_HET_GROUP_0"] = "2";
   het["SLURM_CPUS_PER_TASK_HET_GROUP_1"] = "4";
-  EXPECT_THAT(Refusal(het), AllOf(HasSubstr("SLURM_CPUS_PER_TASK_HET_GROUP_1=4"),
-                                  HasSubstr("2 CPUs per task of another component")));
+  EXPECT_THAT(Rejection(het), AllOf(HasSubstr("SLURM_CPUS_PER_TASK_HET_GROUP_1=4"),
+                                    HasSubstr("2 CPUs per task of another component")));
 }
 
-TEST(SlurmAllocation, RefusesAHostInTwoComponents) {
+TEST(SlurmAllocation, RejectsAHostInTwoComponents) {
   Environment het = ReadBatchEnvironment("hetjob-1x4gpu-2x2gpu.txt");
   het["SLURM_JOB_NODELIST_HET_GROUP_0"] = "n2";
-  EXPECT_THAT(Refusal(het), HasSubstr("n2 is in components 0 and 1 of the heterogeneous job"));
+  EXPECT_THAT(Rejection(het), HasSubstr("n2 is in components 0 and 1 of the heterogeneous job"));
 }
 
 // An environment in which scontrol does `commands`.
 class Scontrol {
  public:
   explicit Scontrol(const std::string& commands)
-      : folder_(testing::TempDir() + "complete." + std::to_string(getpid())) {
-    std::filesystem::create_directory(folder_);
-    std::ofstream(folder_ / "scontrol") << "#!/bin/sh\n" << commands << "\n";
-    std::filesystem::permissions(folder_ / "scontrol", std::filesystem::perms::owner_all);
+      : directory_(testing::TempDir() + "complete." + std::to_string(getpid())) {
+    std::filesystem::create_directory(directory_);
+    std::ofstream(directory_ / "scontrol") << "#!/bin/sh\n" << commands << "\n";
+    std::filesystem::permissions(directory_ / "scontrol", std::filesystem::perms::owner_all);
   }
-  ~Scontrol() { std::filesystem::remove_all(folder_); }
+  ~Scontrol() { std::filesystem::remove_all(directory_); }
   Scontrol(const Scontrol&) = delete;
   Scontrol& operator=(const Scontrol&) = delete;
 
   Environment With(Environment variables = {}) const {
-    variables["PATH"] = folder_.string() + ":/usr/bin:/bin";
+    variables["PATH"] = directory_.string() + ":/usr/bin:/bin";
     return variables;
   }
 
  private:
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
 };
 
 // The refusal where scontrol does `commands`; "" where there is none.
-std::string RefusalWith(const std::string& commands) {
+std::string RejectionWith(const std::string& commands) {
   const Scontrol scontrol(commands);
   Allocation allocation;
   allocation.job_id = "7";
   allocation.gpus_unclear = "no variable says it";
   allocation.nodes.emplace_back().host = "n1";
-  return tests::Refusal<LaunchError>(EX_CONFIG,
-                                     [&] { QuerySlurmForGpus(scontrol.With(), &allocation); });
+  return tests::Rejection<LaunchError>(EX_CONFIG,
+                                       [&] { QuerySlurmForGpus(scontrol.With(), &allocation); });
 }
 
 // The slots of n1 and n2, which had two each, where they have so many GPUs.
@@ -441,23 +441,23 @@ std::vector<int> SlotsWith(int gpus_of_n1, int gpus_of_n2, const std::string& gp
   return {allocation.nodes[0].slots.value_or(-1), allocation.nodes[1].slots.value_or(-1)};
 }
 
-TEST(QuerySlurmForGpus, RefusesAJobThatIsOver) {
+TEST(QuerySlurmForGpus, RejectsAJobThatIsOver) {
   const std::string hint =
       ": leave this shell, or unset its SLURM_ variables: unset \"${!SLURM_@}\"";
-  EXPECT_EQ(RefusalWith("echo 'JobId=7 JobName=x'; echo '  JobState=TIMEOUT Reason=TimeLimit'; "
-                        "echo '  Nodes=n1 CPU_IDs=0 Mem=1 GRES='"),
+  EXPECT_EQ(RejectionWith("echo 'JobId=7 JobName=x'; echo '  JobState=TIMEOUT Reason=TimeLimit'; "
+                          "echo '  Nodes=n1 CPU_IDs=0 Mem=1 GRES='"),
             "job 7 is over (TIMEOUT)" + hint);
-  EXPECT_EQ(RefusalWith("echo 'slurm_load_jobs error: Invalid job id specified'; exit 1"),
+  EXPECT_EQ(RejectionWith("echo 'slurm_load_jobs error: Invalid job id specified'; exit 1"),
             "job 7 is over (Slurm no longer knows it)" + hint);
 }
 
 TEST(QuerySlurmForGpus, TellsWhyThereIsNoAnswer) {
   EXPECT_EQ(
-      RefusalWith("echo 'slurm_load_jobs error: Unable to contact slurm controller'; exit 1"),
+      RejectionWith("echo 'slurm_load_jobs error: Unable to contact slurm controller'; exit 1"),
       "no variable says it; asking scontrol show job: slurm_load_jobs error: Unable to contact "
       "slurm controller");
-  EXPECT_EQ(RefusalWith("echo 'JobId=7 JobName=x'; echo '  JobState=RUNNING'; "
-                        "echo '  Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:1'"),
+  EXPECT_EQ(RejectionWith("echo 'JobId=7 JobName=x'; echo '  JobState=RUNNING'; "
+                          "echo '  Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:1'"),
             "");
 }
 

@@ -24,7 +24,7 @@ struct EnvironmentSection {
 // The sections of a file in order; that of `scontrol show job` is left out. A section has what
 // differs from the one before it.
 inline std::vector<EnvironmentSection> ReadEnvironmentFile(const std::string& name) {
-  const std::string path = tests::SourceFolder() + "/tests/fixtures/slurm-env/" + name;
+  const std::string path = tests::SourceDirectory() + "/tests/fixtures/slurm-env/" + name;
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot open " + path);
   std::vector<EnvironmentSection> sections;

@@ -88,28 +88,28 @@ TEST(SlurmJob, KnowsHowMuchOfItsTimeIsLeft) {
   EXPECT_EQ(left("RunTime=00:00:10"), std::nullopt);
 }
 
-TEST(SlurmJob, RefusesHostsThatItNoLongerHas) {
-  const auto refusal = [](const std::string& text, const std::vector<std::string>& hosts) {
-    return RefusalOfHosts(*ParseSlurmJob("JobId=14 " + text + "\n", "14"), hosts);
+TEST(SlurmJob, RejectsHostsThatItNoLongerHas) {
+  const auto rejection = [](const std::string& text, const std::vector<std::string>& hosts) {
+    return RejectionOfHosts(*ParseSlurmJob("JobId=14 " + text + "\n", "14"), hosts);
   };
   const std::string running = "JobState=RUNNING NodeList=n[1-2]";
-  EXPECT_EQ(refusal(running, {"n1", "n2", "n1"}), "");
-  EXPECT_EQ(refusal(running, {"n2"}), "");
-  EXPECT_EQ(refusal(running, {"n1", "n1", "n2", "n3", "n3", "n4"}),
+  EXPECT_EQ(rejection(running, {"n1", "n2", "n1"}), "");
+  EXPECT_EQ(rejection(running, {"n2"}), "");
+  EXPECT_EQ(rejection(running, {"n1", "n1", "n2", "n3", "n3", "n4"}),
             "job 14 has n[1-2] now, and no longer n[3-4], which its variables still name: it was "
             "made smaller, or has lost a node. Where scontrol update was typed, source the script "
             "that it has written, . ./slurm_job_14_resize.sh, or name the nodes that are left: "
             "ddlrun -H n1,n2");
   // None of those that are wanted is left.
-  EXPECT_TRUE(refusal(running, {"n3"}).ends_with(" . ./slurm_job_14_resize.sh"));
+  EXPECT_TRUE(rejection(running, {"n3"}).ends_with(" . ./slurm_job_14_resize.sh"));
   // Too many to be named one by one.
   std::vector<std::string> hosts;
   for (int i = 1; i <= 10; ++i) hosts.push_back("n" + std::to_string(i));
-  EXPECT_TRUE(refusal("JobState=RUNNING NodeList=n[1-9]", hosts).ends_with("_resize.sh"));
-  EXPECT_TRUE(refusal("JobState=RUNNING NodeList=n[1-8]", {hosts.begin(), hosts.begin() + 9})
+  EXPECT_TRUE(rejection("JobState=RUNNING NodeList=n[1-9]", hosts).ends_with("_resize.sh"));
+  EXPECT_TRUE(rejection("JobState=RUNNING NodeList=n[1-8]", {hosts.begin(), hosts.begin() + 9})
                   .ends_with(" -H n1,n2,n3,n4,n5,n6,n7,n8"));
   // A job that is ending loses its nodes one by one.
-  EXPECT_EQ(refusal("JobState=COMPLETING NodeList=n1", {"n1", "n2"}), "");
+  EXPECT_EQ(rejection("JobState=COMPLETING NodeList=n1", {"n1", "n2"}), "");
 }
 
 TEST(SlurmJob, EndsWhenSlurmHasSaid) {
@@ -128,13 +128,13 @@ TEST(SlurmJob, EndsWhenSlurmHasSaid) {
 TEST(SlurmJob, AnOlderSlurmIsAskedWhenItEnds) {
   namespace fs = std::filesystem;
   const std::chrono::system_clock::time_point now(std::chrono::milliseconds(1795330000500));
-  const fs::path folder = testing::TempDir() + "end." + std::to_string(getpid());
-  fs::create_directory(folder);
+  const fs::path directory = testing::TempDir() + "end." + std::to_string(getpid());
+  fs::create_directory(directory);
   const auto with = [&](const std::string& times, Environment environment) {
-    std::ofstream(folder / "scontrol")
+    std::ofstream(directory / "scontrol")
         << "#!/bin/sh\necho JobId=12 JobState=RUNNING " << times << " NodeList=n1\n";
-    fs::permissions(folder / "scontrol", fs::perms::owner_all);
-    environment["PATH"] = folder.string() + ":/usr/bin:/bin";
+    fs::permissions(directory / "scontrol", fs::perms::owner_all);
+    environment["PATH"] = directory.string() + ":/usr/bin:/bin";
     return ValueOr(WithTimeLimit(environment, now), "SLURM_JOB_END_TIME", "none");
   };
   const std::string times = "RunTime=00:00:10 TimeLimit=00:01:00";
@@ -142,7 +142,7 @@ TEST(SlurmJob, AnOlderSlurmIsAskedWhenItEnds) {
   EXPECT_EQ(with(times, {{"SLURM_JOB_ID", "12"}, {"SLURM_JOB_END_TIME", "5"}}), "5");
   EXPECT_EQ(with(times, {}), "none");
   EXPECT_EQ(with("RunTime=00:00:10 TimeLimit=UNLIMITED", {{"SLURM_JOB_ID", "12"}}), "none");
-  fs::remove_all(folder);
+  fs::remove_all(directory);
 }
 
 TEST(SlurmJob, TakesNothingElseForAJob) {
@@ -187,14 +187,14 @@ TEST(SlurmJob, EachComponentOfAHeterogeneousJobHasAStep) {
 // What `scontrol requeue` does when it goes as no test on a cluster can make it go each time.
 std::string RequeueWith(const std::string& commands) {
   namespace fs = std::filesystem;
-  const fs::path folder = testing::TempDir() + "requeue." + std::to_string(getpid());
-  fs::create_directory(folder);
-  std::ofstream(folder / "scontrol") << "#!/bin/sh\n" << commands << "\n";
-  fs::permissions(folder / "scontrol", fs::perms::owner_all);
-  const std::string refusal =
-      RequeueSlurmJob("12_3", {{"PATH", folder.string() + ":/usr/bin:/bin"}});
-  fs::remove_all(folder);
-  return refusal;
+  const fs::path directory = testing::TempDir() + "requeue." + std::to_string(getpid());
+  fs::create_directory(directory);
+  std::ofstream(directory / "scontrol") << "#!/bin/sh\n" << commands << "\n";
+  fs::permissions(directory / "scontrol", fs::perms::owner_all);
+  const std::string rejection =
+      RequeueSlurmJob("12_3", {{"PATH", directory.string() + ":/usr/bin:/bin"}});
+  fs::remove_all(directory);
+  return rejection;
 }
 
 TEST(RequeueSlurmJob, IsDoneAlsoWhereSlurmEndsScontrolWithTheJob) {
@@ -206,7 +206,7 @@ TEST(RequeueSlurmJob, IsDoneAlsoWhereSlurmEndsScontrolWithTheJob) {
 }
 
 std::string FixtureText(const std::string& name) {
-  std::ifstream file(tests::SourceFolder() + "/tests/fixtures/slurm-env/" + name);
+  std::ifstream file(tests::SourceDirectory() + "/tests/fixtures/slurm-env/" + name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -292,16 +292,16 @@ TEST(JobDetail, PassesOverTheRestOfTheText) {
               IsEmpty());
 }
 
-TEST(JobDetail, RefusesALineThatCannotBeRead) {
+TEST(JobDetail, RejectsALineThatCannotBeRead) {
   for (const char* line : {" Nodes=n[1- CPU_IDs=0 GRES=gpu:1", " Nodes=n1 CPU_IDs=0 GRES=gpu:x"}) {
     EXPECT_THROW(Parse(line), LaunchError) << line;
   }
 }
 
 TEST(JobDetail, ReadsAsManyHostsAsAListMayHave) {
-  const std::string most = " Nodes=n[1-65536] CPU_IDs=0 GRES=gpu:1\n";
-  EXPECT_EQ(Parse(most).size(), rankfile::kMaxHosts);
-  EXPECT_THROW(Parse(most + " Nodes=m CPU_IDs=0 GRES=gpu:1\n"), LaunchError);
+  const std::string max = " Nodes=n[1-65536] CPU_IDs=0 GRES=gpu:1\n";
+  EXPECT_EQ(Parse(max).size(), rankfile::kMaxHosts);
+  EXPECT_THROW(Parse(max + " Nodes=m CPU_IDs=0 GRES=gpu:1\n"), LaunchError);
 }
 
 TEST(JobDetail, DoesWithoutTheNumbersOfGpus) {
@@ -319,7 +319,7 @@ TEST(JobDetail, FillsTheAllocationOfSalloc) {
   EXPECT_THAT(allocation.nodes[1].gpu_indices, ElementsAre(0, 1));
 }
 
-TEST(JobDetail, RefusesANodeThatSlurmDoesNotName) {
+TEST(JobDetail, RejectsANodeThatSlurmDoesNotName) {
   Allocation allocation;
   allocation.nodes.emplace_back().host = "n9";
   try {
@@ -331,12 +331,12 @@ TEST(JobDetail, RefusesANodeThatSlurmDoesNotName) {
 }
 
 TEST(NodeDetail, SaysHowManyGpusANodeHas) {
-  EXPECT_EQ(MostGpusOfANode("NodeName=n1 Arch=x86_64\n   Gres=gpu:v100:2(S:0-1),tmp:9\n\n"
-                            "NodeName=n2\n   Gres=gpu:v100:4\n   AllocTRES=gres/gpu=1\n"),
+  EXPECT_EQ(MaxGpusOfANode("NodeName=n1 Arch=x86_64\n   Gres=gpu:v100:2(S:0-1),tmp:9\n\n"
+                           "NodeName=n2\n   Gres=gpu:v100:4\n   AllocTRES=gres/gpu=1\n"),
             4);
-  EXPECT_EQ(MostGpusOfANode("NodeName=n1\n   Gres=(null)\n"), 0);
-  EXPECT_EQ(MostGpusOfANode("Node n1 not found"), 0);
-  EXPECT_EQ(MostGpusOfANode("   Gres=gpu:x\n   Gres=gpu:2\n"), 2);
+  EXPECT_EQ(MaxGpusOfANode("NodeName=n1\n   Gres=(null)\n"), 0);
+  EXPECT_EQ(MaxGpusOfANode("Node n1 not found"), 0);
+  EXPECT_EQ(MaxGpusOfANode("   Gres=gpu:x\n   Gres=gpu:2\n"), 2);
 }
 
 TEST(CpusOfANode, AreTheTotal) {

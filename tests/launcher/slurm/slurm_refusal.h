@@ -14,7 +14,7 @@ namespace launcher {
 inline constexpr int kUnknown = -1;
 
 // The message, one line, with which `environment` is refused; "" where it is not.
-inline std::string Refusal(const Environment& environment) {
+inline std::string Rejection(const Environment& environment) {
   try {
     ReadSlurmAllocation(environment);
   } catch (const LaunchError& error) {

@@ -24,11 +24,11 @@ namespace {
 enum Outcome : int { kClosed = 0, kHeldOpen = 1, kNoFilter = 77 };
 
 // In a process of its own: whether a guardian that was started with a pipe open holds on to it.
-int OutcomeWithCleanupProcess(int refusal) {
+int OutcomeWithCleanupProcess(int rejection) {
   std::array<int, 2> ends = {-1, -1};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return kNoFilter;
   const int high = fcntl(ends[1], F_DUPFD_CLOEXEC, 500);
-  if (refusal != 0 && !tests::RefuseCalls(SYS_close_range, SYS_close_range, refusal)) {
+  if (rejection != 0 && !tests::RejectCalls(SYS_close_range, SYS_close_range, rejection)) {
     return kNoFilter;
   }
   const CleanupProcess cleanup_process("");
@@ -54,13 +54,13 @@ TEST_P(CleanupProcessOnKernel, HoldsNothingOpen) {
 INSTANTIATE_TEST_SUITE_P(Answers, CleanupProcessOnKernel, testing::Values(0, ENOSYS, EPERM));
 
 TEST(CleanupProcess, EndsWhatItWatchesWhenItsProcessIsKilled) {
-  std::string folder = testing::TempDir() + "guardian.XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::string directory = testing::TempDir() + "guardian.XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
   std::array<int, 2> ends = {-1, -1};
   ASSERT_EQ(pipe(ends.data()), 0);
   const pid_t watching = fork();
   if (watching == 0) {
-    CleanupProcess cleanup_process(folder);
+    CleanupProcess cleanup_process(directory);
     const pid_t watched = fork();
     if (watched == 0) {
       setpgid(0, 0);
@@ -75,9 +75,9 @@ TEST(CleanupProcess, EndsWhatItWatchesWhenItsProcessIsKilled) {
   waitpid(watching, nullptr, 0);
   pollfd held = {ends[0], 0, 0};  // the watched process has the last writing end
   EXPECT_EQ(poll(&held, 1, 5000), 1);
-  // It removes the folder last.
-  for (int i = 0; i < 500 && std::filesystem::exists(folder); ++i) usleep(10'000);
-  EXPECT_FALSE(std::filesystem::exists(folder));
+  // It removes the directory last.
+  for (int i = 0; i < 500 && std::filesystem::exists(directory); ++i) usleep(10'000);
+  EXPECT_FALSE(std::filesystem::exists(directory));
 }
 
 #ifndef SYS_clone3
@@ -101,10 +101,11 @@ enum class Group { kForgotten, kWithTheNumberOfAnother };
 // Kills a process whose guardian knows of a group as `group` says.  Whether a process of the group
 // still answers when the guardian is done; nullopt where numbers cannot be chosen.
 std::optional<bool> AnswersAfterCleanupProcess(Group group) {
-  std::string folder = testing::TempDir() + "guardian.XXXXXX";
+  std::string directory = testing::TempDir() + "guardian.XXXXXX";
   std::array<int, 2> request = {-1, -1};
   std::array<int, 2> answer = {-1, -1};
-  if (mkdtemp(folder.data()) == nullptr || pipe(request.data()) != 0 || pipe(answer.data()) != 0) {
+  if (mkdtemp(directory.data()) == nullptr || pipe(request.data()) != 0 ||
+      pipe(answer.data()) != 0) {
     return false;
   }
   const auto become_member = [&] {
@@ -118,7 +119,7 @@ std::optional<bool> AnswersAfterCleanupProcess(Group group) {
   };
   const pid_t watching = fork();
   if (watching == 0) {
-    CleanupProcess cleanup_process(folder);
+    CleanupProcess cleanup_process(directory);
     pid_t member = fork();
     if (member == 0) become_member();
     setpgid(member, member);
@@ -141,9 +142,9 @@ std::optional<bool> AnswersAfterCleanupProcess(Group group) {
   int status = 0;
   waitpid(watching, &status, 0);
   std::error_code ignored;
-  // The guardian removes the folder last.
-  for (int i = 0; i < 500 && std::filesystem::exists(folder, ignored); ++i) usleep(10'000);
-  std::filesystem::remove_all(folder, ignored);
+  // The guardian removes the directory last.
+  for (int i = 0; i < 500 && std::filesystem::exists(directory, ignored); ++i) usleep(10'000);
+  std::filesystem::remove_all(directory, ignored);
   char byte = 1;
   std::signal(SIGPIPE, SIG_IGN);
   const bool answers = write(request[1], &byte, 1) == 1 && read(answer[0], &byte, 1) == 1;

@@ -16,9 +16,9 @@ using ::testing::MatchesRegex;
 
 constexpr std::chrono::milliseconds kLimit{300};
 
-bool IsReadable(const Heartbeat& heartbeat, std::chrono::milliseconds patience) {
+bool IsReadable(const Heartbeat& heartbeat, std::chrono::milliseconds timeout) {
   pollfd ready = {heartbeat.fd(), POLLIN, 0};
-  return poll(&ready, 1, static_cast<int>(patience.count())) == 1;
+  return poll(&ready, 1, static_cast<int>(timeout.count())) == 1;
 }
 
 TEST(HeartbeatFile, HasTheRankWhereItsMarkIs) {

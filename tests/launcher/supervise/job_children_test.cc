@@ -53,7 +53,7 @@ TEST_F(JobChildrenTest, PassesALineOnThatCouldNotBeRead) {
   EXPECT_THAT(read, ElementsAre("one", "two"));
 }
 
-// What is put in place of a line ends as the line does.
+// What is put instead of a line ends as the line does.
 TEST_F(JobChildrenTest, KeepsTheEndOfALineThatIsReplaced) {
   testing::internal::CaptureStderr();
   {

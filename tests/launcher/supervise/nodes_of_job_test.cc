@@ -19,18 +19,18 @@ class NodesOfJobTest : public SupervisorTest {
   NodesOfJobTest() {
     options_.question = {"/bin/sh", "-c", "cd '" + directory_ + "'; echo x >> asked; cat answer"};
     options_.environment = {{"PATH", "/usr/bin:/bin"}};
-    options_.refusal = [](const std::string& text) { return text; };
+    options_.rejection = [](const std::string& text) { return text; };
     options_.first_query_after = milliseconds(1000);
   }
 
   // Looks at `now` until the question that was asked then is answered.
   std::string Answer(NodesOfJob& nodes, Clock::time_point now) const {
-    std::string refusal = nodes.Look(now);
-    for (int i = 1; nodes.question() != 0 && refusal.empty(); ++i) {
+    std::string rejection = nodes.Look(now);
+    for (int i = 1; nodes.question() != 0 && rejection.empty(); ++i) {
       std::this_thread::sleep_for(milliseconds(5));
-      refusal = nodes.Look(now + milliseconds(100) * i);
+      rejection = nodes.Look(now + milliseconds(100) * i);
     }
-    return refusal;
+    return rejection;
   }
 
   std::size_t Questions() const { return Content("asked").size() / 2; }

@@ -55,9 +55,9 @@ TEST_F(StatusFileTest, IsReplacedByWhatIsSaidLast) {
 
 TEST_F(StatusFileTest, AfterItsEndNothingIsWritten) {
   for (int i = 0; i < 200; ++i) {
-    const std::string folder = directory_ + "/run";
-    std::filesystem::create_directory(folder);
-    StatusFileOptions options{folder + "/status", {}};
+    const std::string directory = directory_ + "/run";
+    std::filesystem::create_directory(directory);
+    StatusFileOptions options{directory + "/status", {}};
     options.head.ranks.resize(1000);
     {
       StatusFile file(options);
@@ -65,9 +65,9 @@ TEST_F(StatusFileTest, AfterItsEndNothingIsWritten) {
       usleep(50 * (i % 20));
     }
     std::error_code error;
-    std::filesystem::remove_all(folder, error);
+    std::filesystem::remove_all(directory, error);
     EXPECT_FALSE(error) << error.message();
-    ASSERT_FALSE(std::filesystem::exists(folder));
+    ASSERT_FALSE(std::filesystem::exists(directory));
   }
 }
 
@@ -76,7 +76,7 @@ TEST_F(StatusFileTest, WithoutAPathThereIsNone) {
   EXPECT_EQ(file.deadline(), std::nullopt);
 }
 
-TEST_F(StatusFileTest, AFolderThatIsGoneHurtsNobody) {
+TEST_F(StatusFileTest, ADirectoryThatIsGoneHurtsNobody) {
   StatusFile file({directory_ + "/none/status", {}});
   file.Write(JobStatus());
   EXPECT_TRUE(file.deadline().has_value());

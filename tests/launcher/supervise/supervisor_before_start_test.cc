@@ -72,31 +72,31 @@ TEST_F(SupervisorBeforeStartTest, AnSrunOrMpirunThatDiesIsOneThatCouldNotStart) 
 }
 
 // srun waits for ever for nodes that its job no longer has, and mpirun fails at once.
-TEST_F(SupervisorBeforeStartTest, AStartOnNodesThatTheJobNoLongerHasIsRefused) {
+TEST_F(SupervisorBeforeStartTest, AStartOnNodesThatTheJobNoLongerHasIsRejected) {
   options_.nodes_of_job.question = {"/bin/sh", "-c", "echo 'n2 is gone'"};
-  options_.nodes_of_job.refusal = [](const std::string& text) { return text; };
+  options_.nodes_of_job.rejection = [](const std::string& text) { return text; };
   options_.nodes_of_job.first_query_after = std::chrono::milliseconds(100);
   const std::string waits = "trap 'exit 1' TERM; while :; do sleep 0.05; done";
   const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
   for (const char* const launcher : {"srun", "mpirun"}) {
     for (const std::string& script : {waits, std::string("exit 1"), std::string("kill -SEGV $$")}) {
       const JobResult result = RunLauncher(launcher, script);
-      EXPECT_EQ(result.refusal, "n2 is gone\n") << script;
+      EXPECT_EQ(result.rejection, "n2 is gone\n") << script;
       EXPECT_EQ(result.exit_code, EX_CONFIG) << script;
     }
     // Ranks that run have their nodes; and a start that was told to stop is asked nothing.
     const JobResult started = RunLauncher(launcher, starts + "sleep 0.3; exit 1");
-    EXPECT_EQ(started.refusal, "");
+    EXPECT_EQ(started.rejection, "");
     EXPECT_EQ(started.exit_code, EX_UNAVAILABLE);
     options_.nodes_of_job.first_query_after = std::chrono::seconds(60);
     const JobResult stopped = Stop(launcher, "TERM", "", "1", "0");
-    EXPECT_EQ(stopped.refusal, "");
+    EXPECT_EQ(stopped.rejection, "");
     EXPECT_EQ(stopped.exit_code, 128 + SIGTERM);
     options_.nodes_of_job.first_query_after = std::chrono::milliseconds(100);
     // With the nodes all there srun is waited for.
-    options_.nodes_of_job.refusal = [](const std::string&) { return ""; };
+    options_.nodes_of_job.rejection = [](const std::string&) { return ""; };
     EXPECT_EQ(RunLauncher(launcher, "sleep 0.5").exit_code, 0);
-    options_.nodes_of_job.refusal = [](const std::string& text) { return text; };
+    options_.nodes_of_job.rejection = [](const std::string& text) { return text; };
   }
 }
 
@@ -120,8 +120,8 @@ TEST_F(SupervisorBeforeStartTest, AnEndOfSrunOrMpirunByItselfIsOfNoRank) {
     const std::string failed =
         "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 3 at x' >&2; ";
     EXPECT_EQ(RunLauncher(launcher, starts + failed + "exit 1").exit_code, 3);
-    const std::string refused = "echo 'ddlrun-rank: [ERROR DDL-20-78] rank 1 on n2: x' >&2; ";
-    EXPECT_EQ(RunLauncher(launcher, refused + "exit 78").exit_code, 78);
+    const std::string rejected = "echo 'ddlrun-rank: [ERROR DDL-20-78] rank 1 on n2: x' >&2; ";
+    EXPECT_EQ(RunLauncher(launcher, rejected + "exit 78").exit_code, 78);
   }
   const JobResult noticed = RunLauncher(
       "mpirun", starts +

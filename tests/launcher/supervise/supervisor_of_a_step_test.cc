@@ -91,7 +91,7 @@ TEST_F(SupervisorOfAStepTest, WaitsUntilAKilledStepIsGone) {
 
 TEST_F(SupervisorOfAStepTest, SaysThatAKilledStepIsStillThere) {
   scancel_ = "echo 12.3 > step";
-  options_.patience_with_step = std::chrono::milliseconds(500);
+  options_.timeout_with_step = std::chrono::milliseconds(500);
   EXPECT_THAT(RunSrun(kHangs).notes,
               ElementsAre("step 12.3 was killed and is still there: Slurm could not end all of its "
                           "ranks yet"));

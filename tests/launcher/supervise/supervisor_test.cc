@@ -205,8 +205,9 @@ TEST_F(SupervisorTest, NamesAProgramThatCannotBeStarted) {
   command.rank = 0;
   command.argv = {"/nonexistent/program"};
   SignalRelay signals;
-  EXPECT_EQ(tests::Refusal<LaunchError>(EX_UNAVAILABLE, [&] { Supervise({command}, {}, signals); }),
-            "cannot start /nonexistent/program: No such file or directory");
+  EXPECT_EQ(
+      tests::Rejection<LaunchError>(EX_UNAVAILABLE, [&] { Supervise({command}, {}, signals); }),
+      "cannot start /nonexistent/program: No such file or directory");
 }
 
 }  // namespace

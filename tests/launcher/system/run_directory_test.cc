@@ -122,7 +122,7 @@ TEST(RunDirectory, FollowsNoLinkWhenItWrites) {
 }
 
 TEST(RunDirectory, NamesABaseThatCannotBeUsed) {
-  EXPECT_THAT(tests::Refusal<LaunchError>(
+  EXPECT_THAT(tests::Rejection<LaunchError>(
                   EX_OSERR, [&] { const RunDirectory directory("/nonexistent", false); }),
               ::testing::HasSubstr("/nonexistent"));
 }

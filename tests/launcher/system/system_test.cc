@@ -97,7 +97,7 @@ TEST(CommandOutput, EndsACommandThatTakesTooLong) {
   EXPECT_FALSE(Shell("exec sleep 600 > /dev/null 2>&1").Wait(kShort));
 }
 
-std::string NewFolder() {
+std::string NewDirectory() {
   std::string path = testing::TempDir() + "/files.XXXXXX";
   return mkdtemp(path.data());
 }
@@ -115,56 +115,56 @@ int ExitCodeOf(void (*action)(const std::string&), const std::string& path) {
 void Read(const std::string& path) { ReadFile(path); }
 
 TEST(Files, AreReadWhole) {
-  const std::string folder = NewFolder();
-  std::ofstream(folder + "/hosts") << "n1\nn2 slots=2";
-  EXPECT_EQ(ReadFile(folder + "/hosts"), "n1\nn2 slots=2");
-  fs::remove_all(folder);
+  const std::string directory = NewDirectory();
+  std::ofstream(directory + "/hosts") << "n1\nn2 slots=2";
+  EXPECT_EQ(ReadFile(directory + "/hosts"), "n1\nn2 slots=2");
+  fs::remove_all(directory);
 }
 
-TEST(Files, AreRefusedWhereTheyAreNone) {
-  const std::string folder = NewFolder();
-  EXPECT_EQ(ExitCodeOf(Read, folder + "/missing"), EX_DATAERR);
-  EXPECT_EQ(ExitCodeOf(Read, folder), EX_DATAERR);
-  std::ofstream(folder + "/large") << "";
-  fs::resize_file(folder + "/large", 16777217);
-  EXPECT_EQ(ExitCodeOf(Read, folder + "/large"), EX_DATAERR);
-  fs::remove_all(folder);
+TEST(Files, AreRejectedWhereTheyAreNone) {
+  const std::string directory = NewDirectory();
+  EXPECT_EQ(ExitCodeOf(Read, directory + "/missing"), EX_DATAERR);
+  EXPECT_EQ(ExitCodeOf(Read, directory), EX_DATAERR);
+  std::ofstream(directory + "/large") << "";
+  fs::resize_file(directory + "/large", 16777217);
+  EXPECT_EQ(ExitCodeOf(Read, directory + "/large"), EX_DATAERR);
+  fs::remove_all(directory);
 }
 
 TEST(Directories, AreMadeWithThoseAboveThem) {
-  const std::string folder = NewFolder();
-  MakeDirectory(folder + "/a/b");
-  MakeDirectory(folder + "/a/b");
-  EXPECT_TRUE(fs::is_directory(folder + "/a/b"));
-  std::ofstream(folder + "/file") << "";
-  EXPECT_EQ(ExitCodeOf(MakeDirectory, folder + "/file"), EX_OSERR);
-  EXPECT_EQ(ExitCodeOf(MakeDirectory, folder + "/file/below"), EX_OSERR);
-  fs::remove_all(folder);
+  const std::string directory = NewDirectory();
+  MakeDirectory(directory + "/a/b");
+  MakeDirectory(directory + "/a/b");
+  EXPECT_TRUE(fs::is_directory(directory + "/a/b"));
+  std::ofstream(directory + "/file") << "";
+  EXPECT_EQ(ExitCodeOf(MakeDirectory, directory + "/file"), EX_OSERR);
+  EXPECT_EQ(ExitCodeOf(MakeDirectory, directory + "/file/below"), EX_OSERR);
+  fs::remove_all(directory);
 }
 
 TEST(CurrentDirectory, HasTheNameThatTheShellGivesItWhereThatIsRight) {
-  const std::string folder = fs::canonical(NewFolder()).string();
-  fs::create_directory(folder + "/place");
-  fs::create_directory(folder + "/other");
-  fs::create_directory_symlink("place", folder + "/link");
-  ASSERT_EQ(chdir((folder + "/place").c_str()), 0);
-  EXPECT_EQ(CurrentDirectory({{"PWD", folder + "/link"}}), folder + "/link");
+  const std::string directory = fs::canonical(NewDirectory()).string();
+  fs::create_directory(directory + "/place");
+  fs::create_directory(directory + "/other");
+  fs::create_directory_symlink("place", directory + "/link");
+  ASSERT_EQ(chdir((directory + "/place").c_str()), 0);
+  EXPECT_EQ(CurrentDirectory({{"PWD", directory + "/link"}}), directory + "/link");
   for (const std::string& wrong :
-       {std::string(), std::string("."), folder + "/other", folder + "/missing"}) {
-    EXPECT_EQ(CurrentDirectory({{"PWD", wrong}}), folder + "/place") << wrong;
+       {std::string(), std::string("."), directory + "/other", directory + "/missing"}) {
+    EXPECT_EQ(CurrentDirectory({{"PWD", wrong}}), directory + "/place") << wrong;
   }
-  EXPECT_EQ(CurrentDirectory({}), folder + "/place");
-  EXPECT_EQ(AbsolutePath("a/b"), folder + "/place/a/b");
+  EXPECT_EQ(CurrentDirectory({}), directory + "/place");
+  EXPECT_EQ(AbsolutePath("a/b"), directory + "/place/a/b");
   EXPECT_EQ(AbsolutePath("/a/b"), "/a/b");
   ASSERT_EQ(chdir("/"), 0);
-  fs::remove_all(folder);
+  fs::remove_all(directory);
 }
 
 TEST(CurrentDirectory, ThatWasRemovedIsSaidToBe) {
-  const std::string folder = NewFolder();
-  ASSERT_EQ(chdir(folder.c_str()), 0);
-  fs::remove_all(folder);
-  EXPECT_THROW(CurrentDirectory({{"PWD", folder}}), LaunchError);
+  const std::string directory = NewDirectory();
+  ASSERT_EQ(chdir(directory.c_str()), 0);
+  fs::remove_all(directory);
+  EXPECT_THROW(CurrentDirectory({{"PWD", directory}}), LaunchError);
   EXPECT_EQ(ExitCodeOf([](const std::string& path) { AbsolutePath(path); }, "a"), EX_OSERR);
   EXPECT_EQ(ExitCodeOf([](const std::string& path) { AbsolutePath(path); }, "."), EX_OSERR);
   EXPECT_EQ(AbsolutePath("/a"), "/a");
@@ -271,24 +271,24 @@ class ProgramsTest : public testing::Test {
  protected:
   ProgramsTest() {
     std::string path = testing::TempDir() + "/programs.XXXXXX";
-    folder_ = mkdtemp(path.data());
+    directory_ = mkdtemp(path.data());
   }
-  ~ProgramsTest() override { fs::remove_all(folder_); }
+  ~ProgramsTest() override { fs::remove_all(directory_); }
 
   std::string Make(const std::string& name, fs::perms permissions) const {
-    const fs::path path = fs::path(folder_) / name;
+    const fs::path path = fs::path(directory_) / name;
     fs::create_directories(path.parent_path());
     std::ofstream(path) << "";
     fs::permissions(path, permissions);
     return path;
   }
 
-  std::string folder_;
+  std::string directory_;
 };
 
-TEST_F(ProgramsTest, AreFoundInTheFirstFolderOfPathThatHasThem) {
+TEST_F(ProgramsTest, AreFoundInTheFirstDirectoryOfPathThatHasThem) {
   const std::string in_second = Make("second/program", fs::perms::owner_all);
-  const std::string path = folder_ + "/first:" + folder_ + "/second:" + folder_ + "/third";
+  const std::string path = directory_ + "/first:" + directory_ + "/second:" + directory_ + "/third";
   Make("third/program", fs::perms::owner_all);
   EXPECT_EQ(FindProgram("program", {{"PATH", path}}), in_second);
   const std::string in_first = Make("first/program", fs::perms::owner_all);
@@ -297,24 +297,24 @@ TEST_F(ProgramsTest, AreFoundInTheFirstFolderOfPathThatHasThem) {
   EXPECT_EQ(FindProgram("program", {}), "");
 }
 
-TEST_F(ProgramsTest, AFolderOrARelativeEntryOfPathIsNone) {
-  fs::create_directories(folder_ + "/bin/program");
-  EXPECT_EQ(FindProgram("program", {{"PATH", folder_ + "/bin"}}), "");
+TEST_F(ProgramsTest, ADirectoryOrARelativeEntryOfPathIsNone) {
+  fs::create_directories(directory_ + "/bin/program");
+  EXPECT_EQ(FindProgram("program", {{"PATH", directory_ + "/bin"}}), "");
   EXPECT_EQ(FindProgram("sh", {{"PATH", "bin:./bin:"}}), "");
 }
 
 TEST_F(ProgramsTest, APathIsTakenAsItIs) {
   const std::string program = Make("program", fs::perms::owner_all);
   EXPECT_EQ(FindProgram(program, {}), program);
-  EXPECT_EQ(FindProgram(folder_ + "/other", {}), "");
+  EXPECT_EQ(FindProgram(directory_ + "/other", {}), "");
 }
 
-TEST_F(ProgramsTest, HelpersAreInLibexecBesideTheFolderOfPrograms) {
+TEST_F(ProgramsTest, HelpersAreInLibexecBesideTheDirectoryOfPrograms) {
   const std::string helper = Make("libexec/ddlrun/helper", fs::perms::owner_all);
-  EXPECT_EQ(RequireHelper("helper", folder_ + "/bin"), helper);
-  EXPECT_THAT(tests::Refusal<LaunchError>(EX_UNAVAILABLE,
-                                          [&] { RequireHelper("other", folder_ + "/bin"); }),
-              ::testing::HasSubstr(folder_ + "/libexec/ddlrun/other is missing"));
+  EXPECT_EQ(RequireHelper("helper", directory_ + "/bin"), helper);
+  EXPECT_THAT(tests::Rejection<LaunchError>(EX_UNAVAILABLE,
+                                            [&] { RequireHelper("other", directory_ + "/bin"); }),
+              ::testing::HasSubstr(directory_ + "/libexec/ddlrun/other is missing"));
 }
 
 TEST(ProgramDirectory, IsThatOfThisTest) {

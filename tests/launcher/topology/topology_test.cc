@@ -94,7 +94,7 @@ TEST(GpuLists, NumberAndEntryAtAPosition) {
 }
 
 NodeTopology ReadFixture(const std::string& name) {
-  return ReadTopologyFile(tests::SourceFolder() + "/tests/fixtures/hwloc/" + name);
+  return ReadTopologyFile(tests::SourceDirectory() + "/tests/fixtures/hwloc/" + name);
 }
 
 std::vector<std::string> BusIds(const NodeTopology& node) {
@@ -203,15 +203,15 @@ TEST(HwlocTopology, CountsOtherDevicesAsNoGpu) {
   EXPECT_THAT(BusIds(ReadTopologyXml(xml, "small machine")), ElementsAre("", ""));
 }
 
-std::string Refusal(const std::function<void()>& read) {
-  return tests::Refusal<LaunchError>(EX_DATAERR, [&] { read(); });
+std::string Rejection(const std::function<void()>& read) {
+  return tests::Rejection<LaunchError>(EX_DATAERR, [&] { read(); });
 }
 
-TEST(HwlocTopology, RefusesWhatIsNoTopology) {
-  EXPECT_THAT(Refusal([] { ReadTopologyFile("/nowhere/node.xml"); }),
+TEST(HwlocTopology, RejectsWhatIsNoTopology) {
+  EXPECT_THAT(Rejection([] { ReadTopologyFile("/nowhere/node.xml"); }),
               HasSubstr("/nowhere/node.xml: hwloc cannot read the topology"));
-  EXPECT_THAT(Refusal([] { ReadTopologyXml("<topology/>", "bad.xml"); }), HasSubstr("bad.xml"));
-  EXPECT_THAT(Refusal([] { ReadTopologyXml("", "empty.xml"); }), HasSubstr("empty.xml"));
+  EXPECT_THAT(Rejection([] { ReadTopologyXml("<topology/>", "bad.xml"); }), HasSubstr("bad.xml"));
+  EXPECT_THAT(Rejection([] { ReadTopologyXml("", "empty.xml"); }), HasSubstr("empty.xml"));
 }
 
 TEST(HwlocTopology, SeesThisMachine) {

@@ -523,8 +523,8 @@ TEST(TunedSite, IsKnownToBePossibleBefore) {
   EXPECT_THROW(CheckCanBeTuned(ParseSiteConfig(braces, "old.yaml"), braces), LaunchError);
 }
 
-TEST(TunedSite, OfAFileInBracesIsRefused) {
-  EXPECT_THAT(tests::Refusal<LaunchError>(
+TEST(TunedSite, OfAFileInBracesIsRejected) {
+  EXPECT_THAT(tests::Rejection<LaunchError>(
                   EX_CONFIG, [&] { Written("{launcher: srun, rank_order: cyclic}\n"); }),
               HasSubstr("old.yaml: write each of its keys at the beginning"));
 }

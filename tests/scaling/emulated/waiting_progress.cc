@@ -22,10 +22,10 @@ thread_local bool has_found = false;
 
 }  // namespace
 
-extern "C" int epoll_wait(int epoll, epoll_event* events, int most, int milliseconds) {
+extern "C" int epoll_wait(int epoll, epoll_event* events, int max, int milliseconds) {
   constexpr std::size_t kBytesOfMask = 8;
   const auto found = static_cast<int>(
-      ::syscall(SYS_epoll_pwait, epoll, events, most, milliseconds, nullptr, kBytesOfMask));
+      ::syscall(SYS_epoll_pwait, epoll, events, max, milliseconds, nullptr, kBytesOfMask));
   looked_at = milliseconds == 0 ? epoll : -1;
   has_found = has_found || found > 0;
   return found;

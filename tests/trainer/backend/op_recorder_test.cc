@@ -115,10 +115,10 @@ TEST_F(OpRecorderTest, TellsOfEachCallFromWhenOnAndHowLong) {
   const int second = recorder_.Add({"b", "forward", "1x2", {}});
   now_ = 100;  // of a clock that knows nothing of the host's
   recorder_.Start();
-  std::vector<std::string> told;
+  std::vector<std::string> logged;
   std::vector<double> begins;
   const auto tell = [&](const RecordedOp& call) {
-    told.push_back(call.op.layer + " " + std::to_string(call.seconds));
+    logged.push_back(call.op.layer + " " + std::to_string(call.seconds));
     begins.push_back(call.begin);
   };
   Call(first, 0.5);
@@ -127,7 +127,7 @@ TEST_F(OpRecorderTest, TellsOfEachCallFromWhenOnAndHowLong) {
   now_ += 10;
   Call(first, 1);
   recorder_.Collect(tell);
-  EXPECT_THAT(told, testing::ElementsAre("a 0.500000", "b 2.000000", "a 1.000000"));
+  EXPECT_THAT(logged, testing::ElementsAre("a 0.500000", "b 2.000000", "a 1.000000"));
   EXPECT_GE(begins.at(0), 0);
   EXPECT_LT(begins[0], 60) << "seconds from Start to the first call, by the clock of the host";
   EXPECT_NEAR(begins.at(1) - begins[0], 0.5, 1e-9);

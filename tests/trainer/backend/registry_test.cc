@@ -87,9 +87,9 @@ TEST_P(MemoryOn, AnEmptyBufferIsFine) {
   EXPECT_EQ(device_.backend().AllocateDevice(0).bytes(), 0U);
 }
 
-TEST_P(MemoryOn, RefusesMoreThanThereIsAndNamesTheSize) {
+TEST_P(MemoryOn, RejectsMoreThanThereIsAndNamesTheSize) {
   const std::size_t bytes = std::numeric_limits<std::size_t>::max();
-  EXPECT_THAT(tests::Refusal<Error>(EX_OSERR, [&] { device_.backend().AllocateDevice(bytes); }),
+  EXPECT_THAT(tests::Rejection<Error>(EX_OSERR, [&] { device_.backend().AllocateDevice(bytes); }),
               ::testing::HasSubstr(std::to_string(bytes)));
 }
 
@@ -295,13 +295,13 @@ TEST(Registry, SaysWhyABackendCannotRunHere) {
     const std::string problem = BackendProblem(name);
     if (problem.empty()) continue;
     is_any = true;
-    EXPECT_THAT(tests::Refusal<Error>(EX_UNAVAILABLE, [&] { MakeBackend(name, {}); }),
+    EXPECT_THAT(tests::Rejection<Error>(EX_UNAVAILABLE, [&] { MakeBackend(name, {}); }),
                 HasSubstr(problem));
   }
   if (!is_any) GTEST_SKIP() << "all back ends of this build run here";
 }
 
-TEST(Registry, RefusesAnUnknownNameAndListsTheKnown) {
+TEST(Registry, RejectsAnUnknownNameAndListsTheKnown) {
   try {
     MakeBackend("gpu", {});
     FAIL() << "there is no back end called gpu";

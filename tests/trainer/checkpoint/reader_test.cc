@@ -33,11 +33,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kCheckpointFiles[] = {kModelFile, kOptimizerFile, kManifestFile};
 
-std::string RefusalOfCheckpoint(const fs::path& directory) {
-  return tests::Refusal<Error>(EX_DATAERR, [&] { ReadCheckpoint(directory); });
+std::string RejectionOfCheckpoint(const fs::path& directory) {
+  return tests::Rejection<Error>(EX_DATAERR, [&] { ReadCheckpoint(directory); });
 }
 
-TEST(ListCheckpoints, RefusesAFileInPlaceOfTheFolderOfARun) {
+TEST(ListCheckpoints, RejectsAFileInPlaceOfTheDirectoryOfARun) {
   const ScratchDirectory scratch;
   for (const char* name : {"weights.pth", "model.safetensors", "empty"}) {
     const fs::path file = scratch.path() / name;
@@ -47,7 +47,8 @@ TEST(ListCheckpoints, RefusesAFileInPlaceOfTheFolderOfARun) {
       ADD_FAILURE() << "not refused";
     } catch (const Error& error) {
       EXPECT_EQ(error.exit_code(), EX_USAGE);
-      EXPECT_THAT(error.what(), HasSubstr("'" + file.string() + "' is a file, not the folder of"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr("'" + file.string() + "' is a file, not the directory of"));
       EXPECT_THAT(error.what(), HasSubstr("--init_from"));
     }
   }
@@ -63,7 +64,7 @@ TEST(ReadCheckpoint, NoticesEveryFlippedBit) {
       std::string flipped = whole;
       flipped[i] = static_cast<char>(flipped[i] ^ (1 << (i % 8)));
       Spill(directory / name, flipped);
-      EXPECT_THAT(RefusalOfCheckpoint(directory), HasSubstr(name)) << "byte " << i;
+      EXPECT_THAT(RejectionOfCheckpoint(directory), HasSubstr(name)) << "byte " << i;
     }
     Spill(directory / name, whole);
   }
@@ -76,7 +77,7 @@ TEST(ReadCheckpoint, NamesTheTensorThatIsDamaged) {
   std::string bytes = Slurp(directory / kModelFile);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   Spill(directory / kModelFile, bytes);
-  EXPECT_EQ(RefusalOfCheckpoint(directory),
+  EXPECT_EQ(RejectionOfCheckpoint(directory),
             (directory / kModelFile).string() +
                 ": damaged: tensor 'conv1.weight' has the wrong checksum");
 }
@@ -88,10 +89,10 @@ TEST(ReadCheckpoint, NoticesAFileThatIsCutShortOrTooLong) {
     const std::string whole = Slurp(directory / name);
     for (std::size_t length = 0; length + 1 < whole.size(); length += 7) {
       Spill(directory / name, whole.substr(0, length));
-      EXPECT_THAT(RefusalOfCheckpoint(directory), HasSubstr(name)) << length;
+      EXPECT_THAT(RejectionOfCheckpoint(directory), HasSubstr(name)) << length;
     }
     Spill(directory / name, whole + "x");
-    EXPECT_THAT(RefusalOfCheckpoint(directory), HasSubstr(name));
+    EXPECT_THAT(RejectionOfCheckpoint(directory), HasSubstr(name));
     Spill(directory / name, whole);
   }
   ExpectSampleRun(ReadCheckpoint(directory), 3);
@@ -102,7 +103,7 @@ TEST(ReadCheckpoint, NoticesAMissingFile) {
     const ScratchDirectory scratch;
     const fs::path directory = SampleRun(3).Write(scratch.path());
     fs::remove(directory / name);
-    EXPECT_THAT(RefusalOfCheckpoint(directory),
+    EXPECT_THAT(RejectionOfCheckpoint(directory),
                 HasSubstr(std::string(name) + ": No such file or directory"));
   }
 }
@@ -112,11 +113,11 @@ TEST(ReadCheckpoint, NoticesFilesOfAnotherCheckpoint) {
   const fs::path three = SampleRun(3).Write(scratch.path());
   const fs::path four = SampleRun(4).Write(scratch.path());
   fs::copy_file(three / kModelFile, four / kModelFile, fs::copy_options::overwrite_existing);
-  EXPECT_THAT(RefusalOfCheckpoint(four), HasSubstr("wrong checksum"));
+  EXPECT_THAT(RejectionOfCheckpoint(four), HasSubstr("wrong checksum"));
   for (const char* name : kCheckpointFiles) {
     fs::copy_file(three / name, four / name, fs::copy_options::overwrite_existing);
   }
-  EXPECT_THAT(RefusalOfCheckpoint(four), HasSubstr("its manifest is of step 3"));
+  EXPECT_THAT(RejectionOfCheckpoint(four), HasSubstr("its manifest is of step 3"));
 }
 
 TEST(ReadNewestCheckpoint, FindsNoneInANewDirectory) {
@@ -146,7 +147,7 @@ TEST(ReadNewestCheckpoint, FallsBackAndSaysSo) {
 
 // A read(2) of `count` bytes gives `error` from now on: a bad block, in a file of a size of its
 // own. False where this cannot be had.
-bool RefuseReadsOf(std::uint32_t count, std::uint32_t error) {
+bool RejectReadsOf(std::uint32_t count, std::uint32_t error) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_read, 0, 3),
@@ -174,7 +175,7 @@ TEST(ReadNewestCheckpoint, FallsBackFromABadDiskAndALostServer) {
     const fs::path newest = WriteAnOldAndANewOne(scratch);
     const auto size = static_cast<std::uint32_t>(fs::file_size(newest / kModelFile));
     EXPECT_TRUE(HoldsInChild([&] {
-      if (!RefuseReadsOf(size, static_cast<std::uint32_t>(error))) return true;  // QEMU
+      if (!RejectReadsOf(size, static_cast<std::uint32_t>(error))) return true;  // QEMU
       std::vector<std::string> warnings;
       const auto found = ReadNewest(scratch.path(), &warnings);
       return found && found->manifest.state.step == 1 && warnings.size() == 1 &&
@@ -249,14 +250,14 @@ TEST(ReadNewestCheckpoint, SaysThatALaterTryMaySucceedWhereNoneCanBeRead) {
   const fs::path parent = CheckpointsDirectory(scratch.path());
   fs::create_directories(parent);
   fs::create_symlink("step-0000000003", parent / "step-0000000003");
-  EXPECT_THAT(tests::Refusal<Error>(EX_OSERR, [&] { ReadNewest(scratch.path()); }),
+  EXPECT_THAT(tests::Rejection<Error>(EX_OSERR, [&] { ReadNewest(scratch.path()); }),
               HasSubstr("none of its 1 checkpoints can be read"));
 }
 
-TEST(ReadNewestCheckpoint, RefusesToStartAnewOverDamagedOnes) {
+TEST(ReadNewestCheckpoint, RejectsToStartAnewOverDamagedOnes) {
   const ScratchDirectory scratch;
   fs::remove(SampleRun(2).Write(scratch.path()) / kManifestFile);
-  EXPECT_THAT(tests::Refusal<Error>(EX_DATAERR, [&] { ReadNewest(scratch.path()); }),
+  EXPECT_THAT(tests::Rejection<Error>(EX_DATAERR, [&] { ReadNewest(scratch.path()); }),
               HasSubstr("none of its 1 checkpoints is valid"));
 }
 
@@ -288,7 +289,7 @@ TEST(RemoveStalePartials, RemovesThoseOfTheDeadOnly) {
   EXPECT_TRUE(PartialName(file).string().starts_with(file.string() + ".partial-"));
 }
 
-TEST(RemoveStalePartials, DoesNothingWithoutAFolder) {
+TEST(RemoveStalePartials, DoesNothingWithoutADirectory) {
   EXPECT_EQ(RemoveStalePartials("/nonexistent/model.safetensors"), 0);
 }
 

@@ -109,15 +109,15 @@ TEST(PruneCheckpoints, LeavesWhatCannotBeReadAndMayBeTheBest) {
 }
 
 TEST(PruneCheckpoints, KeepsForEverByTheStepAlone) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   struct Case {
     std::int64_t step, checkpoint_every, keep_every;
     bool is_kept;
   };
   for (const Case& test : std::vector<Case>{{6, 2, 0, false},
                                             {6, 0, 3, false},
-                                            {6, kMost, kMost, false},
-                                            {6, 2, kMost, false},
+                                            {6, kMax, kMax, false},
+                                            {6, 2, kMax, false},
                                             {6, 6, 1, true},
                                             {0, 6, 1, false},
                                             {1, 1, 1, true},
@@ -181,7 +181,7 @@ TEST(PruneCheckpoints, SaysWhatItCannotRemoveAndGoesOn) {
   constexpr std::uint32_t kRename = SYS_renameat;
 #endif
   EXPECT_TRUE(HoldsInChild([&] {
-    if (!tests::RefuseCalls(kRename, kRename, EACCES)) return true;  // QEMU
+    if (!tests::RejectCalls(kRename, kRename, EACCES)) return true;  // QEMU
     std::vector<std::string> warnings;
     return !SetAside(last) && Prune(scratch, last, 1, &warnings).empty() && warnings.size() == 2 &&
            warnings[0] == "cannot remove " + last.parent_path().string() +
@@ -296,7 +296,7 @@ TEST(NoteTop1, WritesNothingThatIsThere) {
   NoteTop1(checkpoint, 0.5, [](std::string_view call) { ADD_FAILURE() << call; });
 }
 
-TEST(NoteTop1, RefusesWhatIsNoCheckpoint) {
+TEST(NoteTop1, RejectsWhatIsNoCheckpoint) {
   const ScratchDirectory scratch;
   EXPECT_THROW(NoteTop1(scratch.path(), 0.5), Error);
 }
@@ -349,8 +349,8 @@ Manifest Sample() {
   return manifest;
 }
 
-std::string RefusalOfManifest(const std::string& text) {
-  return tests::Refusal<Error>(EX_DATAERR, [&] { ParseManifest(text, "d/manifest.json"); });
+std::string RejectionOfManifest(const std::string& text) {
+  return tests::Rejection<Error>(EX_DATAERR, [&] { ParseManifest(text, "d/manifest.json"); });
 }
 
 TEST(Manifest, HasWhatAnEvaluationHasFoundWhereThereWasOne) {
@@ -410,28 +410,28 @@ TEST(Manifest, NoFlippedBitGoesUnnoticed) {
   }
 }
 
-TEST(Manifest, IsRefusedWhenCutShort) {
+TEST(Manifest, IsRejectedWhenCutShort) {
   const std::string text = ToJson(Sample());
   for (std::size_t length = 0; length + 1 < text.size(); ++length) {
-    EXPECT_NE(RefusalOfManifest(text.substr(0, length)), "");
+    EXPECT_NE(RejectionOfManifest(text.substr(0, length)), "");
   }
 }
 
 TEST(Manifest, SaysWhatIsWrong) {
-  EXPECT_THAT(RefusalOfManifest("nonsense"),
+  EXPECT_THAT(RejectionOfManifest("nonsense"),
               HasSubstr("d/manifest.json: not the manifest of a checkpoint"));
-  EXPECT_THAT(RefusalOfManifest("{}"), HasSubstr("manifest"));
+  EXPECT_THAT(RejectionOfManifest("{}"), HasSubstr("manifest"));
   std::string other = ToJson(Sample());
   other.replace(other.find("1234"), 4, "1235");
-  EXPECT_THAT(RefusalOfManifest(other), HasSubstr("its checksum does not fit its content"));
+  EXPECT_THAT(RejectionOfManifest(other), HasSubstr("its checksum does not fit its content"));
 }
 
-TEST(Manifest, RefusesAFormatThatNeverWas) {
+TEST(Manifest, RejectsAFormatThatNeverWas) {
   const std::string body = R"({"files":[],"format":0})";
   char crc[16];
   std::snprintf(crc, sizeof crc, "%08x", Crc32c(std::as_bytes(std::span(body))));
   EXPECT_THAT(
-      RefusalOfManifest(std::string(R"({"crc32c":")") + crc + R"(","manifest":)" + body + "}"),
+      RejectionOfManifest(std::string(R"({"crc32c":")") + crc + R"(","manifest":)" + body + "}"),
       HasSubstr("not the manifest of a checkpoint: there is no format 0"));
 }
 

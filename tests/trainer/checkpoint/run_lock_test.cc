@@ -35,15 +35,15 @@ class RunLockTest : public ::testing::Test {
       if (on_warning_) on_warning_();
     };
     options.stop_requested = [this] { return stop_; };
-    return LockRun(folder(), options);
+    return LockRun(directory(), options);
   }
 
-  std::string Refusal(int exit_code, double seconds = 0) {
-    return tests::Refusal<Error>(exit_code, [&] { Lock(seconds); });
+  std::string Rejection(int exit_code, double seconds = 0) {
+    return tests::Rejection<Error>(exit_code, [&] { Lock(seconds); });
   }
 
-  fs::path folder() const { return scratch_.path() / "model"; }
-  fs::path file() const { return folder() / ".ddltraind.lock"; }
+  fs::path directory() const { return scratch_.path() / "model"; }
+  fs::path file() const { return directory() / ".ddltraind.lock"; }
 
   ScratchDirectory scratch_;
   std::string job_;
@@ -57,16 +57,16 @@ TEST_F(RunLockTest, LeavesNothingWhenItIsLetGo) {
   ASSERT_NE(lock, nullptr);
   EXPECT_TRUE(fs::exists(file()));
   lock.reset();
-  EXPECT_TRUE(fs::is_empty(folder()));
+  EXPECT_TRUE(fs::is_empty(directory()));
   EXPECT_NE(Lock(), nullptr);
   EXPECT_TRUE(warnings_.empty());
 }
 
-TEST_F(RunLockTest, RefusesASecondHolderAndNamesTheFirst) {
+TEST_F(RunLockTest, RejectsASecondHolderAndNamesTheFirst) {
   const std::unique_ptr<RunLock> first = Lock();
   const std::string pid = std::to_string(::getpid());
-  EXPECT_THAT(Refusal(EX_CONFIG),
-              AllOf(HasSubstr(folder().string() + " is in use by ddltraind on " + HostName() +
+  EXPECT_THAT(Rejection(EX_CONFIG),
+              AllOf(HasSubstr(directory().string() + " is in use by ddltraind on " + HostName() +
                               ", pid " + pid + ", since 20"),
                     HasSubstr("Z: wait for it, give another --model_dir, or end it (kill " + pid),
                     Not(HasSubstr("rm "))));
@@ -76,19 +76,19 @@ TEST_F(RunLockTest, RefusesASecondHolderAndNamesTheFirst) {
 TEST_F(RunLockTest, NamesTheJobOfTheHolder) {
   job_ = "4711";
   const std::unique_ptr<RunLock> first = Lock();
-  EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("(job 4711)"));
-  EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("end it (scancel 4711)"));
+  EXPECT_THAT(Rejection(EX_CONFIG), HasSubstr("(job 4711)"));
+  EXPECT_THAT(Rejection(EX_CONFIG), HasSubstr("end it (scancel 4711)"));
 }
 
 TEST_F(RunLockTest, SaysWhatToDoForANodeThatDied) {
   const std::unique_ptr<RunLock> first = Lock();
   Spill(file(), R"({"host":"n7","job":"","pid":12,"since":"2026-01-02T03:04:05Z"})");
-  EXPECT_THAT(Refusal(EX_CONFIG),
+  EXPECT_THAT(Rejection(EX_CONFIG),
               AllOf(HasSubstr("ddltraind on n7, pid 12, since 2026-01-02T03:04:05Z"),
                     HasSubstr("if that node is gone for good: rm " + file().string())));
   // A holder that has not yet said who it is.
   Spill(file(), "");
-  EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("in use by another ddltraind: "));
+  EXPECT_THAT(Rejection(EX_CONFIG), HasSubstr("in use by another ddltraind: "));
 }
 
 TEST_F(RunLockTest, IsFreeOnceItsHolderIsKilled) {
@@ -102,7 +102,7 @@ TEST_F(RunLockTest, IsFreeOnceItsHolderIsKilled) {
   }
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("pid " + std::to_string(child)));
+  EXPECT_THAT(Rejection(EX_CONFIG), HasSubstr("pid " + std::to_string(child)));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_TRUE(fs::exists(file()));
@@ -116,13 +116,13 @@ TEST_F(RunLockTest, WaitsForAHolderThatIsEnding) {
   EXPECT_NE(Lock(/*seconds=*/60), nullptr);
   ASSERT_EQ(warnings_.size(), 1U);
   EXPECT_THAT(warnings_[0], HasSubstr("waiting up to 60 s for its end"));
-  EXPECT_TRUE(fs::is_empty(folder()));
+  EXPECT_TRUE(fs::is_empty(directory()));
 }
 
 TEST_F(RunLockTest, HearsAStopWhileItWaits) {
   const std::unique_ptr<RunLock> first = Lock();
   on_warning_ = [this] { stop_ = true; };
-  EXPECT_THAT(Refusal(EX_TEMPFAIL, /*seconds=*/600), HasSubstr("stopped while waiting for "));
+  EXPECT_THAT(Rejection(EX_TEMPFAIL, /*seconds=*/600), HasSubstr("stopped while waiting for "));
 }
 
 // Its file server may need that long to notice that it is dead.
@@ -135,7 +135,7 @@ TEST_F(RunLockTest, WaitsLongerForAnotherHost) {
   options.warn = [&](const std::string& line) { warnings.push_back(line); };
   options.stop_requested = [&] { return !warnings.empty(); };
   try {
-    LockRun(folder(), options);
+    LockRun(directory(), options);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), EX_TEMPFAIL) << error.what();
@@ -149,7 +149,7 @@ TEST_F(RunLockTest, AFileThatSomebodyRemovedIsLeftToTheNextHolder) {
   const std::unique_ptr<RunLock> second = Lock();
   first.reset();
   EXPECT_TRUE(fs::exists(file()));
-  EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("is in use by"));
+  EXPECT_THAT(Rejection(EX_CONFIG), HasSubstr("is in use by"));
 }
 
 TEST_F(RunLockTest, IsTakenAnewWhereItWasRemoved) {
@@ -157,29 +157,29 @@ TEST_F(RunLockTest, IsTakenAnewWhereItWasRemoved) {
   lock->Renew();
   EXPECT_TRUE(warnings_.empty());
   const auto remove_file = [&] { fs::remove(file()); };
-  const auto remove_folder = [&] { fs::remove_all(folder()); };
+  const auto remove_directory = [&] { fs::remove_all(directory()); };
   const auto replace_file = [&] {
-    fs::rename(file(), folder() / "old");
+    fs::rename(file(), directory() / "old");
     Spill(file(), "of nobody");
   };
   for (const std::function<void()>& remove :
-       {std::function<void()>(remove_file), {remove_folder}, {replace_file}}) {
+       {std::function<void()>(remove_file), {remove_directory}, {replace_file}}) {
     remove();
     warnings_.clear();
     lock->Renew();
     lock->Renew();
     EXPECT_THAT(warnings_,
                 testing::ElementsAre(HasSubstr(file().string() + " was removed while this run")));
-    EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("is in use by ddltraind on " + HostName()));
+    EXPECT_THAT(Rejection(EX_CONFIG), HasSubstr("is in use by ddltraind on " + HostName()));
   }
 }
 
 TEST_F(RunLockTest, ARunWhoseLockAnotherHasTakenEnds) {
   std::unique_ptr<RunLock> first = Lock();
-  fs::remove_all(folder());
+  fs::remove_all(directory());
   const std::unique_ptr<RunLock> second = Lock();
-  EXPECT_THAT(tests::Refusal<Error>(EX_CONFIG, [&] { first->Renew(); }),
-              HasSubstr(folder().string() +
+  EXPECT_THAT(tests::Rejection<Error>(EX_CONFIG, [&] { first->Renew(); }),
+              HasSubstr(directory().string() +
                         " was removed while this run went on, and another "
                         "run has taken it: ddltraind on " +
                         HostName() + ", pid " + std::to_string(::getpid())));
@@ -188,34 +188,36 @@ TEST_F(RunLockTest, ARunWhoseLockAnotherHasTakenEnds) {
   EXPECT_TRUE(fs::exists(file()));
 }
 
-// In a folder of a group, whose umask keeps others from writing the file.
+// In a directory of a group, whose umask keeps others from writing the file.
 TEST_F(RunLockTest, OfAnotherUserIsReadWhereItCannotBeWritten) {
   if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can become another user";
   std::unique_ptr<RunLock> first = Lock();
   fs::permissions(scratch_.path(), fs::perms::all);
-  fs::permissions(folder(), fs::perms::all);
+  fs::permissions(directory(), fs::perms::all);
   fs::permissions(file(), fs::perms{0644});
-  const auto refusal_of_another = [&](int exit_code, const std::string& words,
-                                      std::uint32_t refused = 0) {
+  const auto rejection_of_another = [&](int exit_code, const std::string& words,
+                                        std::uint32_t rejected = 0) {
     return HoldsInChild([&] {
-      if (refused != 0 && !tests::RefuseCalls(SYS_flock, SYS_flock, refused)) return true;  // QEMU
+      if (rejected != 0 && !tests::RejectCalls(SYS_flock, SYS_flock, rejected))
+        return true;  // QEMU
       if (::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0) {
         return false;
       }
-      return Refusal(exit_code).find(words) != std::string::npos && fs::exists(file());
+      return Rejection(exit_code).find(words) != std::string::npos && fs::exists(file());
     });
   };
-  EXPECT_TRUE(refusal_of_another(EX_CONFIG, folder().string() + " is in use by ddltraind on "));
+  EXPECT_TRUE(
+      rejection_of_another(EX_CONFIG, directory().string() + " is in use by ddltraind on "));
   // As on NFS. The file must stay: its run may live.
-  EXPECT_TRUE(refusal_of_another(EX_OSERR,
-                                 file().string() +
-                                     " is of a run of another user, and cannot be written: give "
-                                     "another --model_dir, or, if that run has ended, rm it",
-                                 EBADF));
-  fs::copy_file(file(), folder() / "left");
+  EXPECT_TRUE(rejection_of_another(EX_OSERR,
+                                   file().string() +
+                                       " is of a run of another user, and cannot be written: give "
+                                       "another --model_dir, or, if that run has ended, rm it",
+                                   EBADF));
+  fs::copy_file(file(), directory() / "left");
   first.reset();
-  fs::rename(folder() / "left", file());  // as after a kill
-  EXPECT_TRUE(refusal_of_another(
+  fs::rename(directory() / "left", file());  // as after a kill
+  EXPECT_TRUE(rejection_of_another(
       EX_OSERR, file().string() + " is left from a run of another user, which has ended, and "
                                   "cannot be written: rm it, or give another --model_dir"));
 }
@@ -223,31 +225,31 @@ TEST_F(RunLockTest, OfAnotherUserIsReadWhereItCannotBeWritten) {
 TEST_F(RunLockTest, SaysWhereTheFileSystemHasNoLocks) {
   for (const int error : {ENOSYS, EOPNOTSUPP, ENOLCK}) {
     EXPECT_TRUE(HoldsInChild([&] {
-      if (!tests::RefuseCalls(SYS_flock, SYS_flock, static_cast<std::uint32_t>(error))) {
+      if (!tests::RejectCalls(SYS_flock, SYS_flock, static_cast<std::uint32_t>(error))) {
         return true;  // QEMU
       }
       return Lock() == nullptr && warnings_.size() == 1 &&
              warnings_[0].find("this file system has no locks") != std::string::npos &&
-             fs::is_empty(folder());
+             fs::is_empty(directory());
     })) << error;
   }
 }
 
-TEST_F(RunLockTest, NamesTheFolderThatItCannotMakeOrWrite) {
+TEST_F(RunLockTest, NamesTheDirectoryThatItCannotMakeOrWrite) {
   RunLockOptions options;
   EXPECT_THAT(
-      tests::Refusal<Error>(EX_OSERR, [&] { LockRun("/proc/self/model", options); }),
+      tests::Rejection<Error>(EX_OSERR, [&] { LockRun("/proc/self/model", options); }),
       AllOf(HasSubstr("cannot create /proc/self/model: "), HasSubstr("another --model_dir")));
-  fs::create_symlink("/nonexist/scratch", folder());
-  EXPECT_THAT(Refusal(EX_OSERR),
-              HasSubstr("cannot create " + folder().string() + ": " + folder().string() +
+  fs::create_symlink("/nonexist/scratch", directory());
+  EXPECT_THAT(Rejection(EX_OSERR),
+              HasSubstr("cannot create " + directory().string() + ": " + directory().string() +
                         " is a link to /nonexist/scratch, which is not "
-                        "there (make that folder); or give another --model_dir"));
-  fs::remove(folder());
-  fs::create_directories(folder());
+                        "there (make that directory); or give another --model_dir"));
+  fs::remove(directory());
+  fs::create_directories(directory());
   fs::create_symlink("elsewhere", file());
-  EXPECT_THAT(Refusal(EX_OSERR), HasSubstr("cannot create " + file().string()));
-  EXPECT_FALSE(fs::exists(folder() / "elsewhere"));
+  EXPECT_THAT(Rejection(EX_OSERR), HasSubstr("cannot create " + file().string()));
+  EXPECT_FALSE(fs::exists(directory() / "elsewhere"));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST(WriteCheckpoint, GoesOnWhereFsyncIsNotKnownButNotWhereItFails) {
   const auto writes = [](int error) {
     const ScratchDirectory scratch;
     return HoldsInChild([&] {
-      if (!tests::RefuseCalls(SYS_fsync, SYS_fsync, static_cast<std::uint32_t>(error))) {
+      if (!tests::RejectCalls(SYS_fsync, SYS_fsync, static_cast<std::uint32_t>(error))) {
         return error != EIO;  // QEMU
       }
       try {
@@ -111,12 +111,12 @@ TEST(WriteCheckpoint, GoesOnWhereFsyncIsNotKnownButNotWhereItFails) {
   EXPECT_FALSE(writes(EIO));
 }
 
-TEST(WriteCheckpoint, RefusesTheDirectoryOfAnotherRun) {
+TEST(WriteCheckpoint, RejectsTheDirectoryOfAnotherRun) {
   const ScratchDirectory scratch;
   const fs::path written = SampleRun(1).Write(scratch.path());
   SampleRun other(1);
   other.weight[0] += 1;
-  EXPECT_THAT(tests::Refusal<Error>(EX_DATAERR, [&] { other.Write(scratch.path()); }),
+  EXPECT_THAT(tests::Rejection<Error>(EX_DATAERR, [&] { other.Write(scratch.path()); }),
               HasSubstr("a checkpoint of another run is there"));
   ExpectSampleRun(ReadCheckpoint(written), 1);
 }
@@ -241,7 +241,7 @@ TEST(WriteCheckpoint, SaysWhatToDoWhenTheDiskIsFull) {
   ExpectSampleRun(*ReadNewest(scratch.path()), 1);
 }
 
-// Quotas of files, and small file systems; a new folder, its first file, its second one.
+// Quotas of files, and small file systems; a new directory, its first file, its second one.
 TEST(WriteCheckpoint, SaysWhereThereMayBeNoMoreFiles) {
   for (const char* options : {"nr_inodes=2", "nr_inodes=3", "nr_inodes=4"}) {
     const ScratchDirectory scratch;
@@ -327,7 +327,7 @@ SafetensorsIndex Parse(const std::string& file) {
   return ParseSafetensors(std::as_bytes(std::span(file)), "f.safetensors");
 }
 
-std::string RefusalOfTensors(const std::string& file) {
+std::string RejectionOfTensors(const std::string& file) {
   try {
     Parse(file);
   } catch (const Error& error) {
@@ -379,7 +379,7 @@ TEST(Safetensors, StoresWiderTypesFirstSoThatEachIsAligned) {
   EXPECT_EQ(index.tensors[2].end, 26U);
 }
 
-TEST(Safetensors, RefusesToWriteOneNameTwice) {
+TEST(Safetensors, RejectsToWriteOneNameTwice) {
   const float value = 0;
   const TensorReader tensors[] = {{"a", DType::kFloat32, {1}, &value},
                                   {"a", DType::kFloat32, {1}, &value}};
@@ -397,7 +397,7 @@ TEST(Safetensors, ReadsWhatOtherProgramsWrite) {
   EXPECT_EQ(index.tensors[1].shape, (Shape{0, 3}));
 }
 
-TEST(Safetensors, RefusesWhatIsNotWhole) {
+TEST(Safetensors, RejectsWhatIsNotWhole) {
   const std::string a = R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
   const struct {
     std::string file;
@@ -441,17 +441,17 @@ TEST(Safetensors, RefusesWhatIsNotWhole) {
       {WithLength(R"({"__metadata__":1})"), "not an object"},
   };
   for (const auto& test : cases) {
-    EXPECT_THAT(RefusalOfTensors(test.file), HasSubstr(test.says)) << test.file;
+    EXPECT_THAT(RejectionOfTensors(test.file), HasSubstr(test.says)) << test.file;
   }
 }
 
 TEST(Safetensors, SaysThatAFileIsMissing) {
-  EXPECT_EQ(tests::Refusal<Error>(EX_DATAERR,
-                                  [&] { SafetensorsFile::Read("/nonexistent/x.safetensors"); }),
+  EXPECT_EQ(tests::Rejection<Error>(EX_DATAERR,
+                                    [&] { SafetensorsFile::Read("/nonexistent/x.safetensors"); }),
             "cannot open /nonexistent/x.safetensors: No such file or directory");
 }
 
-TEST(Safetensors, RefusesADirectoryInThePlaceOfAFile) {
+TEST(Safetensors, RejectsADirectoryInThePlaceOfAFile) {
   const ScratchDirectory scratch;
   EXPECT_THROW(SafetensorsFile::Read(scratch.path().string()), Error);
 }
@@ -462,7 +462,7 @@ class CheckTensorsTest : public ::testing::Test {
     Spill(path_,
           WithLength(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "12345678"));
   }
-  std::string Refused(const std::vector<ExpectedTensor>& expected) {
+  std::string Rejected(const std::vector<ExpectedTensor>& expected) {
     try {
       CheckTensors(SafetensorsFile::Read(path_), expected, "give another --model_dir");
     } catch (const Error& error) {
@@ -478,28 +478,28 @@ class CheckTensorsTest : public ::testing::Test {
   ExpectedTensor w_{"w", DType::kFloat32, {2}};
 };
 
-TEST_F(CheckTensorsTest, AcceptsTheNetworkItIsOf) { EXPECT_EQ(Refused({w_}), "accepted"); }
+TEST_F(CheckTensorsTest, AcceptsTheNetworkItIsOf) { EXPECT_EQ(Rejected({w_}), "accepted"); }
 
 TEST_F(CheckTensorsTest, AcceptsThatAnOptionalTensorIsMissing) {
-  EXPECT_EQ(Refused({w_, {"count", DType::kInt64, {}, true}}), "accepted");
+  EXPECT_EQ(Rejected({w_, {"count", DType::kInt64, {}, true}}), "accepted");
 }
 
 TEST_F(CheckTensorsTest, NamesAMissingTensor) {
-  EXPECT_THAT(Refused({w_, {"fc.bias", DType::kFloat32, {2}}}),
+  EXPECT_THAT(Rejected({w_, {"fc.bias", DType::kFloat32, {2}}}),
               HasSubstr("tensor 'fc.bias' is missing"));
 }
 
 TEST_F(CheckTensorsTest, NamesAnUnknownTensor) {
-  EXPECT_THAT(Refused({}), HasSubstr("tensor 'w' is not one of this network"));
+  EXPECT_THAT(Rejected({}), HasSubstr("tensor 'w' is not one of this network"));
 }
 
 TEST_F(CheckTensorsTest, NamesATensorOfAnotherShape) {
-  EXPECT_THAT(Refused({{"w", DType::kFloat32, {3}}}),
+  EXPECT_THAT(Rejected({{"w", DType::kFloat32, {3}}}),
               HasSubstr("tensor 'w' is F32 (2), this network has F32 (3)"));
 }
 
 TEST_F(CheckTensorsTest, NamesATensorOfAnotherType) {
-  EXPECT_THAT(Refused({{"w", DType::kFloat16, {2}}}), HasSubstr("this network has F16 (2)"));
+  EXPECT_THAT(Rejected({{"w", DType::kFloat16, {2}}}), HasSubstr("this network has F16 (2)"));
 }
 
 }  // namespace

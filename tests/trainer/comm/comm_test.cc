@@ -33,22 +33,22 @@ std::vector<ConsistencyItem> WithSeed(int seed) {
 
 TEST(RankMismatch, TheOddOneIsUnlikeMost) {
   const std::vector<std::uint64_t> ranks = {7, 5, 5, 5};
-  EXPECT_EQ(JudgeFingerprints(ranks), (RankMismatch{.measure = 1, .odd = 0, .unlike = 1}));
+  EXPECT_EQ(CompareFingerprints(ranks), (RankMismatch{.measure = 1, .odd = 0, .unlike = 1}));
 }
 
 TEST(RankMismatch, OfTwoRanksTheFirstIsTheMeasure) {
   const std::vector<std::uint64_t> ranks = {9, 2};
-  EXPECT_EQ(JudgeFingerprints(ranks), (RankMismatch{.measure = 0, .odd = 1, .unlike = 1}));
+  EXPECT_EQ(CompareFingerprints(ranks), (RankMismatch{.measure = 0, .odd = 1, .unlike = 1}));
 }
 
 TEST(RankMismatch, OfTwoHalvesThatOfTheFirstRankIsTheMeasure) {
   const std::vector<std::uint64_t> ranks = {9, 2, 2, 9};
-  EXPECT_EQ(JudgeFingerprints(ranks), (RankMismatch{.measure = 0, .odd = 1, .unlike = 2}));
+  EXPECT_EQ(CompareFingerprints(ranks), (RankMismatch{.measure = 0, .odd = 1, .unlike = 2}));
 }
 
 TEST(RankMismatch, NobodyIsLikeAnother) {
   const std::vector<std::uint64_t> ranks = {3, 2, 1};
-  EXPECT_EQ(JudgeFingerprints(ranks), (RankMismatch{.measure = 0, .odd = 1, .unlike = 2}));
+  EXPECT_EQ(CompareFingerprints(ranks), (RankMismatch{.measure = 0, .odd = 1, .unlike = 2}));
 }
 
 TEST(Difference, IsSaidByWhatEachHas) {
@@ -202,8 +202,8 @@ CommOptions Options(int rank, int size, const std::string& launcher) {
   return options;
 }
 
-std::string Refusal(const CommOptions& options, int exit_code = EX_CONFIG) {
-  return tests::Refusal<Error>(exit_code, [&] { MakeCommunicator(options); });
+std::string Rejection(const CommOptions& options, int exit_code = EX_CONFIG) {
+  return tests::Rejection<Error>(exit_code, [&] { MakeCommunicator(options); });
 }
 
 TEST(MakeCommunicator, NeedsNothingForAWorldOfOne) {
@@ -211,31 +211,31 @@ TEST(MakeCommunicator, NeedsNothingForAWorldOfOne) {
   EXPECT_EQ(MakeCommunicator(Options(0, 1, "srun"))->size(), 1);
 }
 
-TEST(MakeCommunicator, RefusesToBecomeManyWorldsOfOne) {
+TEST(MakeCommunicator, RejectsToBecomeManyWorldsOfOne) {
   CommOptions options = Options(0, 1, "");
   options.started_tasks = 4;
-  EXPECT_THAT(Refusal(options), HasSubstr("started 4 times"));
-  EXPECT_THAT(Refusal(options), HasSubstr("put ddlrun in front"));
+  EXPECT_THAT(Rejection(options), HasSubstr("started 4 times"));
+  EXPECT_THAT(Rejection(options), HasSubstr("put ddlrun in front"));
   options = Options(0, 4, "local");
   options.started_tasks = 2;
-  EXPECT_THAT(Refusal(options), HasSubstr("WORLD_SIZE says 4"));
+  EXPECT_THAT(Rejection(options), HasSubstr("WORLD_SIZE says 4"));
 }
 
-TEST(MakeCommunicator, RefusesRanksThatNobodyStarted) {
-  EXPECT_THAT(Refusal(Options(1, 4, "")), HasSubstr("start them with ddlrun -n 4"));
-  EXPECT_THAT(Refusal(Options(1, 4, "local")), HasSubstr("DDLRUN_RUN_DIR is not set"));
+TEST(MakeCommunicator, RejectsRanksThatNobodyStarted) {
+  EXPECT_THAT(Rejection(Options(1, 4, "")), HasSubstr("start them with ddlrun -n 4"));
+  EXPECT_THAT(Rejection(Options(1, 4, "local")), HasSubstr("DDLRUN_RUN_DIR is not set"));
 }
 
-TEST(MakeCommunicator, RefusesNumbersThatMakeNoSense) {
-  EXPECT_THAT(Refusal(Options(4, 4, "local")), HasSubstr("rank 4 of 4"));
-  EXPECT_THAT(Refusal(Options(-1, 4, "local")), HasSubstr("makes no sense"));
-  EXPECT_THAT(Refusal(Options(0, 0, "")), HasSubstr("makes no sense"));
+TEST(MakeCommunicator, RejectsNumbersThatMakeNoSense) {
+  EXPECT_THAT(Rejection(Options(4, 4, "local")), HasSubstr("rank 4 of 4"));
+  EXPECT_THAT(Rejection(Options(-1, 4, "local")), HasSubstr("makes no sense"));
+  EXPECT_THAT(Rejection(Options(0, 0, "")), HasSubstr("makes no sense"));
   CommOptions options = Options(0, 1000, "local");
   options.run_dir = "/nonexistent";
-  EXPECT_THAT(Refusal(options), HasSubstr("more than 256"));
+  EXPECT_THAT(Rejection(options), HasSubstr("more than 256"));
 }
 
-TEST(MakeCommunicator, RefusesSeveralNodesWithoutPmix) {
+TEST(MakeCommunicator, RejectsSeveralNodesWithoutPmix) {
   for (const char* pmi : {"none", "pmi2"}) {
     CommOptions options = Options(1, 4, "srun");
     options.pmi = pmi;
@@ -243,10 +243,10 @@ TEST(MakeCommunicator, RefusesSeveralNodesWithoutPmix) {
     const auto says_what_is_needed =
         AllOf(HasSubstr("--mpi=" + std::string(pmi) + ", and ddltraind needs PMIx"),
               HasSubstr("--launcher=mpirun"));
-    EXPECT_THAT(Refusal(options, EX_UNAVAILABLE), says_what_is_needed);
+    EXPECT_THAT(Rejection(options, EX_UNAVAILABLE), says_what_is_needed);
     options.is_one_node = true;  // and no run directory on it
     options.run_dir = "";
-    EXPECT_THAT(Refusal(options, EX_UNAVAILABLE), says_what_is_needed);
+    EXPECT_THAT(Rejection(options, EX_UNAVAILABLE), says_what_is_needed);
   }
 }
 
@@ -388,7 +388,7 @@ TEST(GradientBuckets, AreNoneForNoGradients) {
   EXPECT_TRUE(PlanGradientBuckets(empty, 4).empty());
 }
 
-TEST(GradientBuckets, RefuseEndsThatDescend) {
+TEST(GradientBuckets, RejectEndsThatDescend) {
   const std::vector<std::size_t> ends = {5, 3};
   EXPECT_THROW(PlanGradientBuckets(ends, 4), Error);
 }

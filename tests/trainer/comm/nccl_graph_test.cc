@@ -71,7 +71,7 @@ std::vector<RankExit> EndsOf(const RecordedRun& run) {
       end.error = std::to_string(error.exit_code()) + " " + error.what();
     }
     end.log = log.str();
-    cuda_emulator::RefuseThisThreadToRecord(false);  // another one may get its number
+    cuda_emulator::RejectThisThreadToRecord(false);  // another one may get its number
   });
   return ends;
 }
@@ -103,15 +103,15 @@ TEST(RecordedSumsTest, AreWhatSeveralRanksHaveUnlessTheyAreAskedNotTo) {
 
 // NCCL wants a sum to be of a recording on all ranks or on none.
 TEST(RecordedSumsTest, AreOfNoRankWhereOneCannotRecord) {
-  for (const int refused : {0, 1}) {
+  for (const int rejected : {0, 1}) {
     RecordedRun run = {.config = BenchmarkConfig()};
-    run.before = [&](int rank) { cuda_emulator::RefuseThisThreadToRecord(rank == refused); };
+    run.before = [&](int rank) { cuda_emulator::RejectThisThreadToRecord(rank == rejected); };
     const std::vector<RankExit> ends = EndsOf(run);
     EXPECT_THAT(ends,
                 Each(AllOf(Field(&RankExit::error, ""), Field(&RankExit::step, 5),
                            Field(&RankExit::log, HasSubstr("kernels are started one by one")))));
-    EXPECT_THAT(ends[1 - refused].log,
-                HasSubstr("rank " + std::to_string(refused) + " cannot record"));
+    EXPECT_THAT(ends[1 - rejected].log,
+                HasSubstr("rank " + std::to_string(rejected) + " cannot record"));
 
     run.config.graph = StepGraph::kOn;
     EXPECT_THAT(EndsOf(run), Each(Field(&RankExit::error, HasSubstr("record"))));
@@ -133,10 +133,10 @@ TEST_P(EndOfARun, IsInGoodOrderWhenItHasRunAndWhenItIsStopped) {
 }
 
 TEST_P(EndOfARun, IsInGoodOrderAfterATrainingWithEvaluations) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   RecordedRun run = {.config = BenchmarkConfig()};
   run.config.mode = RunMode::kTrainAndEvaluate;
-  run.config.model_dir = folder.path();
+  run.config.model_dir = directory.path();
   run.config.graph = GetParam();
   EXPECT_THAT(EndsOf(run), Each(Field(&RankExit::error, "")));
   EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 2, .aborted = 0}));

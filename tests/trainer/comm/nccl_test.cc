@@ -135,8 +135,8 @@ TEST_F(NcclOnAGpu, DoesNotWaitForeverForARankThatDoesNotStart) {
   RunRanks(2, [](Communicator& host) {
     if (host.rank() == 0) {
       const auto backend = MakeBackend("cuda", {});
-      EXPECT_THAT(tests::Refusal<Error>(EX_UNAVAILABLE,
-                                        [&] { MakeNccl(host, *backend, {.start_seconds = 3}); }),
+      EXPECT_THAT(tests::Rejection<Error>(EX_UNAVAILABLE,
+                                          [&] { MakeNccl(host, *backend, {.start_seconds = 3}); }),
                   HasSubstr("the others have not answered in time"));
     } else {
       std::array<std::byte, 128> id = {};
@@ -145,7 +145,7 @@ TEST_F(NcclOnAGpu, DoesNotWaitForeverForARankThatDoesNotStart) {
   });
 }
 
-TEST_F(NcclOnAGpu, RefusesTwoRanksOnIt) {
+TEST_F(NcclOnAGpu, RejectsTwoRanksOnIt) {
   std::vector<std::string> obstacles(2);
   std::vector<std::string> errors(2);
   RunRanks(2, [&](Communicator& host) {
@@ -168,7 +168,7 @@ TEST(NcclWithoutAGpu, SaysThatCudaFailed) {
   if (BackendProblem("cuda").empty()) GTEST_SKIP() << "there is one";
   ASSERT_EQ(NcclProblem(), "");
   const auto host = MakeSingleCommunicator();
-  EXPECT_THAT(tests::Refusal<Error>(EX_SOFTWARE, [&] { MakeNcclCommunicator(*host, {}, {}); }),
+  EXPECT_THAT(tests::Rejection<Error>(EX_SOFTWARE, [&] { MakeNcclCommunicator(*host, {}, {}); }),
               AllOf(HasSubstr("rank 0 cannot start NCCL: unhandled cuda error"),
                     HasSubstr("CUDA driver version is insufficient")));
 }

@@ -164,7 +164,7 @@ TEST(SharedMemoryFailure, NoticesThatRank0NeverCame) {
   EXPECT_THAT(ranks.ErrorOf(1), HasSubstr("rank 0 did not appear within"));
 }
 
-TEST(SharedMemoryFailure, RefusesTwoProcessesOfOneRank) {
+TEST(SharedMemoryFailure, RejectsTwoProcessesOfOneRank) {
   LocalRanks ranks(3);
   const auto codes = ranks.Run([](CommOptions options) {
     options.rendezvous_seconds = 1;
@@ -176,7 +176,7 @@ TEST(SharedMemoryFailure, RefusesTwoProcessesOfOneRank) {
               HasSubstr("two processes say that they are rank 1"));
 }
 
-TEST(SharedMemoryFailure, RefusesRanksThatDisagreeOnTheirNumber) {
+TEST(SharedMemoryFailure, RejectsRanksThatDisagreeOnTheirNumber) {
   LocalRanks ranks(2);
   const auto codes = ranks.Run([](CommOptions options) {
     options.rendezvous_seconds = 1;
@@ -187,7 +187,7 @@ TEST(SharedMemoryFailure, RefusesRanksThatDisagreeOnTheirNumber) {
   EXPECT_THAT(ranks.ErrorOf(1), HasSubstr("is told of 2 ranks, rank 0 of 3"));
 }
 
-TEST(SharedMemoryFailure, RefusesAFileThatIsThereAlready) {
+TEST(SharedMemoryFailure, RejectsAFileThatIsThereAlready) {
   LocalRanks ranks(1);
   const auto codes = ranks.Run([](const CommOptions& options) {
     const auto first = MakeSharedMemoryCommunicator(options);

@@ -61,7 +61,7 @@ TEST(ControlAddressText, OfOutsideSlurmHasNeitherNodeNorJob) {
   EXPECT_EQ(ParseAddress(FormatAddress(address)).job, "");
 }
 
-TEST(ControlAddressText, OfAnyOtherKindIsRefused) {
+TEST(ControlAddressText, OfAnyOtherKindIsRejected) {
   for (const char* text : {"", "x", "[]", "{}", R"({"host":"a"})", R"({"host":1,"node":"","job":"",
        "pid":1,"socket":"/s","last":null})",
                            R"({"host":"a","node":"","job":"","pid":1,"socket":"/s",
@@ -71,35 +71,35 @@ TEST(ControlAddressText, OfAnyOtherKindIsRefused) {
 }
 
 // They become arguments of srun, and a path.
-TEST(ControlAddressText, NamesThatAreNoneAreRefused) {
-  const auto refused = [](auto change) {
+TEST(ControlAddressText, NamesThatAreNoneAreRejected) {
+  const auto rejected = [](auto change) {
     ControlAddress address = SampleAddress();
     change(address);
     EXPECT_THROW(ParseAddress(FormatAddress(address)), Error) << FormatAddress(address);
   };
-  refused([](ControlAddress& address) { address.host = ""; });
-  refused([](ControlAddress& address) { address.host = "n1,n2"; });
-  refused([](ControlAddress& address) { address.node = "--reboot"; });
-  refused([](ControlAddress& address) { address.node = "n[1-9]"; });
-  refused([](ControlAddress& address) { address.job = "1 2"; });
-  refused([](ControlAddress& address) { address.socket = "socket"; });
-  refused([](ControlAddress& address) { address.socket = ""; });
-  refused([](ControlAddress& address) { address.socket.push_back('\0'); });
+  rejected([](ControlAddress& address) { address.host = ""; });
+  rejected([](ControlAddress& address) { address.host = "n1,n2"; });
+  rejected([](ControlAddress& address) { address.node = "--reboot"; });
+  rejected([](ControlAddress& address) { address.node = "n[1-9]"; });
+  rejected([](ControlAddress& address) { address.job = "1 2"; });
+  rejected([](ControlAddress& address) { address.socket = "socket"; });
+  rejected([](ControlAddress& address) { address.socket = ""; });
+  rejected([](ControlAddress& address) { address.socket.push_back('\0'); });
 }
 
-TEST(ReadAddress, OfAFolderWithoutATrainingIsNone) {
-  const TemporaryFolder folder;
-  EXPECT_FALSE(ReadAddress(folder.path()));
-  EXPECT_FALSE(ReadAddress(folder.path() / "none"));
+TEST(ReadAddress, OfADirectoryWithoutATrainingIsNone) {
+  const TemporaryDirectory directory;
+  EXPECT_FALSE(ReadAddress(directory.path()));
+  EXPECT_FALSE(ReadAddress(directory.path() / "none"));
 }
 
 TEST(ReadAddress, NamesAFileThatCannotBeRead) {
-  const TemporaryFolder folder;
-  const auto file = folder.path() / kControlAddressName;
+  const TemporaryDirectory directory;
+  const auto file = directory.path() / kControlAddressName;
   std::ofstream(file) << FormatAddress(SampleAddress());
-  EXPECT_EQ(ReadAddress(folder.path())->pid, 4711);
+  EXPECT_EQ(ReadAddress(directory.path())->pid, 4711);
   std::ofstream(file) << "{";
-  EXPECT_THAT(tests::Refusal<Error>(EX_DATAERR, [&] { ReadAddress(folder.path()); }),
+  EXPECT_THAT(tests::Rejection<Error>(EX_DATAERR, [&] { ReadAddress(directory.path()); }),
               HasSubstr(file.string() + ": not written by"));
 }
 
@@ -208,16 +208,16 @@ TEST(ControlAnswerText, IsReadBack) {
   EXPECT_THAT(line,
               testing::StartsWith(R"({"protocol":1,"status":{"state":"training","step":1200,)"));
   const ControlAnswer answer = ParseAnswer(line);
-  EXPECT_EQ(answer.refusal, "");
+  EXPECT_EQ(answer.rejection, "");
   ExpectSame(answer.status, status);
-  const ControlAnswer refusal = ParseAnswer(FormatAnswer({"not \"now\"\n", status}));
-  EXPECT_EQ(refusal.refusal, "not \"now\"\n");
-  ExpectSame(refusal.status, status);
+  const ControlAnswer rejection = ParseAnswer(FormatAnswer({"not \"now\"\n", status}));
+  EXPECT_EQ(rejection.rejection, "not \"now\"\n");
+  ExpectSame(rejection.status, status);
 }
 
 TEST(ControlAnswerText, ToStacksHasTheNumberOfTheOrder) {
   const std::string line = FormatAnswer(
-      {.refusal = "", .status = SampleStatus(), .stack_dump_command = 1764000000000000});
+      {.rejection = "", .status = SampleStatus(), .stack_dump_command = 1764000000000000});
   EXPECT_THAT(line, testing::StartsWith(
                         R"({"protocol":1,"stacks_order":1764000000000000,"status":{"state":)"));
   EXPECT_EQ(ParseAnswer(line).stack_dump_command, 1764000000000000U);
@@ -288,7 +288,7 @@ TEST(ControlAnswerText, OfNamesThatAreNoUtf8IsStillJson) {
   EXPECT_EQ(ParseAnswer(FormatAnswer({"", status})).status.identity.host, "gpu\xEF\xBF\xBD");
 }
 
-TEST(ControlAnswerText, OfAnyOtherKindIsRefused) {
+TEST(ControlAnswerText, OfAnyOtherKindIsRejected) {
   const std::string good = FormatAnswer({"", SampleStatus()});
   for (const std::string& line :
        {std::string(), std::string("[]"), std::string("{}"), good.substr(1),
@@ -327,14 +327,14 @@ std::string Exchanged(const std::string& path, const std::string& bytes, bool sh
 class ControlServerTest : public testing::Test {
  protected:
   ControlServerTest() { control_.OnEvent(RunEvent::kStep); }
-  std::string path() const { return (folder_.path() / "socket").string(); }
+  std::string path() const { return (directory_.path() / "socket").string(); }
   ControlServer& Start(uid_t uid = ::geteuid()) { return server_.emplace(path(), control_, uid); }
   void ExpectNothingAsked() {
     EXPECT_TRUE(control_.status().requested.empty());
     EXPECT_EQ(control_.display_every(), 10);
   }
 
-  const TemporaryFolder folder_;
+  const TemporaryDirectory directory_;
   RunControl control_{{.ranks = 2, .host = "n1", .pid = 7, .version = "1", .job = ""}, 10};
   std::optional<ControlServer> server_;
 };
@@ -342,18 +342,18 @@ class ControlServerTest : public testing::Test {
 TEST_F(ControlServerTest, AnswersWithTheStatus) {
   Start();
   const ControlAnswer answer = Ask(path(), {});
-  EXPECT_EQ(answer.refusal, "");
+  EXPECT_EQ(answer.rejection, "");
   EXPECT_EQ(answer.status.state, RunState::kTraining);
   EXPECT_EQ(answer.status.identity.host, "n1");
 }
 
 TEST_F(ControlServerTest, LeavesOrdersToTheLoop) {
   Start();
-  EXPECT_EQ(Ask(path(), {ControlCommand::kPause}).refusal, "");
+  EXPECT_EQ(Ask(path(), {ControlCommand::kPause}).rejection, "");
   EXPECT_TRUE(control_.Look().pause);
   EXPECT_EQ(Ask(path(), {ControlCommand::kSet, 3}).status.display_every, 3);
-  EXPECT_EQ(Ask(path(), {ControlCommand::kResume}).refusal, "");
-  EXPECT_THAT(Ask(path(), {ControlCommand::kResume}).refusal, HasSubstr("it is not paused"));
+  EXPECT_EQ(Ask(path(), {ControlCommand::kResume}).rejection, "");
+  EXPECT_THAT(Ask(path(), {ControlCommand::kResume}).rejection, HasSubstr("it is not paused"));
 }
 
 TEST_F(ControlServerTest, TakesAMessageInPieces) {
@@ -368,7 +368,7 @@ TEST_F(ControlServerTest, TakesAMessageInPieces) {
   EXPECT_TRUE(control_.Look().stop);
 }
 
-TEST_F(ControlServerTest, RefusesWhatIsNoMessageAndChangesNothing) {
+TEST_F(ControlServerTest, RejectsWhatIsNoMessageAndChangesNothing) {
   Start();
   for (const std::string& text :
        {std::string("pause\n"), std::string("\n"),
@@ -380,7 +380,7 @@ TEST_F(ControlServerTest, RefusesWhatIsNoMessageAndChangesNothing) {
                 StartsWith(R"({"protocol":1,"refused":"the message is not understood: )"));
   }
   ExpectNothingAsked();
-  EXPECT_EQ(Ask(path(), {}).refusal, "");
+  EXPECT_EQ(Ask(path(), {}).rejection, "");
 }
 
 // Without its end it is no message.
@@ -398,10 +398,10 @@ TEST_F(ControlServerTest, NeverWaitsForAClientThatSaysNothing) {
   for (std::size_t i = 0; i + 1 < ControlServer::kMaxClients; ++i) {
     silent.push_back(ConnectTo(path(), error));
   }
-  EXPECT_EQ(Ask(path(), {}).refusal, "");
+  EXPECT_EQ(Ask(path(), {}).rejection, "");
   // With as many as there may be the next one waits until the first are sent away.
   silent.push_back(ConnectTo(path(), error));
-  EXPECT_EQ(Ask(path(), {}).refusal, "");
+  EXPECT_EQ(Ask(path(), {}).rejection, "");
   std::array<char, 1> none{};
   EXPECT_EQ(::recv(silent.front().fd(), none.data(), none.size(), 0), 0);
 }
@@ -412,7 +412,7 @@ TEST_F(ControlServerTest, SaysNothingToAnotherUser) {
   ExpectNothingAsked();
 }
 
-// The same with somebody who really is another, in a folder that they can reach.
+// The same with somebody who really is another, in a directory that they can reach.
 TEST_F(ControlServerTest, SaysNothingToAProcessOfAnotherUser) {
   if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can become another user";
   const std::string message = FormatRequest({ControlCommand::kStop}) + "\n";
@@ -426,7 +426,7 @@ TEST_F(ControlServerTest, SaysNothingToAProcessOfAnotherUser) {
     ::_exit(Exchanged(path(), message).empty() ? 0 : 1);
   }
   Start();
-  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod(path().c_str(), 0666), 0);
   ASSERT_EQ(::write(pipe[1], &go, 1), 1);
   int status = 0;
@@ -439,7 +439,7 @@ TEST_F(ControlServerTest, IsGoneWithItsSocket) {
   Start();
   EXPECT_TRUE(std::filesystem::is_socket(path()));
   server_.reset();
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
   EXPECT_THROW(Ask(path(), {}), NobodyListens);
 }
 
@@ -447,21 +447,22 @@ TEST_F(ControlServerTest, AProcessThatWasKilledLeavesASocketAtWhichNobodyListens
   { const support::Descriptor left = ListenAt(path()); }
   EXPECT_THROW(Ask(path(), {}), NobodyListens);
   Start();
-  EXPECT_EQ(Ask(path(), {}).refusal, "");
+  EXPECT_EQ(Ask(path(), {}).rejection, "");
 }
 
-TEST_F(ControlServerTest, RefusesAPathThatIsTooLong) {
-  const std::string path = (folder_.path() / std::string(200, 'x')).string();
+TEST_F(ControlServerTest, RejectsAPathThatIsTooLong) {
+  const std::string path = (directory_.path() / std::string(200, 'x')).string();
   EXPECT_THROW(ControlServer(path, control_, ::geteuid()), Error);
   EXPECT_THROW(Ask(path, {}), Error);
 }
 
-TEST_F(ControlServerTest, OfAFolderThatIsNotThereSaysSo) {
-  EXPECT_THAT(tests::Refusal<Error>(EX_OSERR,
-                                    [&] {
-                                      ControlServer((folder_.path() / "none" / "socket").string(),
-                                                    control_, ::geteuid());
-                                    }),
+TEST_F(ControlServerTest, OfADirectoryThatIsNotThereSaysSo) {
+  EXPECT_THAT(tests::Rejection<Error>(EX_OSERR,
+                                      [&] {
+                                        ControlServer(
+                                            (directory_.path() / "none" / "socket").string(),
+                                            control_, ::geteuid());
+                                      }),
               HasSubstr("/none/socket: No such file"));
 }
 
@@ -476,15 +477,15 @@ TEST_F(ControlServerTest, OutlivesNoise) {
     const support::Descriptor socket = ConnectTo(path(), error);
     static_cast<void>(::send(socket.fd(), noise.data(), noise.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   }
-  EXPECT_EQ(Ask(path(), {}).refusal, "");
+  EXPECT_EQ(Ask(path(), {}).rejection, "");
   ExpectNothingAsked();
 }
 
 TEST(ControlClient, BelievesNoSocketOfAnotherUser) {
   if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can become another user";
-  const TemporaryFolder folder;
-  ASSERT_EQ(::chmod(folder.path().c_str(), 0777), 0);
-  const std::string path = (folder.path() / "socket").string();
+  const TemporaryDirectory directory;
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0777), 0);
+  const std::string path = (directory.path() / "socket").string();
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
   const pid_t child = ::fork();
@@ -497,7 +498,7 @@ TEST(ControlClient, BelievesNoSocketOfAnotherUser) {
   }
   char ready = 0;
   ASSERT_EQ(::read(pipe[0], &ready, 1), 1);
-  EXPECT_THAT(tests::Refusal<Error>(EX_NOPERM, [&] { Ask(path, {}); }),
+  EXPECT_THAT(tests::Rejection<Error>(EX_NOPERM, [&] { Ask(path, {}); }),
               HasSubstr("is the socket of another user"));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);

@@ -28,7 +28,7 @@ class RunControlTest : public testing::Test {
     step.times[StepPhase::kForward] = seconds / 2;
     control_.OnStepEnd(step);
   }
-  std::string Ask(ControlCommand command) { return control_.Take({command, 3}).refusal; }
+  std::string Ask(ControlCommand command) { return control_.Take({command, 3}).rejection; }
   std::vector<ControlCommand> requested() const { return control_.status().requested; }
 
   double now_ = 1000;
@@ -154,7 +154,7 @@ TEST_F(RunControlTest, StopStaysAskedForToTheEnd) {
 TEST_F(RunControlTest, ASettingCountsAtOnce) {
   EXPECT_EQ(control_.display_every(), 10);
   const ControlAnswer answer = control_.Take({ControlCommand::kSet, 3});
-  EXPECT_EQ(answer.refusal, "");
+  EXPECT_EQ(answer.rejection, "");
   EXPECT_EQ(answer.status.display_every, 3);
   EXPECT_EQ(control_.display_every(), 3);
 }
@@ -162,18 +162,18 @@ TEST_F(RunControlTest, ASettingCountsAtOnce) {
 TEST_F(RunControlTest, StacksAreAskedForAtOnceAndTheLoopHearsNothing) {
   Step(1);
   const ControlAnswer without = control_.Take({ControlCommand::kStacks});
-  EXPECT_EQ(without.refusal, "its ranks cannot be asked for their stacks: its log says why");
+  EXPECT_EQ(without.rejection, "its ranks cannot be asked for their stacks: its log says why");
   EXPECT_EQ(without.stack_dump_command, 0U);
   std::uint64_t command = 40;
   control_.OnStacks([&] { return ++command; });
   const ControlAnswer answer = control_.Take({ControlCommand::kStacks});
-  EXPECT_EQ(answer.refusal, "");
+  EXPECT_EQ(answer.rejection, "");
   EXPECT_EQ(answer.stack_dump_command, 41U);
   EXPECT_THAT(requested(), IsEmpty());
   const PendingRequests pending = control_.Look();
   EXPECT_FALSE(pending.stop || pending.save || pending.pause || pending.evaluate);
   control_.OnEvent(RunEvent::kFailure);
-  EXPECT_EQ(control_.Take({ControlCommand::kStacks}).refusal,
+  EXPECT_EQ(control_.Take({ControlCommand::kStacks}).rejection,
             "stacks is not possible while the training is in the state failed");
   EXPECT_EQ(command, 41U);
 }

@@ -84,11 +84,11 @@ TEST(RankLoads, OfManyRanksAreTheSlowest) {
   seconds[99] = 3;
   seconds[50] = 2;
   loads.Add(seconds, {});
-  const std::vector<RankLoad> told = loads.Slowest();
-  ASSERT_EQ(told.size(), RankLoads::kMost);
-  EXPECT_EQ(told[61].rank, 61);
-  EXPECT_EQ(told[62].rank, 62) << "50 is among the first";
-  EXPECT_EQ(told[63].rank, 99);
+  const std::vector<RankLoad> logged = loads.Slowest();
+  ASSERT_EQ(logged.size(), RankLoads::kMax);
+  EXPECT_EQ(logged[61].rank, 61);
+  EXPECT_EQ(logged[62].rank, 62) << "50 is among the first";
+  EXPECT_EQ(logged[63].rank, 99);
   EXPECT_EQ(loads.Median(), 1);
 }
 
@@ -164,11 +164,11 @@ TEST(RunState, NamesAreReadBack) {
   EXPECT_EQ(ParseControlCommand("status"), std::nullopt);
 }
 
-class SocketFolderTest : public testing::Test {
+class SocketDirectoryTest : public testing::Test {
  protected:
-  SocketFolderTest() { fs::create_directory(base()); }
-  fs::path base() const { return folder_.path() / "base"; }
-  fs::path MakeFolder(const std::string& name, mode_t mode) const {
+  SocketDirectoryTest() { fs::create_directory(base()); }
+  fs::path base() const { return directory_.path() / "base"; }
+  fs::path MakeDirectory(const std::string& name, mode_t mode) const {
     const fs::path path = base() / name;
     fs::create_directory(path);
     EXPECT_EQ(::chmod(path.c_str(), mode), 0);
@@ -180,28 +180,28 @@ class SocketFolderTest : public testing::Test {
     return info.st_mode & 07777;
   }
 
-  const TemporaryFolder folder_;
+  const TemporaryDirectory directory_;
 };
 
-TEST_F(SocketFolderTest, TakesTheRunDirectoryAndLeavesItThere) {
-  const fs::path run = MakeFolder("ddlrun.abcdef", 0700);
+TEST_F(SocketDirectoryTest, TakesTheRunDirectoryAndLeavesItThere) {
+  const fs::path run = MakeDirectory("ddlrun.abcdef", 0700);
   {
-    const SocketFolder folder({run, {base()}});
-    EXPECT_EQ(folder.path(), run);
-    EXPECT_EQ(folder.socket().parent_path(), run);
+    const SocketDirectory directory({run, {base()}});
+    EXPECT_EQ(directory.path(), run);
+    EXPECT_EQ(directory.socket().parent_path(), run);
   }
   EXPECT_TRUE(exists(run));
 }
 
-TEST_F(SocketFolderTest, MakesOneWhereTheRunDirectoryIsNotHereOrNotPrivate) {
-  const fs::path open = MakeFolder("open", 0750);
-  const fs::path target = MakeFolder("target", 0700);
+TEST_F(SocketDirectoryTest, MakesOneWhereTheRunDirectoryIsNotHereOrNotPrivate) {
+  const fs::path open = MakeDirectory("open", 0750);
+  const fs::path target = MakeDirectory("target", 0700);
   fs::create_directory_symlink(target, base() / "link");
   for (const fs::path& run : {fs::path(), base() / "none", open, base() / "link"}) {
     fs::path made;
     {
-      const SocketFolder folder({run, {base()}});
-      made = folder.path();
+      const SocketDirectory directory({run, {base()}});
+      made = directory.path();
       EXPECT_THAT(made.string(), StartsWith((base() / "ddltraind.").string())) << run;
       EXPECT_EQ(ModeOf(made), 0700);
     }
@@ -209,28 +209,28 @@ TEST_F(SocketFolderTest, MakesOneWhereTheRunDirectoryIsNotHereOrNotPrivate) {
   }
 }
 
-TEST_F(SocketFolderTest, TakesTheFirstPlaceThatIsOne) {
+TEST_F(SocketDirectoryTest, TakesTheFirstPlaceThatIsOne) {
   const fs::path deep = base() / std::string(100, 'd');
   fs::create_directory(deep);
-  const SocketFolder folder({"", {"relative", base() / "none", deep, base()}});
-  EXPECT_EQ(folder.path().parent_path(), base());
-  EXPECT_THROW(SocketFolder({"", {base() / "none"}}), Error);
-  EXPECT_THROW(SocketFolder({"", {}}), Error);
+  const SocketDirectory directory({"", {"relative", base() / "none", deep, base()}});
+  EXPECT_EQ(directory.path().parent_path(), base());
+  EXPECT_THROW(SocketDirectory({"", {base() / "none"}}), Error);
+  EXPECT_THROW(SocketDirectory({"", {}}), Error);
 }
 
-TEST_F(SocketFolderTest, RemovesWhatKilledTrainingsHaveLeftAndNothingElse) {
-  const fs::path left = MakeFolder("ddltraind.left", 0700);
+TEST_F(SocketDirectoryTest, RemovesWhatKilledTrainingsHaveLeftAndNothingElse) {
+  const fs::path left = MakeDirectory("ddltraind.left", 0700);
   { const support::Descriptor gone = ListenAt((left / "1.socket").string()); }
-  const fs::path living = MakeFolder("ddltraind.living", 0700);
+  const fs::path living = MakeDirectory("ddltraind.living", 0700);
   const support::Descriptor listener = ListenAt((living / "2.socket").string());
-  const fs::path empty = MakeFolder("ddltraind.empty", 0700);
-  const fs::path with_file = MakeFolder("ddltraind.file", 0700);
+  const fs::path empty = MakeDirectory("ddltraind.empty", 0700);
+  const fs::path with_file = MakeDirectory("ddltraind.file", 0700);
   std::ofstream(with_file / "3.socket") << "text";
-  const fs::path open = MakeFolder("ddltraind.open", 0755);
+  const fs::path open = MakeDirectory("ddltraind.open", 0755);
   { const support::Descriptor gone = ListenAt((open / "4.socket").string()); }
-  const fs::path other = MakeFolder("other", 0700);
+  const fs::path other = MakeDirectory("other", 0700);
   { const support::Descriptor gone = ListenAt((other / "5.socket").string()); }
-  const SocketFolder folder({"", {base()}});
+  const SocketDirectory directory({"", {base()}});
   EXPECT_FALSE(exists(left));
   for (const fs::path& path : {living / "2.socket", empty, with_file / "3.socket",
                                open / "4.socket", other / "5.socket"}) {
@@ -240,12 +240,12 @@ TEST_F(SocketFolderTest, RemovesWhatKilledTrainingsHaveLeftAndNothingElse) {
 
 class StacksRequestTest : public testing::Test {
  protected:
-  std::filesystem::path file() const { return folder_.path() / kStackDumpRequestName; }
+  std::filesystem::path file() const { return directory_.path() / kStackDumpRequestName; }
   void Write(const std::string& text) const { std::ofstream(file()) << text; }
 
-  const TemporaryFolder folder_;
+  const TemporaryDirectory directory_;
   const StackDumpRequest request_ = {
-      .command = 0, .folder = "/scratch/my run/stacks", .ranks = {{"n1", 4711}, {"n2", 12}}};
+      .command = 0, .directory = "/scratch/my run/stacks", .ranks = {{"n1", 4711}, {"n2", 12}}};
 };
 
 TEST_F(StacksRequestTest, IsWhatTheHeaderSaysAndIsReadBack) {
@@ -256,7 +256,7 @@ TEST_F(StacksRequestTest, IsWhatTheHeaderSaysAndIsReadBack) {
   const auto read = ReadStackDumpRequest(file());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->command, 0U);
-  EXPECT_EQ(read->folder, "/scratch/my run/stacks");
+  EXPECT_EQ(read->directory, "/scratch/my run/stacks");
   ASSERT_EQ(read->ranks.size(), 2U);
   EXPECT_EQ(read->ranks[0].host, "n1");
   EXPECT_EQ(read->ranks[1].pid, 12);
@@ -278,7 +278,7 @@ TEST_F(StacksRequestTest, WithoutTheFileThereIsNoOrder) {
   EXPECT_EQ(ReadStackDumpCommand(file()), 0U);
   EXPECT_FALSE(ReadStackDumpRequest(file()));
   EXPECT_EQ(WriteStackDumpCommand(file(), 1), ENOENT);
-  EXPECT_THROW(MakeStackDumpRequest(folder_.path() / "none" / "file", request_), Error);
+  EXPECT_THROW(MakeStackDumpRequest(directory_.path() / "none" / "file", request_), Error);
 }
 
 TEST_F(StacksRequestTest, TakesNoOtherFile) {
@@ -310,8 +310,8 @@ TEST_F(StacksRequestTest, TakesNoOtherFile) {
 }
 
 TEST_F(StacksRequestTest, IsReadAndWrittenThroughNoLink) {
-  MakeStackDumpRequest(folder_.path() / "other", request_);
-  EXPECT_EQ(WriteStackDumpCommand(folder_.path() / "other", 17), 0);
+  MakeStackDumpRequest(directory_.path() / "other", request_);
+  EXPECT_EQ(WriteStackDumpCommand(directory_.path() / "other", 17), 0);
   std::filesystem::create_symlink("other", file());
   EXPECT_EQ(ReadStackDumpCommand(file()), 0U);
   EXPECT_FALSE(ReadStackDumpRequest(file()));

@@ -268,7 +268,7 @@ TEST(MemoryPlanner, OfNothingIsEmpty) {
   EXPECT_EQ(plan.passing_bytes(), 0U);
 }
 
-TEST(MemoryPlanner, RefusesMisuse) {
+TEST(MemoryPlanner, RejectsMisuse) {
   MemoryPlanner plan;
   EXPECT_THROW(plan.Reserve("backwards", 1, 2, 1), Error);
   plan.Solve();
@@ -430,7 +430,7 @@ TEST(Shape, PrintsLikePython) {
   EXPECT_EQ(ToString(Shape()), "()");
 }
 
-TEST(Shape, RefusesNegativeDimensionsAndFiveOfThem) {
+TEST(Shape, RejectsNegativeDimensionsAndFiveOfThem) {
   EXPECT_THROW(Shape({1, -1}), Error);
   EXPECT_THROW(Shape({1, 1, 1, 1, 1}), Error);
 }

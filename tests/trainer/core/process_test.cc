@@ -72,13 +72,13 @@ TEST(EndOfProcess, WaitsForTheLastThatDelaysIt) {
             SIGTERM);
 }
 
-struct FileRefusal {
+struct FileRejection {
   int exit_code = 0;
   std::string message;
   bool is_shortage = false;
 };
 
-FileRefusal RefusalOf(const std::function<void()>& action) {
+FileRejection RejectionOf(const std::function<void()>& action) {
   try {
     action();
     return {};
@@ -107,9 +107,9 @@ class NoDescriptors {
 
 class CoreFileTest : public ::testing::Test {
  protected:
-  std::string Path(const std::string& name) const { return (folder_.path() / name).string(); }
+  std::string Path(const std::string& name) const { return (directory_.path() / name).string(); }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
 };
 
 TEST_F(CoreFileTest, IsWrittenAndReadWhole) {
@@ -119,51 +119,52 @@ TEST_F(CoreFileTest, IsWrittenAndReadWhole) {
 }
 
 TEST_F(CoreFileTest, ThatIsMissingIsBadInput) {
-  const FileRefusal refusal = RefusalOf([&] { ReadWholeFile(Path("a")); });
-  EXPECT_EQ(refusal.exit_code, EX_DATAERR);
-  EXPECT_EQ(refusal.message, "cannot open " + Path("a") + ": No such file or directory");
+  const FileRejection rejection = RejectionOf([&] { ReadWholeFile(Path("a")); });
+  EXPECT_EQ(rejection.exit_code, EX_DATAERR);
+  EXPECT_EQ(rejection.message, "cannot open " + Path("a") + ": No such file or directory");
 }
 
 // A later try may succeed.
 TEST_F(CoreFileTest, ThatCannotBeOpenedIsTheSystemsFault) {
   std::filesystem::create_symlink("a", Path("a"));
-  const FileRefusal refusal = RefusalOf([&] { OpenForReading(Path("a")); });
-  EXPECT_EQ(refusal.exit_code, EX_OSERR);
-  EXPECT_FALSE(refusal.is_shortage);
+  const FileRejection rejection = RejectionOf([&] { OpenForReading(Path("a")); });
+  EXPECT_EQ(rejection.exit_code, EX_OSERR);
+  EXPECT_FALSE(rejection.is_shortage);
 }
 
 TEST_F(CoreFileTest, TellsALackOfDescriptorsFromABadFile) {
   WriteWholeFile(Path("a"), "text");
-  const FileRefusal refusal = RefusalOf([&] {
+  const FileRejection rejection = RejectionOf([&] {
     const NoDescriptors none;
     ReadWholeFile(Path("a"));
   });
-  EXPECT_EQ(refusal.exit_code, EX_OSERR);
-  EXPECT_TRUE(refusal.is_shortage) << refusal.message;
+  EXPECT_EQ(rejection.exit_code, EX_OSERR);
+  EXPECT_TRUE(rejection.is_shortage) << rejection.message;
 }
 
-TEST_F(CoreFileTest, ThatIsTooLongIsRefused) {
+TEST_F(CoreFileTest, ThatIsTooLongIsRejected) {
   WriteWholeFile(Path("a"), "text");
-  const FileRefusal refusal = RefusalOf([&] { ReadWholeFile(Path("a"), 3); });
-  EXPECT_EQ(refusal.exit_code, EX_DATAERR);
-  EXPECT_EQ(refusal.message, Path("a") + " has 4 bytes, more than the 3 that such a file may have");
+  const FileRejection rejection = RejectionOf([&] { ReadWholeFile(Path("a"), 3); });
+  EXPECT_EQ(rejection.exit_code, EX_DATAERR);
+  EXPECT_EQ(rejection.message,
+            Path("a") + " has 4 bytes, more than the 3 that such a file may have");
 }
 
 // A reader that waits for a pipe's writer would wait for ever.
 TEST_F(CoreFileTest, DoesNotWaitForAPipe) {
   ASSERT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);
-  const FileRefusal refusal = RefusalOf([&] { ReadWholeFile(Path("pipe")); });
-  EXPECT_EQ(refusal.exit_code, EX_DATAERR);
-  EXPECT_EQ(refusal.message, Path("pipe") + " is not a regular file");
+  const FileRejection rejection = RejectionOf([&] { ReadWholeFile(Path("pipe")); });
+  EXPECT_EQ(rejection.exit_code, EX_DATAERR);
+  EXPECT_EQ(rejection.message, Path("pipe") + " is not a regular file");
 }
 
 TEST_F(CoreFileTest, SaysWhyItCannotBeWritten) {
-  EXPECT_EQ(RefusalOf([&] { NewFile file(Path("none/a")); }).message,
+  EXPECT_EQ(RejectionOf([&] { NewFile file(Path("none/a")); }).message,
             "cannot create " + Path("none/a") + ": No such file or directory");
-  std::filesystem::create_directory(Path("folder"));
-  const FileRefusal refusal = RefusalOf([&] { WriteWholeFile(Path("folder"), "text"); });
-  EXPECT_EQ(refusal.exit_code, EX_OSERR);
-  EXPECT_EQ(refusal.message, "cannot give its name to " + Path("folder") + ": Is a directory");
+  std::filesystem::create_directory(Path("directory"));
+  const FileRejection rejection = RejectionOf([&] { WriteWholeFile(Path("directory"), "text"); });
+  EXPECT_EQ(rejection.exit_code, EX_OSERR);
+  EXPECT_EQ(rejection.message, "cannot give its name to " + Path("directory") + ": Is a directory");
 }
 
 TEST(ParsePeaks, TakesGigaFlopsAndGigaBytes) {

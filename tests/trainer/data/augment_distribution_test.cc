@@ -100,13 +100,13 @@ Expected Expect(const Definition& definition) {
                               ? std::exp((1 - u) * std::log(low) + u * std::log(high))
                               : (1 - u) * low + u * high;
     // In heights of the image, whose width then is its aspect ratio.
-    const double least = std::sqrt(definition.min_area * image_aspect / aspect);
-    const double most = std::min(1.0, image_aspect / aspect);
+    const double min = std::sqrt(definition.min_area * image_aspect / aspect);
+    const double max = std::min(1.0, image_aspect / aspect);
     for (int j = 0; j < kPoints; ++j) {
       const double v = (j + 0.5) / kPoints;
       const double drawn_area = (1 - v) * definition.min_area + v;
       const double height = definition.height_is_uniform
-                                ? (1 - v) * least + v * most
+                                ? (1 - v) * min + v * max
                                 : std::sqrt(drawn_area * image_aspect / aspect);
       const double width = height * aspect;
       const double area = width * height / image_aspect;
@@ -166,13 +166,13 @@ TEST_P(Distribution, ReachesItsLimitsAndNoFurther) {
     aspects.push_back(AspectOf(crop));
   }
   constexpr double kTolerance = 0.001;
-  const auto [least_area, most_area] = std::ranges::minmax(areas);
-  EXPECT_NEAR(least_area, std::max(definition.min_area, definition.min_accepted_area), kTolerance);
-  EXPECT_GT(most_area, 0.98);
-  EXPECT_LE(most_area, 1);
-  const auto [least_aspect, most_aspect] = std::ranges::minmax(aspects);
-  EXPECT_NEAR(least_aspect, definition.min_aspect, kTolerance);
-  EXPECT_NEAR(most_aspect, definition.max_aspect, kTolerance);
+  const auto [min_area, max_area] = std::ranges::minmax(areas);
+  EXPECT_NEAR(min_area, std::max(definition.min_area, definition.min_accepted_area), kTolerance);
+  EXPECT_GT(max_area, 0.98);
+  EXPECT_LE(max_area, 1);
+  const auto [min_aspect, max_aspect] = std::ranges::minmax(aspects);
+  EXPECT_NEAR(min_aspect, definition.min_aspect, kTolerance);
+  EXPECT_NEAR(max_aspect, definition.max_aspect, kTolerance);
 }
 
 TEST_P(Distribution, OfPlacesIsUniform) {

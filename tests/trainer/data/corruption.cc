@@ -108,7 +108,7 @@ void MakeLinkToNothing(const fs::path& path) {
   fs::remove(path);
   fs::create_symlink("gone", path);
 }
-void MakeFolder(const fs::path& path) {
+void MakeDirectory(const fs::path& path) {
   fs::remove(path);
   fs::create_directory(path);
 }
@@ -124,21 +124,21 @@ void ExchangeFiles(const fs::path& one, const fs::path& other) {
 }
 
 // Which file it is about.
-using Choose = std::function<fs::path(const DataSetFolders& folders, Random& random)>;
+using Choose = std::function<fs::path(const DataSetDirectories& directories, Random& random)>;
 
 fs::path AnyFileOf(const fs::path& dir, Random& random) {
   std::vector<std::string> paths = FindDataFiles(dir.string(), Split::kTrain);
   std::ranges::copy(FindDataFiles(dir.string(), Split::kValidation), std::back_inserter(paths));
   return paths[Below(paths.size(), random)];
 }
-fs::path AShard(const DataSetFolders& folders, Random& random) {
-  return AnyFileOf(folders.data, random);
+fs::path AShard(const DataSetDirectories& directories, Random& random) {
+  return AnyFileOf(directories.data, random);
 }
-fs::path AnIndex(const DataSetFolders& folders, Random& random) {
-  return AnyFileOf(folders.index, random);
+fs::path AnIndex(const DataSetDirectories& directories, Random& random) {
+  return AnyFileOf(directories.index, random);
 }
-fs::path TheManifest(const DataSetFolders& folders, Random& /*random*/) {
-  return folders.data / kShardManifestName;
+fs::path TheManifest(const DataSetDirectories& directories, Random& /*random*/) {
+  return directories.data / kShardManifestName;
 }
 
 void AddBytes(std::vector<Corruption>& all, const std::string& kind, const Choose& choose) {
@@ -146,9 +146,9 @@ void AddBytes(std::vector<Corruption>& all, const std::string& kind, const Choos
       {"a bit turned", TurnABit},   {"bytes overwritten", Overwrite}, {"cut short", CutShort},
       {"bytes at the end", Append}, {"bytes put in between", Insert}, {"bytes taken out", TakeOut}};
   for (const auto& [name, change] : ways) {
-    all.push_back({kind + ": " + name,
-                   [choose, change = change](const DataSetFolders& folders, Random& random) {
-                     const std::string path = choose(folders, random).string();
+    all.push_back({kind + ": " + name, [choose, change = change](
+                                           const DataSetDirectories& directories, Random& random) {
+                     const std::string path = choose(directories, random).string();
                      std::string bytes = ReadText(path);
                      change(bytes, random);
                      WriteText(path, bytes);
@@ -165,8 +165,8 @@ void AddPieces(std::vector<Corruption>& all, const std::string& kind, const Choo
       {"replaced by another", ReplaceAPiece}};
   for (const auto& [name, change] : ways) {
     all.push_back({kind + " " + name, [choose, pieces_of, change = change](
-                                          const DataSetFolders& folders, Random& random) {
-                     const std::string path = choose(folders, random).string();
+                                          const DataSetDirectories& directories, Random& random) {
+                     const std::string path = choose(directories, random).string();
                      Pieces pieces = pieces_of(path);
                      change(pieces, random);
                      WritePieces(path, pieces);
@@ -179,19 +179,19 @@ void AddFiles(std::vector<Corruption>& all, const std::string& kind, const Choos
       {"removed", Remove},
       {"emptied", Empty},
       {"a link to nothing", MakeLinkToNothing},
-      {"a folder", MakeFolder},
+      {"a directory", MakeDirectory},
       {"a pipe", MakePipe}};
   for (const auto& [name, change] : ways) {
-    all.push_back({kind + ": " + name,
-                   [choose, change = change](const DataSetFolders& folders, Random& random) {
-                     change(choose(folders, random));
+    all.push_back({kind + ": " + name, [choose, change = change](
+                                           const DataSetDirectories& directories, Random& random) {
+                     change(choose(directories, random));
                    }});
   }
 }
 
-void MoveARecord(const DataSetFolders& folders, Random& random) {
-  const std::string from = AShard(folders, random).string();
-  const std::string to = AShard(folders, random).string();
+void MoveARecord(const DataSetDirectories& directories, Random& random) {
+  const std::string from = AShard(directories, random).string();
+  const std::string to = AShard(directories, random).string();
   Pieces records = RecordsOf(from);
   const std::string moved = records[Below(records.size(), random)];
   std::erase(records, moved);
@@ -199,25 +199,26 @@ void MoveARecord(const DataSetFolders& folders, Random& random) {
   WriteText(to, ReadText(to) + moved);
 }
 
-void AddAStray(const DataSetFolders& folders, Random& random) {
-  const fs::path shard = AShard(folders, random);
+void AddAStray(const DataSetDirectories& directories, Random& random) {
+  const fs::path shard = AShard(directories, random);
   const std::vector<std::string> names = {"train-00003-of-00003", "train-00003-of-00004",
                                           "train-0-of-3", "train-extra",
                                           shard.filename().string() + "~"};
-  fs::copy_file(shard, folders.data / names[Below(names.size(), random)]);
+  fs::copy_file(shard, directories.data / names[Below(names.size(), random)]);
 }
 
 // Nothing in the names tells that a shard is gone.
-void LeaveOutAShard(const DataSetFolders& folders, Random& random) {
+void LeaveOutAShard(const DataSetDirectories& directories, Random& random) {
   const std::size_t out = Below(3, random);
   int number = 0;
   for (std::size_t i = 0; i < 3; ++i) {
     const std::string name = "train-0000" + std::to_string(i) + "-of-00003";
-    for (const fs::path& folder : {folders.data, folders.index}) {
+    for (const fs::path& directory : {directories.data, directories.index}) {
       if (i == out) {
-        fs::remove(folder / name);
+        fs::remove(directory / name);
       } else {
-        fs::rename(folder / name, folder / ("train-0000" + std::to_string(number) + "-of-00002"));
+        fs::rename(directory / name,
+                   directory / ("train-0000" + std::to_string(number) + "-of-00002"));
       }
     }
     if (i != out) ++number;
@@ -240,22 +241,24 @@ std::vector<Corruption> AllCorruptions() {
   all.push_back({"shard: a record moved to another", MoveARecord});
   all.push_back({"shard: one too many", AddAStray});
   all.push_back({"shard: left out, the others numbered anew", LeaveOutAShard});
-  all.push_back({"shards exchanged", [](const DataSetFolders& folders, Random& random) {
-                   ExchangeFiles(AShard(folders, random), AShard(folders, random));
+  all.push_back({"shards exchanged", [](const DataSetDirectories& directories, Random& random) {
+                   ExchangeFiles(AShard(directories, random), AShard(directories, random));
+                 }});
+  all.push_back({"shards and their indexes exchanged",
+                 [](const DataSetDirectories& directories, Random& random) {
+                   const fs::path one = AShard(directories, random);
+                   const fs::path other = AShard(directories, random);
+                   ExchangeFiles(one, other);
+                   ExchangeFiles(directories.index / one.filename(),
+                                 directories.index / other.filename());
                  }});
   all.push_back(
-      {"shards and their indexes exchanged", [](const DataSetFolders& folders, Random& random) {
-         const fs::path one = AShard(folders, random);
-         const fs::path other = AShard(folders, random);
-         ExchangeFiles(one, other);
-         ExchangeFiles(folders.index / one.filename(), folders.index / other.filename());
+      {"shard: replaced by another", [](const DataSetDirectories& directories, Random& random) {
+         const fs::path from = AShard(directories, random);
+         WriteText(AShard(directories, random).string(), ReadText(from.string()));
        }});
-  all.push_back({"shard: replaced by another", [](const DataSetFolders& folders, Random& random) {
-                   const fs::path from = AShard(folders, random);
-                   WriteText(AShard(folders, random).string(), ReadText(from.string()));
-                 }});
-  all.push_back({"indexes exchanged", [](const DataSetFolders& folders, Random& random) {
-                   ExchangeFiles(AnIndex(folders, random), AnIndex(folders, random));
+  all.push_back({"indexes exchanged", [](const DataSetDirectories& directories, Random& random) {
+                   ExchangeFiles(AnIndex(directories, random), AnIndex(directories, random));
                  }});
   return all;
 }

@@ -14,14 +14,14 @@
 namespace trainer {
 
 // A data set of both splits with index files and a manifest.
-struct DataSetFolders {
+struct DataSetDirectories {
   std::filesystem::path data;
   std::filesystem::path index;
 };
 
 struct Corruption {
   std::string name;  // "shard: a record cut out"
-  std::function<void(const DataSetFolders& folders, Random& random)> apply;
+  std::function<void(const DataSetDirectories& directories, Random& random)> apply;
 };
 
 // All kinds there are.  Now and then one changes nothing (two equal lines exchanged).

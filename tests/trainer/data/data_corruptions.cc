@@ -37,12 +37,12 @@ struct Reading {
   bool operator==(const Reading&) const = default;
 };
 
-Reading ReadAsTrainingDoes(const DataSetFolders& folders, const std::string& index_dir) {
+Reading ReadAsTrainingDoes(const DataSetDirectories& directories, const std::string& index_dir) {
   Reading reading;
   try {
     std::vector<std::uint8_t> buffer;
     for (const Split split : {Split::kTrain, Split::kValidation}) {
-      const DataSet set(folders.data.string(), index_dir, split, 1);
+      const DataSet set(directories.data.string(), index_dir, split, 1);
       for (std::int64_t i = 0; i < set.records(); ++i) {
         const auto record = set.Read(i, buffer);
         reading.records.emplace_back(record.begin(), record.end());
@@ -51,7 +51,7 @@ Reading ReadAsTrainingDoes(const DataSetFolders& folders, const std::string& ind
   } catch (const Error& error) {
     reading.complaint = error.what();
     const bool names_a_file =
-        reading.complaint.find(folders.data.parent_path().string()) != std::string::npos;
+        reading.complaint.find(directories.data.parent_path().string()) != std::string::npos;
     if (error.exit_code() != EX_DATAERR || !names_a_file) reading.failure = reading.complaint;
   } catch (const std::exception& error) {
     reading.complaint = reading.failure = error.what();
@@ -60,10 +60,10 @@ Reading ReadAsTrainingDoes(const DataSetFolders& folders, const std::string& ind
 }
 
 // How many problems verify finds; -1 and a failure for another end than its own.
-std::int64_t Verify(const DataSetFolders& folders, std::string& failure) {
+std::int64_t Verify(const DataSetDirectories& directories, std::string& failure) {
   try {
-    const VerifyOptions options{.data_dir = folders.data.string(),
-                                .index_dir = folders.index.string(),
+    const VerifyOptions options{.data_dir = directories.data.string(),
+                                .index_dir = directories.index.string(),
                                 .classes = kClasses};
     return VerifyDataSet(options, [](const std::string&) {}).problems;
   } catch (const Error& error) {
@@ -77,15 +77,15 @@ std::int64_t Verify(const DataSetFolders& folders, std::string& failure) {
 
 struct Tally {
   int all = 0;
-  int refused = 0;   // by training, with index files or without
+  int rejected = 0;  // by training, with index files or without
   int verify = 0;    // found by verify
   int harmless = 0;  // every record is what it was, read in both ways
 };
 
 class Campaign {
  public:
-  Campaign() : folders_{fs::path(dir_ / "data"), fs::path(dir_ / "index")} {
-    MakeDataSet({.dir = folders_.data.string(),
+  Campaign() : directories_{fs::path(dir_ / "data"), fs::path(dir_ / "index")} {
+    MakeDataSet({.dir = directories_.data.string(),
                  .classes = kClasses,
                  .images = 18,
                  .validation_images = 8,
@@ -93,33 +93,33 @@ class Campaign {
                  .max_size = 24,
                  .shards = 3,
                  .validation_shards = 2});
-    MakeIndexFiles(folders_.data.string(), folders_.index.string(), 1);
+    MakeIndexFiles(directories_.data.string(), directories_.index.string(), 1);
     for (const auto& entry : fs::recursive_directory_iterator(dir_.path())) {
       if (entry.is_regular_file()) files_.emplace(entry.path(), ReadText(entry.path().string()));
     }
-    intact_ = ReadAsTrainingDoes(folders_, "");
+    intact_ = ReadAsTrainingDoes(directories_, "");
   }
 
   // False if the damage was not seen; the reason is printed.
   bool Try(const Corruption& corruption, Random random) {
     Restore();
-    corruption.apply(folders_, random);
+    corruption.apply(directories_, random);
     ::alarm(kLongest);
-    const Reading scanned = ReadAsTrainingDoes(folders_, "");
-    const Reading indexed = ReadAsTrainingDoes(folders_, folders_.index.string());
+    const Reading scanned = ReadAsTrainingDoes(directories_, "");
+    const Reading indexed = ReadAsTrainingDoes(directories_, directories_.index.string());
     std::string failure = scanned.failure + indexed.failure;
-    const std::int64_t problems = Verify(folders_, failure);
+    const std::int64_t problems = Verify(directories_, failure);
     ::alarm(0);
     Tally& tally = tallies_[corruption.name];
-    const bool refused = !scanned.complaint.empty() || !indexed.complaint.empty();
+    const bool rejected = !scanned.complaint.empty() || !indexed.complaint.empty();
     for (const Reading* reading : {&scanned, &indexed}) {
       if (reading->complaint.empty() && *reading != intact_) failure += "other records were read";
     }
-    if (refused && problems == 0) failure += "verify finds nothing of: " + scanned.complaint;
+    if (rejected && problems == 0) failure += "verify finds nothing of: " + scanned.complaint;
     ++tally.all;
-    if (refused) ++tally.refused;
+    if (rejected) ++tally.rejected;
     if (problems > 0) ++tally.verify;
-    if (!refused) ++tally.harmless;
+    if (!rejected) ++tally.harmless;
     if (failure.empty()) return true;
     std::printf("NOT SEEN: %s: %s\n", corruption.name.c_str(), failure.c_str());
     return false;
@@ -131,7 +131,7 @@ class Campaign {
     for (const auto& [name, tally] : tallies_) {
       Print(name, tally);
       sum.all += tally.all;
-      sum.refused += tally.refused;
+      sum.rejected += tally.rejected;
       sum.verify += tally.verify;
       sum.harmless += tally.harmless;
     }
@@ -140,20 +140,20 @@ class Campaign {
 
  private:
   static void Print(const std::string& name, const Tally& tally) {
-    std::printf("%-44s %7d %7d %7d %8d\n", name.c_str(), tally.all, tally.refused, tally.verify,
+    std::printf("%-44s %7d %7d %7d %8d\n", name.c_str(), tally.all, tally.rejected, tally.verify,
                 tally.harmless);
   }
 
   void Restore() const {
-    for (const fs::path& folder : {folders_.data, folders_.index}) {
-      fs::remove_all(folder);
-      fs::create_directory(folder);
+    for (const fs::path& directory : {directories_.data, directories_.index}) {
+      fs::remove_all(directory);
+      fs::create_directory(directory);
     }
     for (const auto& [path, bytes] : files_) WriteText(path.string(), bytes);
   }
 
   TempDir dir_;
-  DataSetFolders folders_;
+  DataSetDirectories directories_;
   std::map<fs::path, std::string> files_;
   Reading intact_;
   std::map<std::string, Tally> tallies_;

@@ -97,7 +97,7 @@ inline std::string MakeImageRecord(std::int64_t label, std::uint64_t seed = 1,
   return SerializeExample(example);
 }
 
-// The same with `encoded` in place of a JPEG file.
+// The same with `encoded` instead of a JPEG file.
 inline std::string MakeRecordOf(const std::string& encoded, std::int64_t label = 1) {
   ImageExample example;
   example.encoded = encoded;

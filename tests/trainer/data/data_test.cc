@@ -37,7 +37,7 @@ TEST(ParseClassList, MayBeginWithAByteOrderMark) {
               ElementsAre(ImageClass{"cat", ""}, ImageClass{"dog", ""}));
 }
 
-TEST(ParseClassList, RefusesWithTheLine) {
+TEST(ParseClassList, RejectsWithTheLine) {
   EXPECT_EQ(ClassListError("a\nb\na x\n"), "list:3: the class a is there twice");
   EXPECT_EQ(ClassListError("a\n\nb\n"), "list:2: the line is empty");
   EXPECT_EQ(ClassListError(""), "list:1: the file is empty");
@@ -61,7 +61,7 @@ TEST(Labels, ComeBackWhateverIsInThem) {
   EXPECT_EQ(ParseClassList(FormatLabels(classes), "labels.txt"), classes);
 }
 
-TEST(Labels, AreRefusedWithTheLine) {
+TEST(Labels, AreRejectedWithTheLine) {
   const std::string header = "label\tclass\ttext\n";
   EXPECT_EQ(ClassListError(header + "1\ta\t\n3\tb\t\n"),
             "list:3: expected the label 2, a tab and its class");
@@ -103,7 +103,7 @@ std::string ExampleOf(const std::string& entries) { return Field(1, entries); }
 const std::string kEncoded = Entry("image/encoded", 1, Field(1, "jpeg"));
 const std::string kLabel = Entry("image/class/label", 3, Field(1, "\x07"));
 
-std::string RefusalOfExample(const std::string& bytes) {
+std::string RejectionOfExample(const std::string& bytes) {
   return DataErrorOf([&] { ParseExample(AsBytes(bytes)); });
 }
 
@@ -127,57 +127,57 @@ TEST(Example, GivesBackWhatWasWritten) {
   EXPECT_THAT(read.boxes, ElementsAre(example.boxes[0], example.boxes[1]));
 }
 
-TEST(Example, RefusesWhatIsNoExample) {
-  EXPECT_EQ(RefusalOfExample("this is text"), "the data is not a tf.train.Example");
-  EXPECT_EQ(RefusalOfExample(ExampleOf(kEncoded + kLabel).substr(0, 20)),
+TEST(Example, RejectsWhatIsNoExample) {
+  EXPECT_EQ(RejectionOfExample("this is text"), "the data is not a tf.train.Example");
+  EXPECT_EQ(RejectionOfExample(ExampleOf(kEncoded + kLabel).substr(0, 20)),
             "the data is not a tf.train.Example");
 }
 
-TEST(Example, RefusesMissingFeatures) {
-  EXPECT_EQ(RefusalOfExample(""), "the Example has no feature image/encoded");
-  EXPECT_EQ(RefusalOfExample(ExampleOf(kLabel)),
+TEST(Example, RejectsMissingFeatures) {
+  EXPECT_EQ(RejectionOfExample(""), "the Example has no feature image/encoded");
+  EXPECT_EQ(RejectionOfExample(ExampleOf(kLabel)),
             "the Example has no feature image/encoded; it has image/class/label");
-  EXPECT_EQ(RefusalOfExample(ExampleOf(kEncoded)),
+  EXPECT_EQ(RejectionOfExample(ExampleOf(kEncoded)),
             "the Example has no feature image/class/label; it has image/encoded");
 }
 
 TEST(Example, SaysWhichFeaturesAnotherProgramGaveIt) {
   const auto named = [](const std::string& name) { return Entry(name, 1, Field(1, "x")); };
-  EXPECT_EQ(RefusalOfExample(ExampleOf(named("label") + named("image") + named("file\x1bname"))),
+  EXPECT_EQ(RejectionOfExample(ExampleOf(named("label") + named("image") + named("file\x1bname"))),
             "the Example has no feature image/encoded; it has image, label");
-  EXPECT_EQ(RefusalOfExample(ExampleOf(named("a") + named("b") + named("c") + named("d") +
-                                       named("e") + named("f"))),
+  EXPECT_EQ(RejectionOfExample(ExampleOf(named("a") + named("b") + named("c") + named("d") +
+                                         named("e") + named("f"))),
             "the Example has no feature image/encoded; it has a, b, c, d, e, ...");
 }
 
-TEST(Example, RefusesFeaturesOfAnotherType) {
-  EXPECT_EQ(RefusalOfExample(ExampleOf(Entry("image/encoded", 3, Field(1, "\x07")) + kLabel)),
+TEST(Example, RejectsFeaturesOfAnotherType) {
+  EXPECT_EQ(RejectionOfExample(ExampleOf(Entry("image/encoded", 3, Field(1, "\x07")) + kLabel)),
             "the feature image/encoded is not one string of bytes");
-  EXPECT_EQ(RefusalOfExample(ExampleOf(kEncoded + Entry("image/class/label", 1, Field(1, "7")))),
+  EXPECT_EQ(RejectionOfExample(ExampleOf(kEncoded + Entry("image/class/label", 1, Field(1, "7")))),
             "the feature image/class/label is not one integer");
   EXPECT_EQ(
-      RefusalOfExample(ExampleOf(kEncoded + Entry("image/class/label", 3, Field(1, "\x07\x08")))),
+      RejectionOfExample(ExampleOf(kEncoded + Entry("image/class/label", 3, Field(1, "\x07\x08")))),
       "the feature image/class/label is not one integer");
 }
 
-TEST(Example, RefusesBoxesOutsideTheImage) {
+TEST(Example, RejectsBoxesOutsideTheImage) {
   for (const float corner : {-0.01F, 1.01F, std::numeric_limits<float>::quiet_NaN()}) {
     ImageExample example;
     example.boxes = {{0, 0, 1, corner}};
-    EXPECT_THAT(RefusalOfExample(SerializeExample(example)),
+    EXPECT_THAT(RejectionOfExample(SerializeExample(example)),
                 ::testing::StartsWith("the feature image/object/bbox/ymax has the value "));
   }
 }
 
-TEST(Example, RefusesBoxesWithMissingCorners) {
+TEST(Example, RejectsBoxesWithMissingCorners) {
   const std::string corner = Entry("image/object/bbox/xmin", 2, Field(1, std::string(4, '\0')));
-  EXPECT_EQ(RefusalOfExample(ExampleOf(kEncoded + kLabel + corner)),
+  EXPECT_EQ(RejectionOfExample(ExampleOf(kEncoded + kLabel + corner)),
             "the features image/object/bbox/{xmin,ymin,xmax,ymax} differ in length");
 }
 
 struct Case {
   std::int64_t images;
-  std::int64_t most;
+  std::int64_t max;
   int ranks;
   std::int64_t batch_size;  // 0: it cannot be split
   std::int64_t accumulate;
@@ -206,9 +206,8 @@ TEST(SplitImages, IsEvenWhereItCanBeAndElseNearlySo) {
            Case{3, 8, 4, 0, 0, 0},            // fewer images than ranks
            Case{16777213, 1000, 7, 0, 0, 0},  // a prime number
        }) {
-    SCOPED_TRACE(testing::Message()
-                 << of.images << " by " << of.ranks << " of at most " << of.most);
-    const auto split = SplitImages(of.images, of.most, of.ranks);
+    SCOPED_TRACE(testing::Message() << of.images << " by " << of.ranks << " of at most " << of.max);
+    const auto split = SplitImages(of.images, of.max, of.ranks);
     ASSERT_EQ(split.has_value(), of.batch_size > 0);
     if (!split) continue;
     EXPECT_EQ(*split, (GlobalBatch{of.batch_size, of.ranks, of.accumulate, of.short_ranks, true}));
@@ -219,12 +218,12 @@ TEST(SplitImages, IsEvenWhereItCanBeAndElseNearlySo) {
 TEST(SplitImages, KeepsItsPromisesForAnyNumbers) {
   for (std::int64_t images = 1; images <= 200; ++images) {
     for (int ranks = 1; ranks <= 17; ++ranks) {
-      for (const std::int64_t most : {0, 1, 3, 8, 50}) {
-        const auto split = SplitImages(images, most, ranks);
+      for (const std::int64_t max : {0, 1, 3, 8, 50}) {
+        const auto split = SplitImages(images, max, ranks);
         if (!split) continue;
-        SCOPED_TRACE(testing::Message() << images << " by " << ranks << " of at most " << most);
+        SCOPED_TRACE(testing::Message() << images << " by " << ranks << " of at most " << max);
         EXPECT_EQ(split->images(), images);
-        EXPECT_TRUE(most == 0 || split->batch_size <= most);
+        EXPECT_TRUE(max == 0 || split->batch_size <= max);
         EXPECT_GE(split->short_ranks, 0);
         EXPECT_LT(split->short_ranks, ranks);
         EXPECT_GE(split->batches_of(ranks - 1), 1);
@@ -256,7 +255,7 @@ class Numbers {
           }
           ++under_way_;
           values_[static_cast<std::size_t>(slot) * items_ + static_cast<std::size_t>(item)] =
-              100 * step + item + told_;
+              100 * step + item + logged_;
           ++made_;
           --under_way_;
         }) {}
@@ -267,14 +266,14 @@ class Numbers {
     if (slot < 0) return -1;
     for (std::size_t i = 0; i < items_; ++i) {
       EXPECT_EQ(values_[static_cast<std::size_t>(slot) * items_ + i],
-                100 * prefetcher_.step() + static_cast<std::int64_t>(i) + told_);
+                100 * prefetcher_.step() + static_cast<std::int64_t>(i) + logged_);
     }
     return prefetcher_.step();
   }
   void Seek(std::int64_t step) {
     prefetcher_.Seek(step, [this, step] {
       EXPECT_EQ(under_way_, 0);
-      told_ = 7 * step;
+      logged_ = 7 * step;
     });
   }
   std::int64_t made() const { return made_; }
@@ -285,7 +284,7 @@ class Numbers {
  private:
   std::size_t items_;
   std::vector<std::int64_t> values_;
-  std::int64_t told_ = 0;  // not atomic: nothing is made when it changes
+  std::int64_t logged_ = 0;  // not atomic: nothing is made when it changes
   std::atomic<int> under_way_ = 0;
   std::atomic<std::int64_t> made_ = 0;
   Prefetcher prefetcher_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of ReadAhead have in place of storage.
+// What tests of ReadAhead have instead of storage.
 
 #pragma once
 

@@ -85,7 +85,7 @@ class RecordSourceTest : public ::testing::Test {
   }
 
   // The refusal of the first step or of the source itself.
-  std::string Refusal(const TfRecordLoaderOptions& options) {
+  std::string Rejection(const TfRecordLoaderOptions& options) {
     return DataErrorOf([&] { Take(options, 0, 6); });
   }
 

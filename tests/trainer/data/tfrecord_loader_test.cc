@@ -250,11 +250,11 @@ TEST_F(RecordSourceTest, TellsTheHighestLabelOfRecordsAllOverItsFiles) {
 
 // What a source does about data that it cannot use.
 
-TEST_F(RecordSourceTest, RefusesIndexThatDoesNotFit) {
+TEST_F(RecordSourceTest, RejectsIndexThatDoesNotFit) {
   const TempDir index;
   TfRecordLoaderOptions indexed = options_;
   indexed.data_idx_dir = index.path();
-  EXPECT_EQ(Refusal(indexed),
+  EXPECT_EQ(Rejection(indexed),
             index.path() + " has no index of " + dir_ / "train-00000-of-00003" +
                 ", neither train-00000-of-00003 nor train-00000-of-00003.idx; make it with: "
                 "ddldata index DATA_DIR INDEX_DIR");
@@ -262,29 +262,29 @@ TEST_F(RecordSourceTest, RefusesIndexThatDoesNotFit) {
        {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
     WriteText(index / name, "0 100\n");
   }
-  EXPECT_THAT(Refusal(indexed),
+  EXPECT_THAT(Rejection(indexed),
               StartsWith(index / "train-00000-of-00003" + ":2: the index ends at byte 100"));
 }
 
-TEST_F(RecordSourceTest, RefusesDirectoriesWithoutData) {
+TEST_F(RecordSourceTest, RejectsDirectoriesWithoutData) {
   TfRecordLoaderOptions options = options_;
   options.data_dir = "/no/such/directory";
-  EXPECT_EQ(Refusal(options),
+  EXPECT_EQ(Rejection(options),
             "cannot read the data directory /no/such/directory: No such file or directory");
   const TempDir empty;
   options.data_dir = empty.path();
-  EXPECT_THAT(Refusal(options),
+  EXPECT_THAT(Rejection(options),
               StartsWith("the data directory " + empty.path() + " has no file train-*; expected"));
   options.data_dir = dir_ / "train-00000-of-00003";
-  EXPECT_THAT(Refusal(options), HasSubstr("Not a directory"));
+  EXPECT_THAT(Rejection(options), HasSubstr("Not a directory"));
 }
 
-TEST_F(RecordSourceTest, RefusesEmptyAndTruncatedFiles) {
+TEST_F(RecordSourceTest, RejectsEmptyAndTruncatedFiles) {
   const std::string path = dir_ / "train-00001-of-00003";
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5);
-  EXPECT_THAT(Refusal(options_), HasSubstr("the file is truncated"));
+  EXPECT_THAT(Rejection(options_), HasSubstr("the file is truncated"));
   std::filesystem::resize_file(path, 0);
-  EXPECT_EQ(Refusal(options_), path + " is empty: it has no record");
+  EXPECT_EQ(Rejection(options_), path + " is empty: it has no record");
 }
 
 TEST_F(RecordSourceTest, NamesBadRecordsByFileAndOffset) {
@@ -303,7 +303,7 @@ TEST_F(RecordSourceTest, NamesBadRecordsByFileAndOffset) {
   for (const auto& [record, problem] : cases) {
     const std::string good = MakeImageRecord(1);
     WriteRecords(path, {good, record});
-    EXPECT_EQ(Refusal(options_),
+    EXPECT_EQ(Rejection(options_),
               path + ", record at offset " + std::to_string(good.size() + 16) + ": " + problem);
   }
 }
@@ -313,32 +313,32 @@ TEST_F(RecordSourceTest, NamesDamagedRecords) {
   std::string bytes = ReadText(path);
   bytes[200] ^= 1;
   WriteText(path, bytes);
-  EXPECT_EQ(Refusal(options_), path +
-                                   ", record at offset 0: the checksum of the data is wrong: the "
-                                   "file is damaged");
+  EXPECT_EQ(Rejection(options_), path +
+                                     ", record at offset 0: the checksum of the data is wrong: the "
+                                     "file is damaged");
 }
 
 TEST_F(RecordSourceTest, SkippedRecordsPlaceGoesToTheNextGoodOne) {
   const std::string path = dir_ / "train-00000-of-00003";
   WriteRecords(path, {MakeImageRecord(1, 1), "bad", "also bad", MakeImageRecord(4, 4)});
-  std::vector<std::string> told;
+  std::vector<std::string> logged;
   TfRecordLoaderOptions options = options_;
   options.shuffle = false;
   options.bad_records = BadRecords::kSkip;
   options.max_bad_records = 2;
-  options.on_bad_record = [&](const std::string& message) { told.push_back(message); };
+  options.on_bad_record = [&](const std::string& message) { logged.push_back(message); };
   const auto images = Take(options, 0, 8);  // 16 images: the bad ones come twice
   EXPECT_THAT(Labels(images), ElementsAre(0, 3, 3, 3, 4, 5, 6, 7, 8, 9, 10, 0, 3, 3, 3, 4));
-  EXPECT_THAT(told, SizeIs(2));
-  EXPECT_THAT(told[0], StartsWith(path + ", record at offset "));
+  EXPECT_THAT(logged, SizeIs(2));
+  EXPECT_THAT(logged[0], StartsWith(path + ", record at offset "));
 
   options.max_bad_records = 1;
-  EXPECT_THAT(Refusal(options),
+  EXPECT_THAT(Rejection(options),
               HasSubstr("; this is one bad record more than the 1 that may be skipped"));
 }
 
 // Whatever may be skipped: with fewer records than that, too, and without reading them for ever.
-TEST_F(RecordSourceTest, RefusesToTrainOnNothingButBadRecords) {
+TEST_F(RecordSourceTest, RejectsToTrainOnNothingButBadRecords) {
   for (const char* name :
        {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
     WriteRecords(dir_ / name, {"bad", "also bad", "bad as well"});
@@ -347,13 +347,14 @@ TEST_F(RecordSourceTest, RefusesToTrainOnNothingButBadRecords) {
   options.bad_records = BadRecords::kSkip;
   for (const int cap : {9, 100, 1 << 30}) {
     options.max_bad_records = cap;
-    EXPECT_THAT(Refusal(options),
+    EXPECT_THAT(Rejection(options),
                 AllOf(StartsWith(dir_.path() + ": none of the 9 records of train-* can be used; " +
                                  dir_.path() + "/train-0000"),
                       HasSubstr(": the data is not a tf.train.Example; " + dir_.path())));
   }
   options.max_bad_records = 8;
-  EXPECT_THAT(Refusal(options), HasSubstr("; this is one bad record more than the 8 that may be"));
+  EXPECT_THAT(Rejection(options),
+              HasSubstr("; this is one bad record more than the 8 that may be"));
 }
 
 TEST_F(RecordSourceTest, OneGoodRecordIsEnough) {

@@ -416,7 +416,7 @@ TEST(Resnet, StrideIsInTheFirstBlockOfAStage) {
   EXPECT_EQ(places[15].out_channels, 2048);
 }
 
-TEST(Resnet, RefusesAnUnknownNameWithTheListOfNames) {
+TEST(Resnet, RejectsAnUnknownNameWithTheListOfNames) {
   try {
     FindArchitecture("resnet51");
     FAIL() << "not refused";

@@ -11,7 +11,7 @@
 namespace trainer {
 
 // "accepted" where it takes it.
-inline std::string Refusal(const std::vector<std::string>& arguments) {
+inline std::string Rejection(const std::vector<std::string>& arguments) {
   try {
     ParseOptions(arguments);
   } catch (const Error& error) {
@@ -28,28 +28,28 @@ inline std::vector<std::string> WordsOf(const std::string& line) {
 }
 
 // That `refusal` has the parts of `said` in their order, with "..." between.
-inline void ExpectParts(const std::string& refusal, const std::string& said) {
+inline void ExpectParts(const std::string& rejection, const std::string& said) {
   std::size_t at = 0;
   for (std::size_t begin = 0, end = 0; begin <= said.size(); begin = end + 3) {
     end = std::min(said.find("...", begin), said.size());
-    at = refusal.find(said.substr(begin, end - begin), at);
-    EXPECT_NE(at, std::string::npos) << refusal << "\ndoes not say " << said;
+    at = rejection.find(said.substr(begin, end - begin), at);
+    EXPECT_NE(at, std::string::npos) << rejection << "\ndoes not say " << said;
   }
 }
 
 // `line` is refused, where --batch_size=1 is given, too.  Of values a|b in it each is tried, and
 // <it> in `said` is that value.
-inline void ExpectRefused(const std::string& line, const std::string& said) {
+inline void ExpectRejected(const std::string& line, const std::string& said) {
   const std::size_t bar = line.find('|');
   if (bar == std::string::npos)
-    return ExpectParts(Refusal(WordsOf("--batch_size=1 " + line)), said);
+    return ExpectParts(Rejection(WordsOf("--batch_size=1 " + line)), said);
   const std::size_t begin = line.rfind('=', bar) + 1;
   const std::size_t end = std::min(line.find(' ', bar), line.size());
   std::istringstream values(line.substr(begin, end - begin));
   for (std::string value; std::getline(values, value, '|');) {
     const std::size_t it = said.find("<it>");
-    ExpectRefused(line.substr(0, begin) + value + line.substr(end),
-                  it == std::string::npos ? said : std::string(said).replace(it, 4, value));
+    ExpectRejected(line.substr(0, begin) + value + line.substr(end),
+                   it == std::string::npos ? said : std::string(said).replace(it, 4, value));
   }
 }
 

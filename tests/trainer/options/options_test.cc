@@ -79,7 +79,7 @@ TEST(Options, SaysWhatAnOptionWithoutEffectDoes) {
 
 // Command lines that are refused, and parts of what is said in their order, with "..." between. Of
 // values a|b each is tried, and <it> is that value.
-TEST(Options, Refuses) {
+TEST(Options, Rejects) {
   const std::vector<std::pair<std::string, std::string>> rows = {
       // Spelling.
       {"--btach_size=1", "unknown option '--btach_size'; did you mean '--batch_size'?"},
@@ -154,7 +154,8 @@ TEST(Options, Refuses) {
        "--lr_decay_steps is of --lr_schedule=polynomial, not cosine"},
       {"--recipe=mlperf --mode=evaluate|inference_benchmark",
        "--recipe is for training: --mode=<it> learns nothing"},
-      {"--record_cache_gb=5", "--record_cache_gb needs --record_cache, the folder that it limits"},
+      {"--record_cache_gb=5",
+       "--record_cache_gb needs --record_cache, the directory that it limits"},
       {"--on_nan=rollback --checkpoint_every=0",
        "--on_nan=rollback goes back to the newest checkpoint, but --checkpoint_every=0 takes "
        "none: give so many steps, or --on_nan=stop"},
@@ -175,12 +176,12 @@ TEST(Options, Refuses) {
        "--reduce_precision=16bit cannot take what --accumulate adds up, which is in fp32: leave "
        "out one of the two"},
   };
-  for (const auto& [line, said] : rows) ExpectRefused(line, said);
-  EXPECT_THAT(Refusal({}), HasSubstr("--batch_size is required"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--zzzzzz"}), Not(HasSubstr("did you mean")));
-  EXPECT_THAT(Refusal({"--batch_size=8", "--data_dir", "", "--results_dir=run"}),
+  for (const auto& [line, said] : rows) ExpectRejected(line, said);
+  EXPECT_THAT(Rejection({}), HasSubstr("--batch_size is required"));
+  EXPECT_THAT(Rejection({"--batch_size=1", "--zzzzzz"}), Not(HasSubstr("did you mean")));
+  EXPECT_THAT(Rejection({"--batch_size=8", "--data_dir", "", "--results_dir=run"}),
               HasSubstr("--data_dir: has no value: is a variable"));
-  EXPECT_EQ(Refusal({"--batch_size=1", "--use_dali", "--augment=none"}), "accepted");
+  EXPECT_EQ(Rejection({"--batch_size=1", "--use_dali", "--augment=none"}), "accepted");
 }
 
 Options Taken(std::vector<std::string> arguments) {

@@ -19,14 +19,14 @@ using ::testing::Not;
 
 // Options that ask for logs and profiles.
 
-TEST(LogOptions, RefusesAnMllogThatCouldNotBeWhole) {
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mode=train", "--mllog=file"}),
+TEST(LogOptions, RejectsAnMllogThatCouldNotBeWhole) {
+  EXPECT_THAT(Rejection({"--batch_size=1", "--mode=train", "--mllog=file"}),
               HasSubstr("it needs --mode=train_and_evaluate, not train"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog_platform=Bede"}),
+  EXPECT_THAT(Rejection({"--batch_size=1", "--mllog_platform=Bede"}),
               HasSubstr("--mllog_platform is for the log of --mllog=FILE, which is not asked for"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog=file", "--mllog_org", ""}),
+  EXPECT_THAT(Rejection({"--batch_size=1", "--mllog=file", "--mllog_org", ""}),
               HasSubstr("--mllog_org: has no value"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog=file", "--mllog_status=sold"}),
+  EXPECT_THAT(Rejection({"--batch_size=1", "--mllog=file", "--mllog_status=sold"}),
               HasSubstr("needs one of research, onprem, cloud, preview, not 'sold'"));
 }
 
@@ -34,36 +34,37 @@ TEST(LogOptions, HoldsTheClosedDivisionToItsRules) {
   const std::string rules =
       "want --lr_schedule=polynomial --lr_end=0.0001 and a --weight_decay of 0.0001 times a power "
       "of two";
-  const auto refusal = [](std::vector<std::string> more) {
+  const auto rejection = [](std::vector<std::string> more) {
     more.insert(more.begin(), {"--batch_size=1", "--mllog=file", "--mllog_division=closed"});
-    return Refusal(more);
+    return Rejection(more);
   };
-  EXPECT_THAT(refusal({}), HasSubstr(rules));
-  EXPECT_THAT(refusal({"--lr_schedule=cosine"}), HasSubstr(rules));
-  EXPECT_THAT(refusal({"--lr_schedule=polynomial", "--lr_end=0.0002"}), HasSubstr(rules));
+  EXPECT_THAT(rejection({}), HasSubstr(rules));
+  EXPECT_THAT(rejection({"--lr_schedule=cosine"}), HasSubstr(rules));
+  EXPECT_THAT(rejection({"--lr_schedule=polynomial", "--lr_end=0.0002"}), HasSubstr(rules));
   for (const char* value : {"0.0003", "0", "0.00010001"}) {
-    EXPECT_THAT(refusal({"--lr_schedule=polynomial", "--weight_decay", value}), HasSubstr(rules))
+    EXPECT_THAT(rejection({"--lr_schedule=polynomial", "--weight_decay", value}), HasSubstr(rules))
         << value;
   }
   for (const char* value : {"0.0001", "0.0002", "0.00005", "0.0016"}) {
-    EXPECT_EQ(refusal({"--lr_schedule=polynomial", "--weight_decay", value}), "accepted") << value;
+    EXPECT_EQ(rejection({"--lr_schedule=polynomial", "--weight_decay", value}), "accepted")
+        << value;
   }
-  EXPECT_EQ(refusal({"--recipe=mlperf"}), "accepted") << "whose values come later";
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog=file", "--mllog_division=half"}),
+  EXPECT_EQ(rejection({"--recipe=mlperf"}), "accepted") << "whose values come later";
+  EXPECT_THAT(Rejection({"--batch_size=1", "--mllog=file", "--mllog_division=half"}),
               HasSubstr("needs one of open, closed, not 'half'"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog_division=closed", "--lr_schedule=polynomial"}),
+  EXPECT_THAT(Rejection({"--batch_size=1", "--mllog_division=closed", "--lr_schedule=polynomial"}),
               HasSubstr("--mllog_division is for the log of --mllog=FILE"));
 }
 
-TEST(LogOptions, RefusesATraceOfNoSteps) {
+TEST(LogOptions, RejectsATraceOfNoSteps) {
   for (const char* text : {"7", "0:3", "7:0", "7:1001", "7:", ":3", "x:y"}) {
-    EXPECT_THAT(Refusal({"--batch_size=1", std::string("--trace=") + text}),
+    EXPECT_THAT(Rejection({"--batch_size=1", std::string("--trace=") + text}),
                 AllOf(HasSubstr("--trace"), Not(HasSubstr("accepted"))));
   }
-  EXPECT_THAT(Refusal({"--batch_size=1", "--trace=7"}),
+  EXPECT_THAT(Rejection({"--batch_size=1", "--trace=7"}),
               HasSubstr("--trace: needs STEP:COUNT, both from 1, COUNT up to 1000, such as 200:20, "
                         "not '7'"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mode=evaluate", "--trace=7:3"}),
+  EXPECT_THAT(Rejection({"--batch_size=1", "--mode=evaluate", "--trace=7:3"}),
               HasSubstr("--trace shows the steps of a training: --mode=evaluate has none"));
   EXPECT_EQ(
       ParseOptions({"--batch_size=1", "--mode=training_benchmark", "--trace=7:3"}).options.trace,
@@ -81,34 +82,34 @@ TEST(LogOptions, AProfileIsOfTheFourthToThe13thStepUnlessItIsTold) {
   EXPECT_EQ(profile({"--profile=7:3", "--roofline=1:2"}), (StepWindow{7, 3}));
 }
 
-TEST(LogOptions, RefusesAProfileOfNothing) {
-  EXPECT_THAT(Refusal({"--batch_size=1", "--profile=7"}),
+TEST(LogOptions, RejectsAProfileOfNothing) {
+  EXPECT_THAT(Rejection({"--batch_size=1", "--profile=7"}),
               HasSubstr("--profile: needs STEP:COUNT, both from 1, COUNT up to 1000, such as "
                         "200:20, not '7'"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mode=inference_benchmark", "--profile"}),
+  EXPECT_THAT(Rejection({"--batch_size=1", "--mode=inference_benchmark", "--profile"}),
               HasSubstr("--profile shows the steps of a training: --mode=inference_benchmark has "
                         "none"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--profile", "--graph=on"}),
+  EXPECT_THAT(Rejection({"--batch_size=1", "--profile", "--graph=on"}),
               HasSubstr("--profile times each op, which one graph of them all does not show: leave "
                         "out --graph=on"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--profile", "--variability_dir=x"}),
+  EXPECT_THAT(Rejection({"--batch_size=1", "--profile", "--variability_dir=x"}),
               HasSubstr("--profile and --variability_dir both time each op"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--roofline=1:2"}),
+  EXPECT_THAT(Rejection({"--batch_size=1", "--roofline=1:2"}),
               HasSubstr("--roofline is for --profile, which is not asked for"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--profile", "--roofline=1"}),
+  EXPECT_THAT(Rejection({"--batch_size=1", "--profile", "--roofline=1"}),
               HasSubstr("--roofline: needs GFLOPS:GBS, two numbers above 0, such as 989000:4800, "
                         "not '1'"));
 }
 
-TEST(LogOptions, RefusesLogsOfAPrediction) {
-  EXPECT_THAT(Refusal({"--mode=predict", "--to_predict=x.jpg", "--prometheus_dir=metrics"}),
+TEST(LogOptions, RejectsLogsOfAPrediction) {
+  EXPECT_THAT(Rejection({"--mode=predict", "--to_predict=x.jpg", "--prometheus_dir=metrics"}),
               HasSubstr("--prometheus_dir has nothing to show of --mode=predict"));
-  EXPECT_THAT(Refusal({"--mode=predict", "--to_predict=x.jpg", "--tensorboard_dir=events"}),
+  EXPECT_THAT(Rejection({"--mode=predict", "--to_predict=x.jpg", "--tensorboard_dir=events"}),
               HasSubstr("--tensorboard_dir has nothing to show of --mode=predict"));
 }
 
-TEST(LogOptions, RefusesAJobCommentOfWhatHasNoSteps) {
-  EXPECT_THAT(Refusal({"--mode=evaluate", "--batch_size=8", "--job_comment"}),
+TEST(LogOptions, RejectsAJobCommentOfWhatHasNoSteps) {
+  EXPECT_THAT(Rejection({"--mode=evaluate", "--batch_size=8", "--job_comment"}),
               HasSubstr("--job_comment shows how far a training is: --mode=evaluate has no steps"));
   EXPECT_FALSE(ParseOptions({"--batch_size=8"}).options.job_comment);
   EXPECT_TRUE(ParseOptions({"--batch_size=8", "--job_comment"}).options.job_comment);
@@ -116,7 +117,7 @@ TEST(LogOptions, RefusesAJobCommentOfWhatHasNoSteps) {
 
 // Options of --mode=predict.
 
-TEST(Options, APredictionTakesSeveralImagesAndFolders) {
+TEST(Options, APredictionTakesSeveralImagesAndDirectories) {
   using Paths = std::vector<std::filesystem::path>;
   const auto images = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "--mode=predict");
@@ -135,11 +136,11 @@ TEST(Options, APredictionTakesSeveralImagesAndFolders) {
   EXPECT_EQ(options.labels, "x");
 }
 
-TEST(Options, WhatAPredictionPrintsIsRefusedElsewhere) {
+TEST(Options, WhatAPredictionPrintsIsRejectedElsewhere) {
   EXPECT_THAT(
-      Refusal({"--batch_size=8", "--json"}),
+      Rejection({"--batch_size=8", "--json"}),
       HasSubstr("--json is about what --mode=predict prints, not --mode=train_and_evaluate"));
-  EXPECT_THAT(Refusal({"--batch_size=8", "--mode=evaluate", "--labels=x"}),
+  EXPECT_THAT(Rejection({"--batch_size=8", "--mode=evaluate", "--labels=x"}),
               HasSubstr("--labels is about what --mode=predict prints, not --mode=evaluate"));
   EXPECT_EQ(ParseOptions({"--batch_size=8", "--label=0.1"}).options.label_smoothing, 0.1);
 }
@@ -437,17 +438,18 @@ TEST(NvidiasOptions, TheSizeOfSyntheticImagesIsOfThoseAlone) {
   EXPECT_EQ(Parse({"--synthetic_data_size=96", "--data_dir=d"}).image_size, 224);
 }
 
-std::string RefusalOfArgument(const std::string& argument) {
-  return tests::Refusal<Error>(
+std::string RejectionOfArgument(const std::string& argument) {
+  return tests::Rejection<Error>(
       EX_USAGE, [&] { Parse({argument}); }, "accepted");
 }
 
-TEST(NvidiasOptions, RefusesWhatTheyCannotBe) {
-  EXPECT_THAT(RefusalOfArgument("--static_loss_scale=0"), HasSubstr("a number above 0, or -1"));
-  EXPECT_THAT(RefusalOfArgument("--synthetic_data_size=8"), HasSubstr("a number from 32 to 4096"));
-  EXPECT_THAT(RefusalOfArgument("--amp=maybe"), HasSubstr("--amp"));
+TEST(NvidiasOptions, RejectsWhatTheyCannotBe) {
+  EXPECT_THAT(RejectionOfArgument("--static_loss_scale=0"), HasSubstr("a number above 0, or -1"));
+  EXPECT_THAT(RejectionOfArgument("--synthetic_data_size=8"),
+              HasSubstr("a number from 32 to 4096"));
+  EXPECT_THAT(RejectionOfArgument("--amp=maybe"), HasSubstr("--amp"));
   // A mistake in one of the scripts (DGX1_RN50_AMP_250E), which main.py refuses as well.
-  EXPECT_THAT(RefusalOfArgument("--muxup=0.2"), HasSubstr("did you mean '--mixup'?"));
+  EXPECT_THAT(RejectionOfArgument("--muxup=0.2"), HasSubstr("did you mean '--mixup'?"));
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ class PytorchParity : public ::testing::Test {
                              .classes = kClasses,
                              .label_smoothing = 0.1F}),
         stream_(backend_->MakeStream()) {
-    std::ifstream file(tests::SourceFolder() + "/tests/fixtures/pytorch/resnet50.json");
+    std::ifstream file(tests::SourceDirectory() + "/tests/fixtures/pytorch/resnet50.json");
     expected_ = nlohmann::json::parse(file);
 
     std::uint64_t index = 0;

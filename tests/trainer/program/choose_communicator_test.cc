@@ -22,7 +22,7 @@ class Gpu final : public DeferredBackend {
 
 // What rank 0 of two on one GPU is told, as an error or in its log.
 std::string ToldOnOneGpu(const Options& options) {
-  std::string told;
+  std::string logged;
   RunRanks(2, [&](Communicator& host) {
     std::ostringstream own;
     Gpu gpu;
@@ -33,9 +33,9 @@ std::string ToldOnOneGpu(const Options& options) {
       EXPECT_EQ(error.exit_code(), EX_CONFIG);
       own << error.what();
     }
-    if (host.rank() == 0) told = own.str();
+    if (host.rank() == 0) logged = own.str();
   });
-  return told;
+  return logged;
 }
 
 class SharedGpu : public testing::Test {
@@ -44,7 +44,7 @@ class SharedGpu : public testing::Test {
   ~SharedGpu() override { ::unsetenv(kMultiRankVariable); }
 };
 
-TEST_F(SharedGpu, SumsInHostMemoryWithAWarningOrIsRefused) {
+TEST_F(SharedGpu, SumsInHostMemoryWithAWarningOrIsRejected) {
   const std::string reason =
       "ranks 0 and 1 share a GPU; NCCL_MULTI_RANK_GPU_ENABLE=1 lets them, from NCCL 2.30 on; this "
       "is 2.0.0 (emulated)";

@@ -49,39 +49,39 @@ TEST(MemoryCheck, ABatchThatFitsToTheByteIsTaken) {
   const std::size_t needed = NeedsOf(config.batch_size);
   const MemoryCheck check = CheckAlone(config, RoomOf(needed), /*wants_largest=*/true);
   EXPECT_TRUE(check.fits);
-  EXPECT_EQ(check.refusal, "");
+  EXPECT_EQ(check.rejection, "");
   EXPECT_EQ(check.largest_batch, config.batch_size);
   ASSERT_TRUE(check.plan.has_value());
   EXPECT_EQ(check.plan->spec.batch_size, config.batch_size);
 }
 
-TEST(MemoryCheck, ALargerOneIsRefusedWithTheLargestThatFits) {
+TEST(MemoryCheck, ALargerOneIsRejectedWithTheLargestThatFits) {
   TrainConfig config = SmallConfig("unused");
   config.batch_size = 1000;
   const std::size_t room = NeedsOf(137);
   const MemoryCheck check = CheckAlone(config, RoomOf(room));
   EXPECT_FALSE(check.fits);
   EXPECT_EQ(check.largest_batch, 137);
-  EXPECT_THAT(check.refusal, AllOf(StartsWith("--batch_size=1000 needs 0."),
-                                   HasSubstr(" GB of host memory for each rank, but only 0."),
-                                   HasSubstr(" GB are left on this machine (MemAvailable): "
-                                             "the largest that fits is --batch_size=137")));
+  EXPECT_THAT(check.rejection, AllOf(StartsWith("--batch_size=1000 needs 0."),
+                                     HasSubstr(" GB of host memory for each rank, but only 0."),
+                                     HasSubstr(" GB are left on this machine (MemAvailable): "
+                                               "the largest that fits is --batch_size=137")));
   EXPECT_EQ(CheckAlone(config, RoomOf(room - 1)).largest_batch, 136);
 }
 
-TEST(MemoryCheck, ABatchBeyondAllReasonIsRefusedWithoutAPlan) {
+TEST(MemoryCheck, ABatchBeyondAllReasonIsRejectedWithoutAPlan) {
   TrainConfig config = SmallConfig("unused");
   config.batch_size = std::int64_t{1} << 60;
   const MemoryCheck check = CheckAlone(config, RoomOf(NeedsOf(20)));
   EXPECT_FALSE(check.plan.has_value());
-  EXPECT_THAT(check.refusal, AllOf(StartsWith("--batch_size=1152921504606846976 needs about "),
-                                   HasSubstr("the largest that fits is --batch_size=20")));
+  EXPECT_THAT(check.rejection, AllOf(StartsWith("--batch_size=1152921504606846976 needs about "),
+                                     HasSubstr("the largest that fits is --batch_size=20")));
 }
 
 TEST(MemoryCheck, WhereNotOneImageFitsSomethingElseIsAdvised) {
   const MemoryCheck check = CheckAlone(SmallConfig("unused"), RoomOf(1000));
   EXPECT_EQ(check.largest_batch, 0);
-  EXPECT_THAT(check.refusal, HasSubstr("not one image fits: give a smaller --image_size"));
+  EXPECT_THAT(check.rejection, HasSubstr("not one image fits: give a smaller --image_size"));
 }
 
 TEST(MemoryCheck, APredictionIsNotAdvisedByOptionsThatItDoesNotHave) {
@@ -89,12 +89,12 @@ TEST(MemoryCheck, APredictionIsNotAdvisedByOptionsThatItDoesNotHave) {
   config.mode = RunMode::kPredict;
   config.batch_size = 1;
   const MemoryCheck check = CheckAlone(config, RoomOf(1000));
-  EXPECT_THAT(check.refusal,
+  EXPECT_THAT(check.rejection,
               AllOf(StartsWith("one image needs 0."), HasSubstr("): give a smaller --image_size"),
                     Not(HasSubstr("--batch_size")), Not(HasSubstr("--prefetch"))));
 }
 
-TEST(MemoryCheck, RefusesWithTheCodeOfAConfiguration) {
+TEST(MemoryCheck, RejectsWithTheCodeOfAConfiguration) {
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
   const MemoryCheck check = CheckAlone(SmallConfig("unused"), RoomOf(1000));
@@ -103,7 +103,7 @@ TEST(MemoryCheck, RefusesWithTheCodeOfAConfiguration) {
     FAIL() << "not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_EQ(error.what(), check.refusal);
+    EXPECT_EQ(error.what(), check.rejection);
   }
   RequireMemory(CheckAlone(SmallConfig("unused"), RoomOf(std::size_t{1} << 40)), communicator);
 }
@@ -120,17 +120,17 @@ TEST(MemoryCheck, TheLowestRankThatLacksMemorySpeaksForTheOneThatHasLeast) {
     const MemoryCheck check = CheckMemory(config, *backend, kRun, room, communicator, false);
     EXPECT_FALSE(check.fits);
     EXPECT_EQ(check.largest_batch, 10);
-    EXPECT_EQ(check.refusal.empty(), communicator.rank() != 1) << communicator.rank();
+    EXPECT_EQ(check.rejection.empty(), communicator.rank() != 1) << communicator.rank();
   });
 }
 
 TEST(MemoryCheck, ARunTakesOverTheNetworkThatWasPlanned) {
-  const TemporaryFolder folder;
-  const TemporaryFolder other;
+  const TemporaryDirectory directory;
+  const TemporaryDirectory other;
   const auto backend = MakeBackend("reference", {.threads = 1});
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
-  const TrainConfig config = SmallConfig(folder.path());
+  const TrainConfig config = SmallConfig(directory.path());
   NetworkDefinition plan = DefineNetwork(*backend, NetworkSpecOf(config));
   GeneratedSource source({});
   std::ostringstream log_text;
@@ -141,10 +141,10 @@ TEST(MemoryCheck, ARunTakesOverTheNetworkThatWasPlanned) {
                       .network = &plan});
   EXPECT_EQ(plan.stem, nullptr);
   RunAlone(SmallConfig(other.path()));
-  const auto saved = [](const TemporaryFolder& of) {
-    return TensorsOf(CheckpointFolder(of.path(), 6) / "model.safetensors");
+  const auto saved = [](const TemporaryDirectory& of) {
+    return TensorsOf(CheckpointDirectory(of.path(), 6) / "model.safetensors");
   };
-  EXPECT_EQ(saved(folder), saved(other));
+  EXPECT_EQ(saved(directory), saved(other));
 }
 
 TEST(MemoryCheck, ItsDescriptionIsShortOrFull) {
@@ -201,13 +201,13 @@ TEST(MemoryCheck, RanksThatShareAGpuPlanWithTheirParts) {
   EXPECT_TRUE(largest[0].fits);
   EXPECT_LE(2 * Sum(largest[0].deps).device, kFree);
 
-  const auto refused = CheckOnOneGpu(pair[0].largest_batch + 1, {kFree, kFree});
-  EXPECT_FALSE(refused[0].fits);
-  EXPECT_THAT(refused[0].refusal,
+  const auto rejected = CheckOnOneGpu(pair[0].largest_batch + 1, {kFree, kFree});
+  EXPECT_FALSE(rejected[0].fits);
+  EXPECT_THAT(rejected[0].rejection,
               AllOf(HasSubstr("of the GPU's memory, but only 1.10 GB are its part of what is free "
                               "(2 ranks share the GPU): the largest that fits is --batch_size="),
                     testing::EndsWith(std::to_string(pair[0].largest_batch))));
-  EXPECT_EQ(refused[1].refusal, "");
+  EXPECT_EQ(rejected[1].rejection, "");
 }
 
 TEST(MemoryCheck, ItsDescriptionSaysWhoseThePartOfAGpuIs) {

@@ -28,11 +28,11 @@ class ControlPointTest : public testing::Test {
  protected:
   ControlPointTest() {
     options_.mode = RunMode::kTrain;
-    options_.results_dir = (folder_.path() / "run").string();
+    options_.results_dir = (directory_.path() / "run").string();
     options_.display_every = 7;
     std::filesystem::create_directory(options_.results_dir);
-    std::filesystem::create_directory(folder_.path() / "tmp");
-    environment_ = {{"TMPDIR", (folder_.path() / "tmp").string()}, {"SLURM_JOB_ID", "17"}};
+    std::filesystem::create_directory(directory_.path() / "tmp");
+    environment_ = {{"TMPDIR", (directory_.path() / "tmp").string()}, {"SLURM_JOB_ID", "17"}};
     rank_.world_size = 2;
     rank_.host = "n1";
   }
@@ -44,9 +44,9 @@ class ControlPointTest : public testing::Test {
     return MakeControlPoint(options_, rank_, get, "1.2", MakeLogger(log_, 0, "info"), stacks);
   }
   ControlAddress Address() const { return ReadAddress(options_.results_dir).value(); }
-  bool LeavesNothing() const { return std::filesystem::is_empty(folder_.path() / "tmp"); }
+  bool LeavesNothing() const { return std::filesystem::is_empty(directory_.path() / "tmp"); }
 
-  const TemporaryFolder folder_;
+  const TemporaryDirectory directory_;
   Options options_;
   launcher::RankInfo rank_;
   std::map<std::string, std::string> environment_;
@@ -56,15 +56,15 @@ class ControlPointTest : public testing::Test {
 TEST_F(ControlPointTest, TakesOrdersForStacksWhereThereIsWhoObeysThem) {
   {
     const auto point = Make();
-    EXPECT_NE(Ask(Address().socket, {ControlCommand::kStacks}).refusal, "");
+    EXPECT_NE(Ask(Address().socket, {ControlCommand::kStacks}).rejection, "");
   }
   StackDumpServiceOptions options;
-  options.request = folder_.path() / "none";
-  options.model_dir = folder_.path();
+  options.request = directory_.path() / "none";
+  options.model_dir = directory_.path();
   StackDumpService stacks(options);
   const auto point = Make(&stacks);
   const ControlAnswer answer = Ask(Address().socket, {ControlCommand::kStacks});
-  EXPECT_EQ(answer.refusal, "");
+  EXPECT_EQ(answer.rejection, "");
   EXPECT_GT(answer.stack_dump_command, 0U);
 }
 
@@ -112,8 +112,8 @@ TEST_F(ControlPointTest, PrefersTheRunDirectoryThenThePlacesOfTheUser) {
   };
   rank_.run_dir = "/tmp/ddlrun.abcdef";
   const ControlPointOptions point = MakeControlPointOptions(options_, rank_, get, "1");
-  EXPECT_EQ(point.folder.run_directory, "/tmp/ddlrun.abcdef");
-  EXPECT_THAT(point.folder.bases, ElementsAre("/run/user/1", environment_["TMPDIR"], "/tmp"));
+  EXPECT_EQ(point.directory.run_directory, "/tmp/ddlrun.abcdef");
+  EXPECT_THAT(point.directory.bases, ElementsAre("/run/user/1", environment_["TMPDIR"], "/tmp"));
 }
 
 TEST_F(ControlPointTest, ATrainingGoesOnWithoutIt) {
@@ -140,7 +140,7 @@ class EarlyEndTest : public testing::Test {
  protected:
   EarlyEndTest() {
     options_.mode = RunMode::kTrain;
-    options_.results_dir = folder_.path();
+    options_.results_dir = directory_.path();
   }
   std::unique_ptr<RunRequests> Make(const std::optional<std::string>& end_time) {
     const EnvironmentLookup get = [&](const std::string& name) {
@@ -155,7 +155,7 @@ class EarlyEndTest : public testing::Test {
     return EndStopped(options_, 7, cause, *alone, MakeLogger(log_, 0, "info"));
   }
 
-  const TemporaryFolder folder_;
+  const TemporaryDirectory directory_;
   Options options_;
   std::ostringstream log_;
 };
@@ -232,12 +232,12 @@ class FewLabelsTest : public testing::Test {
   std::string Describe(int classes, std::optional<std::int64_t> highest) {
     Options options;
     options.classes = classes;
-    options.data_dir = folder_.path().string();
+    options.data_dir = directory_.path().string();
     DataLoaders sources;
     sources.training = std::make_unique<LabelledSource>(highest);
     return DescribeFewLabels(sources, options);
   }
-  const TemporaryFolder folder_;
+  const TemporaryDirectory directory_;
 };
 
 TEST_F(FewLabelsTest, AreSaidWhereTheyAreBelowHalfOfTheClasses) {
@@ -255,10 +255,10 @@ TEST_F(FewLabelsTest, AreSaidWhereTheyAreBelowHalfOfTheClasses) {
 }
 
 TEST_F(FewLabelsTest, AreThoseOfLabelsTxtWhereItIsOurs) {
-  WriteLabels(folder_.path().string(), {{"a", ""}, {"b", ""}, {"c", ""}});
+  WriteLabels(directory_.path().string(), {{"a", ""}, {"b", ""}, {"c", ""}});
   EXPECT_THAT(Describe(10, 9), HasSubstr("end at 3 (by labels.txt there)"));
   EXPECT_EQ(Describe(5, 1), "");
-  std::ofstream(folder_.path() / "labels.txt") << "0:daisy\n";
+  std::ofstream(directory_.path() / "labels.txt") << "0:daisy\n";
   EXPECT_EQ(Describe(10, 9), "");
 }
 
@@ -307,8 +307,8 @@ class PlanFileTest : public testing::Test {
  protected:
   PlanCacheFile Open() { return {path_, MakeLogger(said_, 0, "info")}; }
 
-  TemporaryFolder folder_;
-  std::filesystem::path path_ = folder_.path() / "plans.txt";
+  TemporaryDirectory directory_;
+  std::filesystem::path path_ = directory_.path() / "plans.txt";
   std::ostringstream said_;
 };
 
@@ -366,17 +366,17 @@ TEST_F(PlanFileTest, WithoutAPathThereIsNone) {
 
 TEST_F(PlanFileTest, OneThatCannotBeReadOrWrittenIsSaidOnce) {
   std::filesystem::create_directory(path_);
-  PlanCacheFile folder = Open();
+  PlanCacheFile directory = Open();
   EXPECT_THAT(said_.str(), HasSubstr("cannot read " + path_.string() +
                                      " (--plan_cache): it is no "
                                      "regular file; algorithms are timed again"));
   said_.str("");
-  folder.plans()->Add("forward", "1");
-  folder.Keep();
+  directory.plans()->Add("forward", "1");
+  directory.Keep();
   EXPECT_THAT(said_.str(), HasSubstr("cannot write " + path_.string() + " (--plan_cache): "));
   said_.str("");
-  folder.plans()->Add("backward", "1");
-  folder.Keep();
+  directory.plans()->Add("backward", "1");
+  directory.Keep();
   EXPECT_EQ(said_.str(), "");
 }
 

@@ -86,12 +86,12 @@ EnvironmentLookup LookupIn(std::map<std::string, std::string> variables) {
   };
 }
 
-TEST(ReadRank, RefusesWhatContradictsItself) {
+TEST(ReadRank, RejectsWhatContradictsItself) {
   EXPECT_EQ(ReadRank(LookupIn({})).world_size, 1);
-  EXPECT_THAT(tests::Refusal<Error>(EX_CONFIG,
-                                    [&] {
-                                      ReadRank(LookupIn({{"RANK", "2"}, {"WORLD_SIZE", "2"}}));
-                                    }),
+  EXPECT_THAT(tests::Rejection<Error>(EX_CONFIG,
+                                      [&] {
+                                        ReadRank(LookupIn({{"RANK", "2"}, {"WORLD_SIZE", "2"}}));
+                                      }),
               ::testing::HasSubstr("RANK=2"));
 }
 
@@ -128,8 +128,8 @@ OptionsOfRecipe Apply(std::vector<std::string> arguments, int ranks) {
   return ApplyRecipe(ParseOptions(arguments), arguments, ranks);
 }
 
-std::string RecipeRefusal(const std::vector<std::string>& arguments, int ranks) {
-  return tests::Refusal<Error>(
+std::string RecipeRejection(const std::vector<std::string>& arguments, int ranks) {
+  return tests::Rejection<Error>(
       EX_USAGE, [&] { Apply(arguments, ranks); }, "not refused");
 }
 
@@ -230,18 +230,20 @@ TEST(Recipe, LeavesLengthAndTargetToRunsThatHaveOthers) {
   EXPECT_EQ(other.schedule.num_iter, 44);
 }
 
-TEST(Recipe, IsRefusedWhereNothingIsPublished) {
-  EXPECT_THAT(RecipeRefusal({"--recipe=mlperf", "--batch_size=256"}, 4),
+TEST(Recipe, IsRejectedWhereNothingIsPublished) {
+  EXPECT_THAT(RecipeRejection({"--recipe=mlperf", "--batch_size=256"}, 4),
               HasSubstr("--recipe=mlperf is published for 1632 to 65536 images in a step, not 1024 "
                         "(4 ranks x 256): give another --batch_size, --accumulate or number of "
                         "ranks, or leave --recipe out"));
-  EXPECT_THAT(RecipeRefusal({"--recipe=mlperf", "--batch_size=65537"}, 1), HasSubstr("not 65537"));
-  EXPECT_THAT(RecipeRefusal({"--recipe=nvidia", "--batch_size=256", "--accumulate=2"}, 8),
+  EXPECT_THAT(RecipeRejection({"--recipe=mlperf", "--batch_size=65537"}, 1),
+              HasSubstr("not 65537"));
+  EXPECT_THAT(RecipeRejection({"--recipe=nvidia", "--batch_size=256", "--accumulate=2"}, 8),
               HasSubstr("published for 256 to 2048 images in a step, not 4096 (8 ranks x 2 batches "
                         "x 256)"));
-  EXPECT_THAT(RecipeRefusal({"--recipe=bede", "--batch_size=257"}, 32),
+  EXPECT_THAT(RecipeRejection({"--recipe=bede", "--batch_size=257"}, 32),
               HasSubstr("256 to 8192 images in a step, not 8224"));
-  EXPECT_THAT(RecipeRefusal({"--recipe=bede", "--batch_size=255"}, 1), HasSubstr("(1 rank x 255)"));
+  EXPECT_THAT(RecipeRejection({"--recipe=bede", "--batch_size=255"}, 1),
+              HasSubstr("(1 rank x 255)"));
 }
 
 const RecordCacheUse kUse = {
@@ -288,9 +290,9 @@ TEST(DescribeScans, SaysWhereThePlacesOfRecordsAreWithoutAScan) {
             "records of 1 file found in 0.02 s: index files are in /idx");
 }
 
-TEST(ScanCacheFolder, IsThatOfThisUserInTheFirstFolderThatCanBeWritten) {
-  const TemporaryFolder folder;
-  const std::string base = folder.path().string();
+TEST(ScanCacheDirectory, IsThatOfThisUserInTheFirstDirectoryThatCanBeWritten) {
+  const TemporaryDirectory directory;
+  const std::string base = directory.path().string();
   for (const char* name : {"/a", "/b", "/c"}) std::filesystem::create_directory(base + name);
   std::map<std::string, std::string> variables;
   const EnvironmentLookup get = [&](const std::string& name) {
@@ -299,16 +301,16 @@ TEST(ScanCacheFolder, IsThatOfThisUserInTheFirstFolderThatCanBeWritten) {
   };
   const std::string own = "/ddltraind-" + std::to_string(::geteuid());
   Options options;
-  EXPECT_EQ(ScanCacheFolder(options, get), "/tmp" + own);
+  EXPECT_EQ(ScanCacheDirectory(options, get), "/tmp" + own);
   variables = {
       {"XDG_RUNTIME_DIR", base + "/none"}, {"SLURM_TMPDIR", "relative"}, {"TMPDIR", base + "/c"}};
-  EXPECT_EQ(ScanCacheFolder(options, get), base + "/c" + own);
+  EXPECT_EQ(ScanCacheDirectory(options, get), base + "/c" + own);
   variables["SLURM_TMPDIR"] = base + "/b";
-  EXPECT_EQ(ScanCacheFolder(options, get), base + "/b" + own);
+  EXPECT_EQ(ScanCacheDirectory(options, get), base + "/b" + own);
   variables["XDG_RUNTIME_DIR"] = base + "/a";
-  EXPECT_EQ(ScanCacheFolder(options, get), base + "/a" + own);
+  EXPECT_EQ(ScanCacheDirectory(options, get), base + "/a" + own);
   options.scan_cache = "off";
-  EXPECT_EQ(ScanCacheFolder(options, get), "");
+  EXPECT_EQ(ScanCacheDirectory(options, get), "");
 }
 
 Options Split(const std::vector<std::string>& arguments, int ranks) {
@@ -317,8 +319,8 @@ Options Split(const std::vector<std::string>& arguments, int ranks) {
   return options;
 }
 
-std::string SplitRefusal(const std::vector<std::string>& arguments, int ranks) {
-  return tests::Refusal<Error>(
+std::string SplitRejection(const std::vector<std::string>& arguments, int ranks) {
+  return tests::Rejection<Error>(
       EX_CONFIG, [&] { Split(arguments, ranks); }, "not refused");
 }
 
@@ -347,15 +349,15 @@ TEST(SplitStep, SaysWhatEachRankComputes) {
       "1");
 }
 
-TEST(SplitStep, RefusesWhatCannotBeSplitAndNamesWhatCan) {
-  EXPECT_EQ(SplitRefusal({"--global_batch_size=3"}, 4),
+TEST(SplitStep, RejectsWhatCannotBeSplitAndNamesWhatCan) {
+  EXPECT_EQ(SplitRejection({"--global_batch_size=3"}, 4),
             "--global_batch_size=3 is less than an image for each of 4 ranks: give 4 or more, or "
             "start fewer ranks");
-  EXPECT_EQ(SplitRefusal({"--global_batch_size=37", "--batch_size=16"}, 4),
+  EXPECT_EQ(SplitRejection({"--global_batch_size=37", "--batch_size=16"}, 4),
             "--global_batch_size=37: 4 ranks cannot compute so many images in batches of equal "
             "size up to --batch_size=16, but for very small ones: give 36 or 38, or start another "
             "number of ranks");
-  EXPECT_THAT(SplitRefusal({"--global_batch_size=16777213"}, 7),
+  EXPECT_THAT(SplitRejection({"--global_batch_size=16777213"}, 7),
               HasSubstr("batches of equal size, but for very small ones: give 16777212 or "));
 }
 
@@ -377,18 +379,18 @@ TEST(SplitStep, StaysWhereARecipeIsApplied) {
   EXPECT_EQ(GlobalBatchOf(options, 3), (GlobalBatch{128, 3, 3, 1, true}));
 }
 
-TEST(SplitStep, OptionsThatFixASplitAreRefused) {
-  const auto refusal = [](const std::vector<std::string>& arguments) -> std::string {
-    return tests::Refusal<Error>(
+TEST(SplitStep, OptionsThatFixASplitAreRejected) {
+  const auto rejection = [](const std::vector<std::string>& arguments) -> std::string {
+    return tests::Rejection<Error>(
         EX_USAGE, [&] { ParseOptions(arguments); }, "not refused");
   };
-  EXPECT_THAT(refusal({"--global_batch_size=32", "--accumulate=2"}),
+  EXPECT_THAT(rejection({"--global_batch_size=32", "--accumulate=2"}),
               HasSubstr("--accumulate follows from --global_batch_size"));
   EXPECT_THAT(
-      refusal({"--global_batch_size=32", "--precision=fp16", "--reduce_precision=16bit"}),
+      rejection({"--global_batch_size=32", "--precision=fp16", "--reduce_precision=16bit"}),
       HasSubstr("--global_batch_size makes several of a step where the ranks become fewer"));
   for (const char* const wrong : {"0", "-1", "16777217", "many", "1.5"}) {
-    EXPECT_THAT(refusal({std::string("--global_batch_size=") + wrong}),
+    EXPECT_THAT(rejection({std::string("--global_batch_size=") + wrong}),
                 HasSubstr("--global_batch_size"))
         << wrong;
   }

@@ -16,7 +16,7 @@ using trainer::CuptiKernel;
 
 constexpr int kNoRight = 35;   // CUPTI_ERROR_INSUFFICIENT_PRIVILEGES
 constexpr int kNoRecord = 12;  // CUPTI_ERROR_MAX_LIMIT_REACHED
-constexpr std::size_t kMostKernels = 3;
+constexpr std::size_t kMaxKernels = 3;
 constexpr std::uint64_t kNow = 1'000'000'000;
 
 using Request = void (*)(std::uint8_t**, std::size_t*, std::size_t*);
@@ -92,8 +92,8 @@ int cuptiGetResultString(int result, const char** text) {
 void RunKernel(const char* name, std::uint64_t begin, std::uint64_t length) {
   if (!is_on) return;
   if (buffer == nullptr) {
-    std::size_t most = 1;
-    request(&buffer, &buffer_bytes, &most);
+    std::size_t max = 1;
+    request(&buffer, &buffer_bytes, &max);
   }
   CuptiKernel kernel = {};
   kernel.kind = trainer::kCuptiConcurrentKernel;
@@ -101,7 +101,7 @@ void RunKernel(const char* name, std::uint64_t begin, std::uint64_t length) {
   kernel.end = kernel.start + length;
   kernel.name = name;
   std::memcpy(buffer + count * sizeof(kernel), &kernel, sizeof(kernel));
-  if (++count == kMostKernels) HandOver();
+  if (++count == kMaxKernels) HandOver();
 }
 
 void LoseKernels(std::size_t number) { dropped += number; }

@@ -107,9 +107,9 @@ TEST(Log, ShowsWhatItsLevelAllows) {
   EXPECT_THAT(out.str(), HasSubstr("debug: shown"));
 }
 
-TEST(Log, RefusesALevelItDoesNotKnow) {
+TEST(Log, RejectsALevelItDoesNotKnow) {
   std::ostringstream out;
-  EXPECT_THAT(tests::Refusal<Error>(EX_USAGE, [&] { MakeLogger(out, 0, "loud"); }),
+  EXPECT_THAT(tests::Rejection<Error>(EX_USAGE, [&] { MakeLogger(out, 0, "loud"); }),
               HasSubstr("'loud' is not a log level: give debug, info"));
 }
 

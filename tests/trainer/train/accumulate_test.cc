@@ -18,18 +18,18 @@ using testing::HasSubstr;
 
 using Tensors = std::map<std::string, std::vector<float>>;
 
-Tensors ModelAt(const std::filesystem::path& folder, std::int64_t step) {
-  return TensorsOf(CheckpointFolder(folder, step) / "model.safetensors");
+Tensors ModelAt(const std::filesystem::path& directory, std::int64_t step) {
+  return TensorsOf(CheckpointDirectory(directory, step) / "model.safetensors");
 }
 
-TrainConfig AccumulatingConfig(const std::filesystem::path& folder, std::int64_t batch,
+TrainConfig AccumulatingConfig(const std::filesystem::path& directory, std::int64_t batch,
                                std::int64_t accumulate) {
-  TrainConfig config = SmallConfig(folder);
+  TrainConfig config = SmallConfig(directory);
   config.batch_size = batch;
   config.accumulate = accumulate;
   config.freeze_batch_norm = true;
   config.schedule.lr_init = 0.5;
-  config.dump_state = folder / "state.safetensors";
+  config.dump_state = directory / "state.safetensors";
   config.dump_state_step = 1;
   return config;
 }
@@ -57,7 +57,7 @@ void ExpectNearlyEqual(const Tensors& tensors, const Tensors& expected) {
 // What is left with batch norm frozen is the order of sums.  The dumped gradients are means over
 // the global batch: a wrong divisor would show in them at once.
 TEST(Accumulate, BatchesTogetherAreOneLargeBatchWhateverTheRanks) {
-  const TemporaryFolder whole;
+  const TemporaryDirectory whole;
   RunWith(AccumulatingConfig(whole.path(), 8, 1), 1);
   const Tensors model = ModelAt(whole.path(), 6);
   const Tensors state = TensorsOf(whole.path() / "state.safetensors");
@@ -67,13 +67,13 @@ TEST(Accumulate, BatchesTogetherAreOneLargeBatchWhateverTheRanks) {
   for (const Split split : {Split{1, 4, 2}, Split{1, 2, 4}, Split{2, 2, 2}, Split{2, 1, 4},
                             Split{3, 2, 2, 2}, Split{3, 1, 3, 1}, Split{5, 1, 2, 2}}) {
     SCOPED_TRACE(testing::Message() << split.ranks << " ranks, " << split.accumulate);
-    const TemporaryFolder folder;
-    TrainConfig config = AccumulatingConfig(folder.path(), split.batch, split.accumulate);
+    const TemporaryDirectory directory;
+    TrainConfig config = AccumulatingConfig(directory.path(), split.batch, split.accumulate);
     config.short_ranks = split.short_ranks;
     RunWith(config, split.ranks);
-    ExpectNearlyEqual(ModelAt(folder.path(), 6), model);
-    ExpectNearlyEqual(TensorsOf(folder.path() / "state.safetensors"), state);
-    const CheckpointState saved = ReadManifest(CheckpointFolder(folder.path(), 6)).state;
+    ExpectNearlyEqual(ModelAt(directory.path(), 6), model);
+    ExpectNearlyEqual(TensorsOf(directory.path() / "state.safetensors"), state);
+    const CheckpointState saved = ReadManifest(CheckpointDirectory(directory.path(), 6)).state;
     EXPECT_EQ(saved.epoch_samples, 48);
     EXPECT_EQ(saved.global_batch, 8);
   }
@@ -85,19 +85,19 @@ TEST(Accumulate, MixesTheSameBatchesAlikeWhateverTheRanks) {
   struct Split {
     int ranks, batch, accumulate;
   };
-  const auto run = [](const Split& split, const TemporaryFolder& folder) {
-    TrainConfig config = AccumulatingConfig(folder.path(), split.batch, split.accumulate);
+  const auto run = [](const Split& split, const TemporaryDirectory& directory) {
+    TrainConfig config = AccumulatingConfig(directory.path(), split.batch, split.accumulate);
     config.mixup = 0.4;
     RunWith(config, split.ranks);
-    return TensorsOf(folder.path() / "state.safetensors");
+    return TensorsOf(directory.path() / "state.safetensors");
   };
   for (const auto& splits : {std::vector<Split>{{1, 4, 2}, {2, 4, 1}},
                              std::vector<Split>{{1, 2, 4}, {2, 2, 2}, {4, 2, 1}}}) {
-    const TemporaryFolder first;
+    const TemporaryDirectory first;
     const Tensors state = run(splits[0], first);
     for (std::size_t i = 1; i < splits.size(); ++i) {
       SCOPED_TRACE(testing::Message() << splits[i].ranks << " ranks");
-      const TemporaryFolder other;
+      const TemporaryDirectory other;
       ExpectNearlyEqual(run(splits[i], other), state);
       ExpectNearlyEqual(ModelAt(other.path(), 6), ModelAt(first.path(), 6));
     }
@@ -106,8 +106,8 @@ TEST(Accumulate, MixesTheSameBatchesAlikeWhateverTheRanks) {
 
 // With a learning rate of 0 the weights stay: what two steps see, one of two batches sees.
 TEST(Accumulate, EachBatchUpdatesTheRunningStatisticsInItsTurn) {
-  const TemporaryFolder separate;
-  const TemporaryFolder together;
+  const TemporaryDirectory separate;
+  const TemporaryDirectory together;
   TrainConfig config = SmallConfig(separate.path());
   config.schedule.lr_init = 0;
   RunAlone(config);
@@ -119,8 +119,8 @@ TEST(Accumulate, EachBatchUpdatesTheRunningStatisticsInItsTurn) {
 }
 
 TEST(Accumulate, AStoppedRunGoesOnBitEqualFromEachOfItsSteps) {
-  const auto run = [](const std::filesystem::path& folder, int ranks, int stop_after) {
-    TrainConfig config = SmallConfig(folder);
+  const auto run = [](const std::filesystem::path& directory, int ranks, int stop_after) {
+    TrainConfig config = SmallConfig(directory);
     config.batch_size = 2;
     config.accumulate = 3;
     config.mixup = 0.4;
@@ -133,17 +133,17 @@ TEST(Accumulate, AStoppedRunGoesOnBitEqualFromEachOfItsSteps) {
     });
   };
   for (const int ranks : {1, 2}) {
-    const TemporaryFolder straight;
+    const TemporaryDirectory straight;
     run(straight.path(), ranks, 0);
     const Tensors optimizer =
-        TensorsOf(CheckpointFolder(straight.path(), 4) / "optimizer.safetensors");
+        TensorsOf(CheckpointDirectory(straight.path(), 4) / "optimizer.safetensors");
     for (const int stop_after : {1, 2, 3}) {
       SCOPED_TRACE(testing::Message() << ranks << " ranks, after " << stop_after);
-      const TemporaryFolder stopped;
+      const TemporaryDirectory stopped;
       run(stopped.path(), ranks, stop_after);
       run(stopped.path(), ranks, 0);
       EXPECT_EQ(ModelAt(stopped.path(), 4), ModelAt(straight.path(), 4));
-      EXPECT_EQ(TensorsOf(CheckpointFolder(stopped.path(), 4) / "optimizer.safetensors"),
+      EXPECT_EQ(TensorsOf(CheckpointDirectory(stopped.path(), 4) / "optimizer.safetensors"),
                 optimizer);
     }
   }
@@ -152,8 +152,8 @@ TEST(Accumulate, AStoppedRunGoesOnBitEqualFromEachOfItsSteps) {
 // Each image has a draw of its own, by its number: batches of a step do not share theirs.
 TEST(Accumulate, BatchesOfAStepAreMixedEachInItsOwnWay) {
   const auto state_after_one_step = [](std::int64_t batch, std::int64_t accumulate) {
-    const TemporaryFolder folder;
-    TrainConfig config = AccumulatingConfig(folder.path(), batch, accumulate);
+    const TemporaryDirectory directory;
+    TrainConfig config = AccumulatingConfig(directory.path(), batch, accumulate);
     config.mixup = 0.4;
     config.schedule.num_iter = accumulate == 1 ? 2 : 1;
     config.schedule.lr_init = 0;
@@ -172,8 +172,8 @@ TEST(Accumulate, BatchesOfAStepAreMixedEachInItsOwnWay) {
 
 // One judgement for all batches of a step, and no trace of it in the steps that follow.
 TEST(Accumulate, AStepThatIsLeftOutLeavesNoTrace) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.accumulate = 2;
   config.on_nan = OnNan::kSkip;
   config.checkpoint_every = 1;
@@ -182,16 +182,16 @@ TEST(Accumulate, AStepThatIsLeftOutLeavesNoTrace) {
   for (const FaultyEnd& end : TrainWith({.rank = 1, .steps = {1}}, config)) {
     EXPECT_EQ(end.message, "");
   }
-  EXPECT_EQ(ModelAt(folder.path(), 2), ModelAt(folder.path(), 1));
-  EXPECT_NE(ModelAt(folder.path(), 3), ModelAt(folder.path(), 2));
-  for (const auto& [name, values] : ModelAt(folder.path(), 3)) {
+  EXPECT_EQ(ModelAt(directory.path(), 2), ModelAt(directory.path(), 1));
+  EXPECT_NE(ModelAt(directory.path(), 3), ModelAt(directory.path(), 2));
+  for (const auto& [name, values] : ModelAt(directory.path(), 3)) {
     for (const float value : values) ASSERT_TRUE(std::isfinite(value)) << name;
   }
 }
 
 TEST(Accumulate, AnotherNumberOfBatchesTakesTheImagesThatFollow) {
-  const TemporaryFolder folder;
-  TrainConfig config = AccumulatingConfig(folder.path(), 4, 2);
+  const TemporaryDirectory directory;
+  TrainConfig config = AccumulatingConfig(directory.path(), 4, 2);
   config.settings = {{"--accumulate", "2"}};
   config.schedule.run_iter = 3;
   RunAlone(config);
@@ -206,14 +206,15 @@ TEST(Accumulate, AnotherNumberOfBatchesTakesTheImagesThatFollow) {
               AllOf(HasSubstr("going on from step 3, after 24 of the 64 images of epoch 1: "),
                     HasSubstr("changed since step 3: images in a step 8 (now 12); "),
                     HasSubstr("changed since step 3: --accumulate 2 (now 3)\n")));
-  EXPECT_EQ(ReadManifest(CheckpointFolder(folder.path(), 6)).state.epoch_samples, 60);
+  EXPECT_EQ(ReadManifest(CheckpointDirectory(directory.path(), 6)).state.epoch_samples, 60);
 }
 
 // As where nodes are lost: the images of a step, and with batch norm frozen the weights, are as if
 // nothing had been.
 TEST(Accumulate, ARunGoesOnWithFewerRanksAndTheSameStep) {
-  const auto run = [](const TemporaryFolder& folder, const GlobalBatch& batch, std::int64_t steps) {
-    TrainConfig config = AccumulatingConfig(folder.path(), batch.batch_size, batch.accumulate);
+  const auto run = [](const TemporaryDirectory& directory, const GlobalBatch& batch,
+                      std::int64_t steps) {
+    TrainConfig config = AccumulatingConfig(directory.path(), batch.batch_size, batch.accumulate);
     config.short_ranks = batch.short_ranks;
     config.dump_state.clear();
     config.schedule.run_iter = steps;
@@ -222,17 +223,17 @@ TEST(Accumulate, ARunGoesOnWithFewerRanksAndTheSameStep) {
       RunRank(config, communicator, log_text);
     });
   };
-  const TemporaryFolder whole;
+  const TemporaryDirectory whole;
   run(whole, {2, 4}, 6);
-  const TemporaryFolder deps;
+  const TemporaryDirectory deps;
   run(deps, {2, 4}, 2);
   run(deps, {2, 3, 2, 2}, 2);
   run(deps, {2, 2, 2}, 2);
   ExpectNearlyEqual(ModelAt(deps.path(), 6), ModelAt(whole.path(), 6));
-  EXPECT_EQ(ReadManifest(CheckpointFolder(deps.path(), 6)).state.epoch_samples, 48);
+  EXPECT_EQ(ReadManifest(CheckpointDirectory(deps.path(), 6)).state.epoch_samples, 48);
 }
 
-TEST(Accumulate, RefusesAStepOfMoreImagesThanThereAre) {
+TEST(Accumulate, RejectsAStepOfMoreImagesThanThereAre) {
   TrainConfig config = SmallConfig("unused");
   config.accumulate = 9;
   try {

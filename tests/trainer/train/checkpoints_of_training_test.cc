@@ -51,8 +51,8 @@ TEST(CheckpointsOfATraining, AreTheSameBytesWithAndWithoutBackground) {
   for (const int ranks : {1, 2}) {
     SCOPED_TRACE(ranks);
     const auto files = [&](bool in_background) {
-      const TemporaryFolder folder;
-      TrainConfig config = SavingConfig(folder.path(), 1);
+      const TemporaryDirectory directory;
+      TrainConfig config = SavingConfig(directory.path(), 1);
       config.checkpoint_in_background = in_background;
       RunRanks(ranks, [&](Communicator& communicator) {
         std::ostringstream log;
@@ -61,7 +61,7 @@ TEST(CheckpointsOfATraining, AreTheSameBytesWithAndWithoutBackground) {
           if (call == "mkdir") std::this_thread::sleep_for(std::chrono::milliseconds(20));
         });
       });
-      return BytesOfAll(folder.path());
+      return BytesOfAll(directory.path());
     };
     const auto with = files(true);
     EXPECT_EQ(with.size(), 6U * 3);
@@ -70,12 +70,12 @@ TEST(CheckpointsOfATraining, AreTheSameBytesWithAndWithoutBackground) {
 }
 
 TEST(CheckpointsOfATraining, AreWrittenWhileItGoesOn) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   std::promise<void> went_on;
   std::future<void> continues = went_on.get_future();
   bool waited = false;
   Train(
-      SavingConfig(folder.path(), 2),
+      SavingConfig(directory.path(), 2),
       [&](std::string_view) {
         if (std::exchange(waited, true)) return;
         EXPECT_EQ(continues.wait_for(std::chrono::seconds(60)), std::future_status::ready);
@@ -84,25 +84,25 @@ TEST(CheckpointsOfATraining, AreWrittenWhileItGoesOn) {
         if (step == 3) went_on.set_value();
       });
   EXPECT_TRUE(waited);
-  EXPECT_TRUE(fs::exists(CheckpointFolder(folder.path(), 2)));
+  EXPECT_TRUE(fs::exists(CheckpointDirectory(directory.path(), 2)));
 }
 
 TEST(CheckpointsOfATraining, KeepsEveryMthForEver) {
-  const TemporaryFolder folder;
-  TrainConfig config = SavingConfig(folder.path(), 1);
+  const TemporaryDirectory directory;
+  TrainConfig config = SavingConfig(directory.path(), 1);
   config.keep_checkpoints = 1;
   config.keep_every = 2;
   config.schedule.num_iter = 5;
   Train(config, {});
-  EXPECT_THAT(Listing(folder.path()),
+  EXPECT_THAT(Listing(directory.path()),
               ElementsAre("step-0000000002", "step-0000000004", "step-0000000005"));
 }
 
 // At the latest when the next one is due.
 TEST(CheckpointsOfATraining, ThatCannotBeWrittenEndItAsTheyDoWithoutBackground) {
   for (const bool in_background : {true, false}) {
-    const TemporaryFolder folder;
-    TrainConfig config = SavingConfig(folder.path(), 2);
+    const TemporaryDirectory directory;
+    TrainConfig config = SavingConfig(directory.path(), 2);
     config.checkpoint_in_background = in_background;
     config.schedule.num_iter = 100;
     int renames = 0;
@@ -121,14 +121,14 @@ TEST(CheckpointsOfATraining, ThatCannotBeWrittenEndItAsTheyDoWithoutBackground) 
     }
     EXPECT_EQ(message, "the disk is full");
     EXPECT_LE(last_step, in_background ? 5 : 3);
-    EXPECT_THAT(Listing(folder.path()), ElementsAre("step-0000000002"));
+    EXPECT_THAT(Listing(directory.path()), ElementsAre("step-0000000002"));
   }
 }
 
 // The steps at which the thread that writes is killed, with the whole process: each call but the
 // many writes of a file, of which the first stands for all.
 TEST(CheckpointsOfATraining, GoOnBitEqualFromAKillBeforeEachCallThatWrites) {
-  const TemporaryFolder whole;
+  const TemporaryDirectory whole;
   std::vector<std::string> calls;
   Train(SavingConfig(whole.path(), 2), [&](std::string_view call) { calls.emplace_back(call); });
   const auto end_of_first = std::ranges::find(calls, "rename");
@@ -140,8 +140,8 @@ TEST(CheckpointsOfATraining, GoOnBitEqualFromAKillBeforeEachCallThatWrites) {
     if (*call == "write" && *(call - 1) != "open") continue;
     const std::ptrdiff_t fatal = call - calls.begin();
     SCOPED_TRACE(*call + ", number " + std::to_string(fatal));
-    const TemporaryFolder folder;
-    const TrainConfig config = SavingConfig(folder.path(), 2);
+    const TemporaryDirectory directory;
+    const TrainConfig config = SavingConfig(directory.path(), 2);
     const int status = RunInChild([&] {
       std::ptrdiff_t number = 0;
       Train(config, [&](std::string_view) {
@@ -149,10 +149,10 @@ TEST(CheckpointsOfATraining, GoOnBitEqualFromAKillBeforeEachCallThatWrites) {
       });
     });
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    EXPECT_FALSE(fs::exists(CheckpointFolder(folder.path(), 6)));
+    EXPECT_FALSE(fs::exists(CheckpointDirectory(directory.path(), 6)));
     EXPECT_THAT(Train(config, {}), HasSubstr("going on from step "));
-    const auto bytes = BytesOfAll(CheckpointFolder(folder.path(), 6));
-    EXPECT_TRUE(bytes == BytesOfAll(CheckpointFolder(whole.path(), 6)));
+    const auto bytes = BytesOfAll(CheckpointDirectory(directory.path(), 6));
+    EXPECT_TRUE(bytes == BytesOfAll(CheckpointDirectory(whole.path(), 6)));
     ++kills;
   }
   EXPECT_EQ(kills, 16);

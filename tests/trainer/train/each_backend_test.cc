@@ -213,10 +213,10 @@ TEST_P(TrainingOn, AsOneGraphIsEqualToCallByCall) {
   }
 }
 
-TEST_P(TrainingOn, RefusesAGraphThatCannotBeHad) {
+TEST_P(TrainingOn, RejectsAGraphThatCannotBeHad) {
   const Steps steps{.backend = GetParam(), .count = 1, .batch = 8, .graph = StepGraph::kOn};
   const bool has_graphs = GetParam().starts_with("cuda");
-  const auto refusal = [&](Communicator& communicator) -> std::string {
+  const auto rejection = [&](Communicator& communicator) -> std::string {
     try {
       RunSteps(steps, communicator);
       return "";
@@ -227,11 +227,11 @@ TEST_P(TrainingOn, RefusesAGraphThatCannotBeHad) {
   };
   ThreadWorld world(1);
   ThreadCommunicator alone(world, 0);
-  EXPECT_EQ(refusal(alone), has_graphs ? ""
-                                       : "--graph=on: the back end " + GetParam() +
-                                             " has no graphs; use --graph=auto");
+  EXPECT_EQ(rejection(alone), has_graphs ? ""
+                                         : "--graph=on: the back end " + GetParam() +
+                                               " has no graphs; use --graph=auto");
   RunRanks(2, [&](Communicator& communicator) {
-    EXPECT_THAT(refusal(communicator), HasSubstr("use --graph=auto"));
+    EXPECT_THAT(rejection(communicator), HasSubstr("use --graph=auto"));
   });
 }
 

@@ -18,8 +18,8 @@ using testing::Not;
 
 using AveragedTensors = std::map<std::string, std::vector<float>>;
 
-TrainConfig AveragingConfig(const fs::path& folder) {
-  TrainConfig config = SmallConfig(folder);
+TrainConfig AveragingConfig(const fs::path& directory) {
+  TrainConfig config = SmallConfig(directory);
   config.mode = RunMode::kTrainAndEvaluate;
   config.ema = 0.75;
   config.checkpoint_every = 1;
@@ -42,25 +42,25 @@ AveragingRun RunAveraging(const TrainConfig& config, int ranks = 1, int stop_aft
   return run;
 }
 
-AveragedTensors FileOf(const fs::path& folder, std::int64_t step, const char* file) {
-  return TensorsOf(CheckpointFolder(folder, step) / file);
+AveragedTensors FileOf(const fs::path& directory, std::int64_t step, const char* file) {
+  return TensorsOf(CheckpointDirectory(directory, step) / file);
 }
 
-void ExpectSameCheckpoint(const fs::path& folder, const fs::path& other, std::int64_t step) {
+void ExpectSameCheckpoint(const fs::path& directory, const fs::path& other, std::int64_t step) {
   for (const char* file : {kModelFile, kOptimizerFile, kAverageFile}) {
-    EXPECT_EQ(FileOf(folder, step, file), FileOf(other, step, file)) << file;
+    EXPECT_EQ(FileOf(directory, step, file), FileOf(other, step, file)) << file;
   }
 }
 
 TEST(Ema, FollowsWeightsAndStatisticsAfterEachUpdateByItsFormula) {
-  const TemporaryFolder folder;
-  TrainConfig config = AveragingConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = AveragingConfig(directory.path());
   config.accumulate = 2;
   RunAveraging(config);
   for (std::int64_t step = 2; step <= 6; ++step) {
-    const AveragedTensors before = FileOf(folder.path(), step - 1, kAverageFile);
-    const AveragedTensors model = FileOf(folder.path(), step, kModelFile);
-    const AveragedTensors average = FileOf(folder.path(), step, kAverageFile);
+    const AveragedTensors before = FileOf(directory.path(), step - 1, kAverageFile);
+    const AveragedTensors model = FileOf(directory.path(), step, kModelFile);
+    const AveragedTensors average = FileOf(directory.path(), step, kAverageFile);
     ASSERT_EQ(average.size(), model.size());
     EXPECT_NE(average, model);
     for (const auto& [name, values] : average) {
@@ -74,8 +74,8 @@ TEST(Ema, FollowsWeightsAndStatisticsAfterEachUpdateByItsFormula) {
 
 TEST(Ema, ChangesNotOneBitOfTheTraining) {
   for (const int ranks : {1, 2}) {
-    const TemporaryFolder with;
-    const TemporaryFolder without;
+    const TemporaryDirectory with;
+    const TemporaryDirectory without;
     TrainConfig config = AveragingConfig(with.path());
     config.eval_every = 2;
     const AveragingRun averaging = RunAveraging(config, ranks);
@@ -88,18 +88,18 @@ TEST(Ema, ChangesNotOneBitOfTheTraining) {
       EXPECT_EQ(optimizer.erase("average_rank_statistics"), ranks == 1 ? 0U : 1U);
       EXPECT_EQ(optimizer, FileOf(without.path(), step, kOptimizerFile));
     }
-    EXPECT_FALSE(fs::exists(CheckpointFolder(without.path(), 6) / kAverageFile));
+    EXPECT_FALSE(fs::exists(CheckpointDirectory(without.path(), 6) / kAverageFile));
     EXPECT_NE(averaging.result.evaluation->loss, plain.result.evaluation->loss);
   }
 }
 
 TEST(Ema, EvaluationsAndExportsAreOfTheAverages) {
   for (const int ranks : {1, 2}) {
-    const TemporaryFolder folder;
-    TrainConfig config = AveragingConfig(folder.path());
-    config.export_dir = folder.path();
+    const TemporaryDirectory directory;
+    TrainConfig config = AveragingConfig(directory.path());
+    config.export_dir = directory.path();
     const AveragingRun run = RunAveraging(config, ranks);
-    EXPECT_EQ(TensorsOf(ExportFile(config)), FileOf(folder.path(), 6, kAverageFile));
+    EXPECT_EQ(TensorsOf(ExportFile(config)), FileOf(directory.path(), 6, kAverageFile));
     EXPECT_THAT(run.log, HasSubstr("averages of the weights written: "));
 
     config.mode = RunMode::kEvaluate;
@@ -107,29 +107,30 @@ TEST(Ema, EvaluationsAndExportsAreOfTheAverages) {
     const AveragingRun saved = RunAveraging(config, ranks);
     EXPECT_EQ(saved.result.evaluation->loss, run.result.evaluation->loss);
     EXPECT_THAT(saved.log, HasSubstr("averages of the weights of step 6"));
-    config.init_from = CheckpointFolder(folder.path(), 6) / kAverageFile;
+    config.init_from = CheckpointDirectory(directory.path(), 6) / kAverageFile;
     EXPECT_EQ(RunAveraging(config, ranks).result.evaluation->loss, run.result.evaluation->loss);
-    config.init_from = folder.path();  // the best
+    config.init_from = directory.path();  // the best
     EXPECT_EQ(RunAveraging(config, ranks).result.evaluation->loss, run.result.evaluation->loss);
   }
 }
 
 TEST(Ema, StaysWhereTheUpdateOfAStepIsLeftOut) {
-  const TemporaryFolder folder;
-  TrainConfig config = AveragingConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = AveragingConfig(directory.path());
   config.mode = RunMode::kTrain;
   config.on_nan = OnNan::kSkip;
   const auto ends = TrainWith({.steps = {2}, .is_of_loss_too = true}, config);
   EXPECT_EQ(ends[0].message + ends[1].message, "");
-  EXPECT_EQ(FileOf(folder.path(), 3, kAverageFile), FileOf(folder.path(), 2, kAverageFile));
-  EXPECT_EQ(FileOf(folder.path(), 3, kOptimizerFile), FileOf(folder.path(), 2, kOptimizerFile));
-  EXPECT_NE(FileOf(folder.path(), 4, kAverageFile), FileOf(folder.path(), 3, kAverageFile));
+  EXPECT_EQ(FileOf(directory.path(), 3, kAverageFile), FileOf(directory.path(), 2, kAverageFile));
+  EXPECT_EQ(FileOf(directory.path(), 3, kOptimizerFile),
+            FileOf(directory.path(), 2, kOptimizerFile));
+  EXPECT_NE(FileOf(directory.path(), 4, kAverageFile), FileOf(directory.path(), 3, kAverageFile));
 }
 
 TEST(Ema, GoesOnWithTheSameBits) {
   for (const int ranks : {1, 2}) {
-    const TemporaryFolder whole;
-    const TemporaryFolder stopped;
+    const TemporaryDirectory whole;
+    const TemporaryDirectory stopped;
     RunAveraging(AveragingConfig(whole.path()), ranks);
     const TrainConfig config = AveragingConfig(stopped.path());
     EXPECT_EQ(RunAveraging(config, ranks, 3).result.ending, Ending::kStopped);
@@ -140,31 +141,31 @@ TEST(Ema, GoesOnWithTheSameBits) {
 }
 
 TEST(Ema, StartsFromTheWeightsOfACheckpointThatHasNoneAndIsDroppedWhereItIsOff) {
-  const TemporaryFolder folder;
-  TrainConfig config = AveragingConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = AveragingConfig(directory.path());
   config.ema = 0;
   RunAveraging(config, 1, 3);
   config.ema = 0.75;
   EXPECT_THAT(RunAveraging(config, 1, 1).log,
               HasSubstr("--ema: the checkpoint has no averages of the weights; they start from "));
-  const AveragedTensors before = FileOf(folder.path(), 3, kModelFile);
-  const AveragedTensors model = FileOf(folder.path(), 4, kModelFile);
-  for (const auto& [name, values] : FileOf(folder.path(), 4, kAverageFile)) {
+  const AveragedTensors before = FileOf(directory.path(), 3, kModelFile);
+  const AveragedTensors model = FileOf(directory.path(), 4, kModelFile);
+  for (const auto& [name, values] : FileOf(directory.path(), 4, kAverageFile)) {
     const double expected = 0.75 * before.at(name)[0] + 0.25 * model.at(name)[0];
     EXPECT_NEAR(values[0], expected, 1e-6 * (1 + std::abs(expected))) << name;
   }
   config.ema = 0;
   EXPECT_THAT(RunAveraging(config).log,
               HasSubstr("the averages of the weights in the checkpoint are dropped, for --ema"));
-  EXPECT_FALSE(fs::exists(CheckpointFolder(folder.path(), 6) / kAverageFile));
+  EXPECT_FALSE(fs::exists(CheckpointDirectory(directory.path(), 6) / kAverageFile));
 }
 
 TEST(Ema, StartsFromTheWeightsOfInitFrom) {
-  const TemporaryFolder first;
-  const TemporaryFolder second;
+  const TemporaryDirectory first;
+  const TemporaryDirectory second;
   TrainConfig config = AveragingConfig(first.path());
   RunAveraging(config);
-  config.init_from = CheckpointFolder(first.path(), 6) / kModelFile;
+  config.init_from = CheckpointDirectory(first.path(), 6) / kModelFile;
   config.model_dir = second.path();
   config.schedule.lr_init = 0;  // weights and so their averages stay
   config.freeze_batch_norm = true;

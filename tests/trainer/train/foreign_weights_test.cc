@@ -118,24 +118,25 @@ TEST_F(ForeignWeightsTest, ValuesOf16BitsAreWidenedWithANote) {
               HasSubstr(std::to_string(tensors_.size() - 1) + " tensors of F16 in"));
 }
 
-TEST_F(ForeignWeightsTest, AnInfinityOf16BitsIsRefused) {
+TEST_F(ForeignWeightsTest, AnInfinityOf16BitsIsRejected) {
   Narrow(DType::kFloat16,
          [](int exponent) { return static_cast<std::uint16_t>(exponent == 3 ? 0x7c00 : 0x3c00); });
-  EXPECT_THAT(Refusal(), HasSubstr("conv1.weight has the value inf"));
+  EXPECT_THAT(Rejection(), HasSubstr("conv1.weight has the value inf"));
 }
 
 TEST_F(ForeignWeightsTest, ABackboneWithoutAHeadNeedsANewOne) {
   std::erase_if(sources_, [](const TensorReader& s) { return s.name.starts_with("fc."); });
   Prefix("backbone.");
   const float value = 1;
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr("it has no last layer"), HasSubstr("give --new_head")));
+  EXPECT_THAT(Rejection(), AllOf(HasSubstr("it has no last layer"), HasSubstr("give --new_head")));
   fs::remove(config_.init_from);
   sources_.push_back({"head.fc.weight", DType::kFloat32, {1}, &value});
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr("tensor 'head.fc.weight' has not the prefix 'backbone.'"),
-                               HasSubstr("give --new_head")));
+  EXPECT_THAT(Rejection(),
+              AllOf(HasSubstr("tensor 'head.fc.weight' has not the prefix 'backbone.'"),
+                    HasSubstr("give --new_head")));
   fs::remove(config_.init_from);
   config_.mode = RunMode::kEvaluate;
-  EXPECT_THAT(Refusal(), Not(HasSubstr("--new_head")));
+  EXPECT_THAT(Rejection(), Not(HasSubstr("--new_head")));
   config_.mode = RunMode::kTrain;
   config_.new_head = true;
   fs::remove(config_.init_from);
@@ -144,25 +145,26 @@ TEST_F(ForeignWeightsTest, ABackboneWithoutAHeadNeedsANewOne) {
   EXPECT_THAT(log_text_.str(), HasSubstr("1 tensor without it left out, the first is head.fc"));
 }
 
-TEST_F(ForeignWeightsTest, SeveralNetworksInOneFileAreRefused) {
+TEST_F(ForeignWeightsTest, SeveralNetworksInOneFileAreRejected) {
   Prefix("student.");
   for (TensorReader source : SourcesOf(tensors_)) {
     source.name = "teacher." + source.name;
     sources_.push_back(source);
   }
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr("several networks, with 'student.' and 'teacher.'"),
-                               Not(HasSubstr("--model_dir"))));
+  EXPECT_THAT(Rejection(), AllOf(HasSubstr("several networks, with 'student.' and 'teacher.'"),
+                                 Not(HasSubstr("--model_dir"))));
 }
 
 TEST_F(ForeignWeightsTest, TheAdviceIsAboutTheFile) {
   for (TensorReader& source : sources_) source.name = "resnet.embedder/" + source.name.substr(2);
   std::erase_if(sources_, [](const TensorReader& s) { return s.name.ends_with("conv1.weight"); });
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr("give weights of a ResNet with torchvision's names"),
-                               Not(HasSubstr("--model_dir"))));
+  EXPECT_THAT(Rejection(), AllOf(HasSubstr("give weights of a ResNet with torchvision's names"),
+                                 Not(HasSubstr("--model_dir"))));
   Reset();
   Find("conv1.weight").shape = Shape{8, 3, 49};
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr("it is of another network: give weights of a resnet_tiny"),
-                               Not(HasSubstr("--model_dir"))));
+  EXPECT_THAT(Rejection(),
+              AllOf(HasSubstr("it is of another network: give weights of a resnet_tiny"),
+                    Not(HasSubstr("--model_dir"))));
   Reset();
   const float value = 1;
   const std::array<int, 4> depths = {3, 4, 23, 3};
@@ -174,14 +176,14 @@ TEST_F(ForeignWeightsTest, TheAdviceIsAboutTheFile) {
       sources_.push_back({name, DType::kFloat32, {1}, &value});
     }
   }
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr("another network: give --arch=resnet101"),
-                               Not(HasSubstr("--model_dir"))));
+  EXPECT_THAT(Rejection(), AllOf(HasSubstr("another network: give --arch=resnet101"),
+                                 Not(HasSubstr("--model_dir"))));
 }
 
-TEST_F(ForeignWeightsTest, FoldersAndPartsOfOtherProgramsAreNamed) {
-  const fs::path folder = folder_.path() / "hub";
-  fs::create_directory(folder);
-  const auto refusal = [&](const fs::path& from) -> std::string {
+TEST_F(ForeignWeightsTest, DirectoriesAndPartsOfOtherProgramsAreNamed) {
+  const fs::path directory = directory_.path() / "hub";
+  fs::create_directory(directory);
+  const auto rejection = [&](const fs::path& from) -> std::string {
     config_.init_from = from;
     try {
       InitializeFromFile({config_, network_, communicator_, *stream_, log_});
@@ -190,13 +192,14 @@ TEST_F(ForeignWeightsTest, FoldersAndPartsOfOtherProgramsAreNamed) {
     }
     return "taken";
   };
-  EXPECT_THAT(refusal(folder), HasSubstr("neither a file of weights nor the folder of a run"));
-  std::ofstream(folder / "model.safetensors") << "x";
-  EXPECT_THAT(refusal(folder),
-              HasSubstr("give a file in it, such as " + (folder / "model.safetensors").string()));
-  std::ofstream(folder / "model.ckpt-5.index") << "x";
-  EXPECT_THAT(refusal(folder / "model.ckpt-5"), HasSubstr("a TensorFlow checkpoint"));
-  EXPECT_THAT(refusal(folder / "model.ckpt-6"), HasSubstr("No such file"));
+  EXPECT_THAT(rejection(directory),
+              HasSubstr("neither a file of weights nor the directory of a run"));
+  std::ofstream(directory / "model.safetensors") << "x";
+  EXPECT_THAT(rejection(directory), HasSubstr("give a file in it, such as " +
+                                              (directory / "model.safetensors").string()));
+  std::ofstream(directory / "model.ckpt-5.index") << "x";
+  EXPECT_THAT(rejection(directory / "model.ckpt-5"), HasSubstr("a TensorFlow checkpoint"));
+  EXPECT_THAT(rejection(directory / "model.ckpt-6"), HasSubstr("No such file"));
 }
 
 }  // namespace

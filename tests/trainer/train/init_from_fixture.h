@@ -17,7 +17,7 @@ namespace trainer {
 class InitFromTest : public testing::Test {
  protected:
   InitFromTest() {
-    config_.init_from = folder_.path() / "weights.safetensors";
+    config_.init_from = directory_.path() / "weights.safetensors";
     tensors_ = ExportPart(network_, Network::Part::kValue, "", *stream_);
     for (HostTensor& tensor : tensors_) {
       for (std::size_t i = 0; i < tensor.values.size(); ++i) {
@@ -41,7 +41,7 @@ class InitFromTest : public testing::Test {
     InitializeFromFile({config_, network_, communicator_, *stream_, log_});
   }
 
-  std::string Refusal() {
+  std::string Rejection() {
     try {
       Load();
     } catch (const Error& error) {
@@ -59,8 +59,8 @@ class InitFromTest : public testing::Test {
     throw std::out_of_range(name);
   }
 
-  const TemporaryFolder folder_;
-  TrainConfig config_ = SmallConfig(folder_.path());
+  const TemporaryDirectory directory_;
+  TrainConfig config_ = SmallConfig(directory_.path());
   std::unique_ptr<Backend> backend_ = MakeBackend("reference", {});
   std::unique_ptr<Stream> stream_ = backend_->MakeStream();
   Network network_{*backend_, {"resnet_tiny", 2, 32, 32, 4, 0}};

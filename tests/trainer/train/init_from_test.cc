@@ -33,32 +33,32 @@ TEST_F(InitFromTest, IgnoresNumBatchesTracked) {
             tensors_[0].values);
 }
 
-TEST_F(InitFromTest, RefusesAMissingTensorByName) {
+TEST_F(InitFromTest, RejectsAMissingTensorByName) {
   std::erase_if(sources_, [](const TensorReader& s) { return s.name == "layer3.0.bn2.bias"; });
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr("weights.safetensors"), HasSubstr("layer3.0.bn2.bias")));
+  EXPECT_THAT(Rejection(), AllOf(HasSubstr("weights.safetensors"), HasSubstr("layer3.0.bn2.bias")));
 }
 
-TEST_F(InitFromTest, RefusesAnUnknownTensorByName) {
+TEST_F(InitFromTest, RejectsAnUnknownTensorByName) {
   const float value = 1;
   sources_.push_back({"layer5.0.conv1.weight", DType::kFloat32, Shape{1}, &value});
-  EXPECT_THAT(Refusal(), HasSubstr("layer5.0.conv1.weight"));
+  EXPECT_THAT(Rejection(), HasSubstr("layer5.0.conv1.weight"));
 }
 
-TEST_F(InitFromTest, RefusesAnotherShapeByName) {
+TEST_F(InitFromTest, RejectsAnotherShapeByName) {
   Find("conv1.weight").shape = Shape{8, 3, 49};
-  EXPECT_THAT(Refusal(), HasSubstr("conv1.weight"));
+  EXPECT_THAT(Rejection(), HasSubstr("conv1.weight"));
 }
 
-TEST_F(InitFromTest, RefusesAnotherNumberOfClassesAndSaysWhatToGive) {
+TEST_F(InitFromTest, RejectsAnotherNumberOfClassesAndSaysWhatToGive) {
   const std::vector<float> values(1000 * 32);
   TensorReader& fc = Find("fc.weight");
   fc.shape = Shape{1000, 32};
   fc.data = values.data();
-  EXPECT_THAT(Refusal(),
+  EXPECT_THAT(Rejection(),
               AllOf(HasSubstr("1000 classes"), HasSubstr("give --classes=1000, or --new_head")));
   config_.mode = RunMode::kEvaluate;
   fs::remove(config_.init_from);
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr("give --classes=1000"), Not(HasSubstr("--new_head"))));
+  EXPECT_THAT(Rejection(), AllOf(HasSubstr("give --classes=1000"), Not(HasSubstr("--new_head"))));
 }
 
 TEST_F(InitFromTest, WithANewHeadTakesAllOtherValuesOfANetworkOfAnyClasses) {
@@ -82,21 +82,21 @@ TEST_F(InitFromTest, WithANewHeadTakesAllOtherValuesOfANetworkOfAnyClasses) {
   check();
   EXPECT_THAT(log_text_.str(), HasSubstr("initial weights of all but the last layer: "));
   std::erase_if(sources_, [](const TensorReader& s) { return s.name == "conv1.weight"; });
-  EXPECT_THAT(Refusal(), HasSubstr("tensor 'conv1.weight' is missing"));
+  EXPECT_THAT(Rejection(), HasSubstr("tensor 'conv1.weight' is missing"));
 }
 
 TEST(InitFromARun, WithANewHeadTrainsForOtherClasses) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
-  config.export_dir = folder.path();
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
+  config.export_dir = directory.path();
   RunAlone(config);
-  TrainConfig other = SmallConfig(folder.path() / "other");
+  TrainConfig other = SmallConfig(directory.path() / "other");
   other.classes = config.classes + 3;
   other.init_from = ExportFile(config);
   other.new_head = true;
   other.schedule.run_iter = 0;
   RunAlone(other);
-  const auto begun = TensorsOf(CheckpointFolder(other.model_dir, 0) / "model.safetensors");
+  const auto begun = TensorsOf(CheckpointDirectory(other.model_dir, 0) / "model.safetensors");
   const auto taken = TensorsOf(ExportFile(config));
   EXPECT_EQ(begun.at("layer3.0.conv1.weight"), taken.at("layer3.0.conv1.weight"));
   EXPECT_EQ(begun.at("bn1.running_var"), taken.at("bn1.running_var"));
@@ -107,7 +107,7 @@ TEST(InitFromARun, WithANewHeadTrainsForOtherClasses) {
 }
 
 // A ReLU, or an evaluation's arg max, would hide them.
-TEST_F(InitFromTest, RefusesValuesThatAreNoNumbersAndVariancesBelowZero) {
+TEST_F(InitFromTest, RejectsValuesThatAreNoNumbersAndVariancesBelowZero) {
   const auto with = [&](const std::string& name, float value) {
     const TensorReader& source = Find(name);
     const auto* values = static_cast<const float*>(source.data);
@@ -115,10 +115,10 @@ TEST_F(InitFromTest, RefusesValuesThatAreNoNumbersAndVariancesBelowZero) {
     changed.back() = value;
     const TensorReader before = source;
     Find(name).data = changed.data();
-    const std::string refusal = Refusal();
+    const std::string rejection = Rejection();
     Find(name) = before;
     fs::remove(config_.init_from);
-    return refusal;
+    return rejection;
   };
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EXPECT_THAT(with("conv1.weight", std::numeric_limits<float>::quiet_NaN()),
@@ -133,22 +133,22 @@ TEST_F(InitFromTest, RefusesValuesThatAreNoNumbersAndVariancesBelowZero) {
   Load();
 }
 
-std::string RefusalToEvaluate(const TrainConfig& config) {
-  return tests::Refusal<Error>(
+std::string RejectionToEvaluate(const TrainConfig& config) {
+  return tests::Rejection<Error>(
       EX_USAGE, [&] { RunAlone(config); }, "not refused");
 }
 
 TEST(InitFromARun, TakesItsBestCheckpoint) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.mode = RunMode::kTrainAndEvaluate;
   config.eval_every = 1;
   config.checkpoint_every = 1;
   config.keep_checkpoints = 100;
   RunAlone(config);
-  TrainConfig other = SmallConfig(folder.path() / "other");
+  TrainConfig other = SmallConfig(directory.path() / "other");
   other.mode = RunMode::kEvaluate;
-  const auto evaluated = ListEvaluated(folder.path()).known;
+  const auto evaluated = ListEvaluated(directory.path()).known;
   ASSERT_EQ(evaluated.size(), 6U);
   std::map<std::int64_t, double> losses;
   for (const EvaluatedCheckpoint& checkpoint : evaluated) {
@@ -157,36 +157,36 @@ TEST(InitFromARun, TakesItsBestCheckpoint) {
     EXPECT_EQ(result.top1, checkpoint.top1);
     losses[checkpoint.step] = result.loss;
   }
-  other.init_from = folder.path();
+  other.init_from = directory.path();
   EXPECT_EQ(RunAlone(other).evaluation->loss, losses.at(BestOf(evaluated)->step));
 }
 
-TEST(InitFromARun, RefusesOneWithoutAnEvaluation) {
-  const TemporaryFolder folder;
-  RunAlone(SmallConfig(folder.path()));
-  TrainConfig config = SmallConfig(folder.path() / "other");
+TEST(InitFromARun, RejectsOneWithoutAnEvaluation) {
+  const TemporaryDirectory directory;
+  RunAlone(SmallConfig(directory.path()));
+  TrainConfig config = SmallConfig(directory.path() / "other");
   config.mode = RunMode::kEvaluate;
-  config.init_from = folder.path();
-  EXPECT_THAT(RefusalToEvaluate(config),
+  config.init_from = directory.path();
+  EXPECT_THAT(RejectionToEvaluate(config),
               AllOf(HasSubstr("was evaluated, so none is the best: give a file"),
                     HasSubstr("step-0000000006/model.safetensors")));
-  config.init_from = folder.path() / "checkpoints";
-  EXPECT_THAT(RefusalToEvaluate(config), HasSubstr("there is no checkpoint in it"));
+  config.init_from = directory.path() / "checkpoints";
+  EXPECT_THAT(RejectionToEvaluate(config), HasSubstr("there is no checkpoint in it"));
 }
 
 TEST_F(InitFromTest, ATensorFileReplacesAnOlderOneAndLeavesNothingBeside) {
-  const std::filesystem::path path = folder_.path() / "twice.safetensors";
+  const std::filesystem::path path = directory_.path() / "twice.safetensors";
   WriteTensorFile(path, {{"x", Shape{2}, {1, 2}}}, {}, "another --export_dir");
   // Of a run that was killed; its number is larger than any that the kernel gives.
   std::ofstream(path.string() + ".partial-1073741824") << "half";
   WriteTensorFile(path, {{"x", Shape{2}, {3, 4}}}, {}, "another --export_dir");
   EXPECT_THAT(TensorsOf(path).at("x"), testing::ElementsAre(3, 4));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 1);
 }
 
 TEST_F(InitFromTest, ATensorFileThatCannotBeWrittenIsNamed) {
-  const std::filesystem::path path = folder_.path() / "missing" / "x.safetensors";
-  EXPECT_THAT(tests::Refusal<Error>(
+  const std::filesystem::path path = directory_.path() / "missing" / "x.safetensors";
+  EXPECT_THAT(tests::Rejection<Error>(
                   EX_OSERR,
                   [&] {
                     WriteTensorFile(path, {{"x", Shape{1}, {1}}}, {}, "another --export_dir");

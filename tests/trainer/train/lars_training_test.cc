@@ -27,8 +27,8 @@ TrainConfig LarsConfig(const std::filesystem::path& model_dir) {
 std::map<std::string, std::vector<float>> SavedAt(const std::filesystem::path& model_dir,
                                                   std::int64_t step) {
   std::map<std::string, std::vector<float>> all =
-      TensorsOf(CheckpointFolder(model_dir, step) / kModelFile);
-  for (auto& [name, values] : TensorsOf(CheckpointFolder(model_dir, step) / kOptimizerFile)) {
+      TensorsOf(CheckpointDirectory(model_dir, step) / kModelFile);
+  for (auto& [name, values] : TensorsOf(CheckpointDirectory(model_dir, step) / kOptimizerFile)) {
     all["optimizer/" + name] = values;
   }
   return all;
@@ -38,8 +38,8 @@ TEST(LarsTraining, AResumedRunIsBitEqualToOneThatNeverStoppedOnEveryBackEnd) {
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
-    const TemporaryFolder straight;
-    const TemporaryFolder stopped;
+    const TemporaryDirectory straight;
+    const TemporaryDirectory stopped;
     EXPECT_EQ(RunAlone(LarsConfig(straight.path()), 0, backend).step, 6);
     EXPECT_EQ(RunAlone(LarsConfig(stopped.path()), /*stop_after=*/2, backend).step, 2);
     EXPECT_EQ(RunAlone(LarsConfig(stopped.path()), 0, backend).step, 6);
@@ -49,11 +49,11 @@ TEST(LarsTraining, AResumedRunIsBitEqualToOneThatNeverStoppedOnEveryBackEnd) {
 }
 
 TEST(LarsTraining, AResumedRunOfTwoRanksIsBitEqualToo) {
-  const TemporaryFolder straight;
-  const TemporaryFolder stopped;
-  const auto run = [](const std::filesystem::path& folder, int stop_after) {
+  const TemporaryDirectory straight;
+  const TemporaryDirectory stopped;
+  const auto run = [](const std::filesystem::path& directory, int stop_after) {
     RunRanks(2, [&](Communicator& communicator) {
-      TrainConfig config = LarsConfig(folder);
+      TrainConfig config = LarsConfig(directory);
       config.paranoid = 1;
       std::ostringstream log_text;
       RunRank(config, communicator, log_text, stop_after);
@@ -65,28 +65,28 @@ TEST(LarsTraining, AResumedRunOfTwoRanksIsBitEqualToo) {
   EXPECT_EQ(SavedAt(stopped.path(), 6), SavedAt(straight.path(), 6));
 }
 
-std::string RefusalOf(const TrainConfig& config) {
-  return tests::Refusal<Error>(
+std::string RejectionOf(const TrainConfig& config) {
+  return tests::Rejection<Error>(
       EX_CONFIG, [&] { RunAlone(config); }, "not refused");
 }
 
-TEST(LarsTraining, MomentumOfAnotherOptimizerIsRefusedByName) {
-  const TemporaryFolder folder;
-  RunAlone(LarsConfig(folder.path()), /*stop_after=*/2);
-  const std::string checkpoint = CheckpointFolder(folder.path(), 2).string();
-  EXPECT_THAT(RefusalOf(SmallConfig(folder.path())),
+TEST(LarsTraining, MomentumOfAnotherOptimizerIsRejectedByName) {
+  const TemporaryDirectory directory;
+  RunAlone(LarsConfig(directory.path()), /*stop_after=*/2);
+  const std::string checkpoint = CheckpointDirectory(directory.path(), 2).string();
+  EXPECT_THAT(RejectionOf(SmallConfig(directory.path())),
               AllOf(HasSubstr(checkpoint + " is of a training with --optimizer=lars"),
                     HasSubstr("means nothing to --optimizer=sgd: go on with --optimizer=lars"),
                     HasSubstr("--init_from=" + checkpoint + "/model.safetensors")));
   // As it says.
-  const TemporaryFolder anew;
+  const TemporaryDirectory anew;
   TrainConfig config = SmallConfig(anew.path());
   config.init_from = checkpoint + "/model.safetensors";
   EXPECT_EQ(RunAlone(config).step, 6);
-  EXPECT_THAT(RefusalOf(LarsConfig(anew.path())),
+  EXPECT_THAT(RejectionOf(LarsConfig(anew.path())),
               HasSubstr(" is of a training with --optimizer=sgd, whose momentum"));
   // Its weights are weights.
-  config = SmallConfig(folder.path());
+  config = SmallConfig(directory.path());
   config.mode = RunMode::kEvaluate;
   EXPECT_EQ(RunAlone(config).ending, Ending::kCompleted);
 }

@@ -22,14 +22,14 @@ constexpr int kKept = 3;
 
 // What a process holds.
 struct Holdings {
-  std::ptrdiff_t files = 0;  // in the folder, folders included
+  std::ptrdiff_t files = 0;  // in the directory, directories included
   std::ptrdiff_t descriptors = 0;
   std::ptrdiff_t heap_bytes = 0;
 };
 
-Holdings Count(const fs::path& folder) {
+Holdings Count(const fs::path& directory) {
   Holdings holdings;
-  holdings.files = std::distance(fs::recursive_directory_iterator(folder), {});
+  holdings.files = std::distance(fs::recursive_directory_iterator(directory), {});
   holdings.descriptors = std::distance(fs::directory_iterator("/proc/self/fd"), {});
 #if __GLIBC_PREREQ(2, 33)
   holdings.heap_bytes = static_cast<std::ptrdiff_t>(::mallinfo2().uordblks);
@@ -69,7 +69,7 @@ TEST(ManyCheckpoints, LeaveNoFileDescriptorOrByteBehind) {
   };
   while (position.step < kWarmUp) save_after_a_step();
   const Holdings before = Count(scratch.path());
-  // A folder each for the run, its checkpoints and each of these, with three files in it.
+  // A directory each for the run, its checkpoints and each of these, with three files in it.
   EXPECT_EQ(before.files, 2 + kKept * 4);
   while (position.step < kCheckpoints) save_after_a_step();
   const Holdings after = Count(scratch.path());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run that goes on in a folder that is not as it left it, or as other options made it.
+// A run that goes on in a directory that is not as it left it, or as other options made it.
 
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
@@ -30,62 +30,62 @@ class GoingOn : public testing::Test {
     return log_text.str();
   }
 
-  std::string Refusal(const TrainConfig& config) {
-    return tests::Refusal<Error>(
+  std::string Rejection(const TrainConfig& config) {
+    return tests::Rejection<Error>(
         EX_CONFIG, [&] { Run(config); }, "not refused");
   }
 
   std::vector<std::string> Listing() const {
     std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_.path() / "checkpoints")) {
+    for (const auto& entry : fs::directory_iterator(directory_.path() / "checkpoints")) {
       names.push_back(entry.path().filename());
     }
     std::ranges::sort(names);
     return names;
   }
 
-  TemporaryFolder folder_;
-  TrainConfig config_ = SmallConfig(folder_.path());
+  TemporaryDirectory directory_;
+  TrainConfig config_ = SmallConfig(directory_.path());
   std::int64_t step_ = 0;
 };
 
-TEST_F(GoingOn, IsRefusedToAFreshRunInAUsedFolder) {
+TEST_F(GoingOn, IsRejectedToAFreshRunInAUsedDirectory) {
   Run(config_);
   config_.resume = false;
   config_.schedule.num_iter = 2;
-  EXPECT_THAT(Refusal(config_),
+  EXPECT_THAT(Rejection(config_),
               AllOf(HasSubstr("checkpoints holds 1 checkpoint up to step 6 of another run"),
                     HasSubstr("give another --model_dir, leave --resume=never out"),
-                    HasSubstr("mv " + (folder_.path() / "checkpoints").string())));
+                    HasSubstr("mv " + (directory_.path() / "checkpoints").string())));
   EXPECT_THAT(Listing(), testing::ElementsAre("step-0000000006"));
 }
 
-TEST_F(GoingOn, AFreshRunStartsInANewFolder) {
+TEST_F(GoingOn, AFreshRunStartsInANewDirectory) {
   config_.resume = false;
   Run(config_);
   EXPECT_EQ(step_, 6);
 }
 
-TEST_F(GoingOn, IsRefusedWhereTheRunEndsBeforeTheCheckpoint) {
+TEST_F(GoingOn, IsRejectedWhereTheRunEndsBeforeTheCheckpoint) {
   Run(config_);
   config_.schedule.num_iter = 5;
-  config_.export_dir = folder_.path() / "exported";
-  EXPECT_THAT(Refusal(config_), AllOf(HasSubstr("step-0000000006 is after the end of this run, "
-                                                "which is step 5"),
-                                      HasSubstr("larger --num_iter")));
+  config_.export_dir = directory_.path() / "exported";
+  EXPECT_THAT(Rejection(config_), AllOf(HasSubstr("step-0000000006 is after the end of this run, "
+                                                  "which is step 5"),
+                                        HasSubstr("larger --num_iter")));
   EXPECT_FALSE(fs::exists(ExportFile(config_)));
   config_.mode = RunMode::kEvaluate;
-  config_.export_dir = folder_.path();
+  config_.export_dir = directory_.path();
   EXPECT_THAT(Run(config_), AllOf(HasSubstr("weights of step 6"), HasSubstr("weights written: ")));
   EXPECT_EQ(TensorsOf(ExportFile(config_)),
-            TensorsOf(CheckpointFolder(folder_.path(), 6) / kModelFile));
+            TensorsOf(CheckpointDirectory(directory_.path(), 6) / kModelFile));
 }
 
 TEST_F(GoingOn, SaysThatFirstWeightsAreNotRead) {
   config_.schedule.run_iter = 2;
   EXPECT_THAT(Run(config_), Not(HasSubstr("--init_from")));
   EXPECT_THAT(Run(config_), Not(HasSubstr("--init_from")));
-  config_.init_from = folder_.path() / "none";
+  config_.init_from = directory_.path() / "none";
   EXPECT_THAT(Run(config_), HasSubstr("--init_from is not read: the run has a checkpoint"));
   EXPECT_EQ(step_, 6);
 }
@@ -96,7 +96,7 @@ TEST_F(GoingOn, SaysWhereAndWhatHasChanged) {
   EXPECT_THAT(Run(config_), Not(HasSubstr("changed since")));
   EXPECT_THAT(Run(config_), AllOf(HasSubstr("going on from step 2, after 8 of the 64 images of "
                                             "epoch 1: " +
-                                            folder_.path().string()),
+                                            directory_.path().string()),
                                   Not(HasSubstr("changed since"))));
   config_.settings["--lr_init"] = "0.2";
   config_.settings["--unheard_of"] = "by the version that wrote the checkpoint";
@@ -130,7 +130,7 @@ TEST_F(GoingOn, OtherRanksWithAnotherBatchTakeTheImagesThatFollow) {
   EXPECT_THAT(Run(config_),
               HasSubstr("going on from step 11, after 52 of the 64 images of epoch 1: "));
   EXPECT_EQ(step_, 12);
-  const CheckpointState state = ReadManifest(CheckpointFolder(folder_.path(), 12)).state;
+  const CheckpointState state = ReadManifest(CheckpointDirectory(directory_.path(), 12)).state;
   EXPECT_EQ(state.epoch, 0);
   EXPECT_EQ(state.epoch_samples, 57);
   EXPECT_EQ(state.global_batch, 5);
@@ -199,7 +199,7 @@ TEST_F(GoingOn, ARunThatHasEndedStaysEndedWithAnotherBatch) {
   Run(config_);
   EXPECT_EQ(step_, 64);
   config_.schedule.num_iter = 3;
-  EXPECT_THAT(Refusal(config_), HasSubstr("is after the end of this run, which is step 49"));
+  EXPECT_THAT(Rejection(config_), HasSubstr("is after the end of this run, which is step 49"));
 }
 
 // As after a change of the data: what the checkpoint calls 3 epochs and 40 images.
@@ -207,7 +207,7 @@ TEST_F(GoingOn, InASetOfAnotherSizeItIsAsManyEpochsFurther) {
   config_.schedule.num_iter = 100;
   config_.schedule.run_iter = 58;
   Run(config_);
-  const fs::path path = CheckpointFolder(folder_.path(), 58) / "manifest.json";
+  const fs::path path = CheckpointDirectory(directory_.path(), 58) / "manifest.json";
   Manifest manifest = ReadManifest(path.parent_path());
   EXPECT_EQ(manifest.state.epoch, 3);
   EXPECT_EQ(manifest.state.epoch_samples, 40);
@@ -221,7 +221,7 @@ TEST_F(GoingOn, SetsAsideWhatItHasPassedOver) {
   config_.checkpoint_every = 2;
   config_.schedule.run_iter = 4;
   Run(config_);
-  const fs::path newest = CheckpointFolder(folder_.path(), 4);
+  const fs::path newest = CheckpointDirectory(directory_.path(), 4);
   fs::remove_all(newest);
   std::ofstream(newest) << "a plain file";
   EXPECT_THAT(Run(config_), AllOf(HasSubstr("passed over"), HasSubstr("going on from step 2"),
@@ -233,7 +233,7 @@ TEST_F(GoingOn, SetsAsideWhatItHasPassedOver) {
 
 TEST_F(GoingOn, AnEvaluationSetsNothingAside) {
   Run(config_);
-  std::ofstream(CheckpointFolder(folder_.path(), 7)) << "a plain file";
+  std::ofstream(CheckpointDirectory(directory_.path(), 7)) << "a plain file";
   config_.mode = RunMode::kEvaluate;
   EXPECT_THAT(Run(config_), HasSubstr("passed over"));
   EXPECT_THAT(Listing(), testing::ElementsAre("step-0000000006", "step-0000000007"));
@@ -260,7 +260,7 @@ double ScaleAfter(const TrainConfig& config, DType compute_type) {
 
 TEST_F(GoingOn, StartsTheLossScaleAfreshInAnotherPrecision) {
   Run(config_);
-  const Manifest manifest = ReadManifest(CheckpointFolder(folder_.path(), 6));
+  const Manifest manifest = ReadManifest(CheckpointDirectory(directory_.path(), 6));
   EXPECT_EQ(manifest.state.precision, "fp32");
   EXPECT_EQ(ScaleAfter(config_, DType::kFloat16), 256);
   EXPECT_EQ(ScaleAfter(config_, DType::kBFloat16), 256);
@@ -270,7 +270,7 @@ TEST_F(GoingOn, StartsTheLossScaleAfreshInAnotherPrecision) {
 // A checkpoint of step 6 with another scale, of a version that did not note the precision.
 TEST_F(GoingOn, TakesOverALossScaleOfAnOlderVersionUnlessItIsThatOfFp32) {
   Run(config_);
-  const fs::path path = CheckpointFolder(folder_.path(), 6) / "manifest.json";
+  const fs::path path = CheckpointDirectory(directory_.path(), 6) / "manifest.json";
   Manifest manifest = ReadManifest(path.parent_path());
   manifest.state.precision = "";
   std::ofstream(path) << ToJson(manifest);

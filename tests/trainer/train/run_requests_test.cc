@@ -17,18 +17,18 @@ class RunRequestsTest : public testing::Test {
   static constexpr double kStart = 1'000'000;
 
   RunRequests Make(std::optional<TimeLimit> limit = {}) {
-    return RunRequests({.folder = folder_.path(),
+    return RunRequests({.directory = directory_.path(),
                         .limit = std::move(limit),
                         .clock = [this] { return TimePoint(std::chrono::milliseconds(now_)); },
                         .log = MakeLogger(log_, 0, "info")});
   }
-  std::filesystem::path File(const std::string& name) const { return folder_.path() / name; }
+  std::filesystem::path File(const std::string& name) const { return directory_.path() / name; }
   void Write(const std::string& name, const std::string& text = "") {
     std::ofstream(File(name)) << text;
   }
   void Pass(double seconds) { now_ += static_cast<std::int64_t>(seconds * 1000); }
 
-  const TemporaryFolder folder_;
+  const TemporaryDirectory directory_;
   std::int64_t now_ = static_cast<std::int64_t>(kStart) * 1000;  // in milliseconds
   std::ostringstream log_;
 };
@@ -74,7 +74,7 @@ TEST_F(RunRequestsTest, ACheckpointThatBeganBeforeIsNotTheOneThatIsAskedFor) {
   EXPECT_TRUE(requests.Look().save);
   requests.BeginSave();
   requests.OnCheckpointSaved(1, 1);
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
 }
 
 TEST_F(RunRequestsTest, AFileAsksToStop) {
@@ -113,11 +113,11 @@ TEST_F(RunRequestsTest, RemovesOrdersFromBeforeTheStart) {
   EXPECT_THAT(log_.str(), AllOf(HasSubstr(File("stop").string() + " is from before the start: it "
                                                                   "is removed and not obeyed"),
                                 HasSubstr(File("checkpoint").string() + " is from before")));
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
   EXPECT_FALSE(requests.Look().stop);
 }
 
-// TensorFlow's checkpoint, somebody's folder or link.
+// TensorFlow's checkpoint, somebody's directory or link.
 TEST_F(RunRequestsTest, LeavesWhatIsNoEmptyFileAsItIs) {
   Write("checkpoint", "model_checkpoint_path: \"model.ckpt-1000\"\n");
   std::filesystem::create_directory(File("stop"));
@@ -160,7 +160,7 @@ TEST_F(RunRequestsTest, SaysItAgainWhereCheckpointsTakeLonger) {
 
 // What the loop makes of it, with one rank of two that asks.
 TEST_F(RunRequestsTest, AllRanksSaveAndStopAfterTheSameSteps) {
-  const TemporaryFolder run;
+  const TemporaryDirectory run;
   TrainConfig config = SmallConfig(run.path());
   config.schedule.num_iter = 100;
   RunRequests requests = Make();
@@ -177,21 +177,21 @@ TEST_F(RunRequestsTest, AllRanksSaveAndStopAfterTheSameSteps) {
     EXPECT_EQ(result.ending, Ending::kStopped);
     EXPECT_EQ(result.step, 6);
   });
-  EXPECT_TRUE(exists(CheckpointFolder(run.path(), 1)));
-  EXPECT_TRUE(exists(CheckpointFolder(run.path(), 6)));
-  EXPECT_FALSE(exists(CheckpointFolder(run.path(), 2)));
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  EXPECT_TRUE(exists(CheckpointDirectory(run.path(), 1)));
+  EXPECT_TRUE(exists(CheckpointDirectory(run.path(), 6)));
+  EXPECT_FALSE(exists(CheckpointDirectory(run.path(), 2)));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
 }
 
 // Each second, and before a checkpoint is written.
-TEST_F(RunRequestsTest, RenewsTheLockOfTheFolder) {
+TEST_F(RunRequestsTest, RenewsTheLockOfTheDirectory) {
   class CountingLock : public RunLock {
    public:
     void Renew() override { ++count; }
     int count = 0;
   };
   CountingLock lock;
-  RunRequests requests({.folder = folder_.path(),
+  RunRequests requests({.directory = directory_.path(),
                         .limit = {},
                         .clock = [this] { return TimePoint(std::chrono::milliseconds(now_)); },
                         .log = MakeLogger(log_, 0, "info"),

@@ -243,7 +243,7 @@ TEST(Schedule, ARunPastItsEndHasFewerStepsThanItDid) {
   EXPECT_EQ(MakeSchedule(config, 100, {7, 1}).From({20, 200}).total_steps, 20);  // not one of 7
 }
 
-TEST(Schedule, RefusesASetSmallerThanOneStep) {
+TEST(Schedule, RejectsASetSmallerThanOneStep) {
   try {
     MakeSchedule({}, 63, {16, 4});
     FAIL() << "not refused";
@@ -273,7 +273,7 @@ TEST(Schedule, TakesAnyReasonableNumberOfSteps) {
   EXPECT_THROW(MakeSchedule(config, kImageNet, {1, 1}), Error);
 }
 
-TEST(Schedule, RefusesALengthBeyondAllReason) {
+TEST(Schedule, RejectsALengthBeyondAllReason) {
   ScheduleConfig config;
   config.num_iter = std::int64_t{1} << 62;
   config.run_iter = config.num_iter;

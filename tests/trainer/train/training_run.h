@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Everything a small training run needs, for tests: resnet_tiny on the reference back end, images
-// from GeneratedSource, a folder of its own.
+// from GeneratedSource, a directory of its own.
 
 #pragma once
 
@@ -95,8 +95,8 @@ inline std::map<std::string, std::vector<float>> TensorsOf(const std::filesystem
   return tensors;
 }
 
-inline std::filesystem::path CheckpointFolder(const std::filesystem::path& model_dir,
-                                              std::int64_t step) {
+inline std::filesystem::path CheckpointDirectory(const std::filesystem::path& model_dir,
+                                                 std::int64_t step) {
   std::string digits = std::to_string(step);
   digits.insert(0, 10 - digits.size(), '0');
   return model_dir / "checkpoints" / ("step-" + digits);

@@ -60,7 +60,7 @@ int ChooseDevice(int local_rank) {
 }
 
 // bf16 and TF32 came with Ampere.
-void RefuseWhatDeviceLacks(int device, const CudaPrecision& precision) {
+void RejectWhatDeviceLacks(int device, const CudaPrecision& precision) {
   const bool bf16 = precision.storage == DType::kBFloat16;
   if (!bf16 && !precision.tf32) return;
   const cudaDeviceProp properties = PropertiesOf(device);
@@ -285,7 +285,7 @@ std::string CudaProblem() {
 std::unique_ptr<Backend> MakeCudaBackend(const BackendOptions& options) {
   const int device = ChooseDevice(options.local_rank);
   const CudaPrecision precision = {options.compute_type, options.tf32};
-  RefuseWhatDeviceLacks(device, precision);
+  RejectWhatDeviceLacks(device, precision);
   return std::make_unique<CudaBackend>(device, precision, options);
 }
 

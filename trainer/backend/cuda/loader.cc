@@ -36,25 +36,25 @@ std::string DriverProblem(const std::string& library) {
 }
 
 LoadedModule LoadCudaModule(const std::string& path) {
-  const auto refused = [](const std::string& why) { return LoadedModule{nullptr, why}; };
+  const auto rejected = [](const std::string& why) { return LoadedModule{nullptr, why}; };
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
-    return refused("the cuda back end is not installed: there is no " + path +
-                   ", where this program looks for it");
+    return rejected("the cuda back end is not installed: there is no " + path +
+                    ", where this program looks for it");
   }
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return refused(std::string("the cuda back end cannot be loaded: ") + dlerror() +
-                   "; it needs CUDA's runtime, cuDNN and cuBLASLt (ldd " + path +
-                   " shows which is missing): load their modules, or name their folders in "
-                   "LD_LIBRARY_PATH");
+    return rejected(std::string("the cuda back end cannot be loaded: ") + dlerror() +
+                    "; it needs CUDA's runtime, cuDNN and cuBLASLt (ldd " + path +
+                    " shows which is missing): load their modules, or name their directories in "
+                    "LD_LIBRARY_PATH");
   }
   const auto entry = reinterpret_cast<CudaModuleEntry>(dlsym(library, kCudaModuleEntry));
-  if (entry == nullptr) return refused(path + " is not the cuda back end of ddltraind");
+  if (entry == nullptr) return rejected(path + " is not the cuda back end of ddltraind");
   const CudaModule* module = entry();
   if (module->build != std::string(kCudaModuleBuild)) {
-    return refused(path + " is of another build (" + module->build + ") than this program (" +
-                   kCudaModuleBuild + "): install both from one");
+    return rejected(path + " is of another build (" + module->build + ") than this program (" +
+                    kCudaModuleBuild + "): install both from one");
   }
   return {module, ""};
 }

@@ -122,10 +122,10 @@ class ReferenceConvolution final : public Convolution {
   // Which columns q of dst have column s of their window inside src, 0 <= q * stride - padding + s
   // < width: the first, and the one after the last.
   std::pair<Index, Index> ColumnsInside(Index s) const {
-    const Index least = spec_.padding - s;
-    const Index most = least + src_width_ - 1;
-    const Index begin = least > 0 ? (least + spec_.stride - 1) / spec_.stride : 0;
-    return {begin, most < 0 ? begin : std::min(dst_width_, most / spec_.stride + 1)};
+    const Index min = spec_.padding - s;
+    const Index max = min + src_width_ - 1;
+    const Index begin = min > 0 ? (min + spec_.stride - 1) / spec_.stride : 0;
+    return {begin, max < 0 ? begin : std::min(dst_width_, max / spec_.stride + 1)};
   }
   bool InDst(Index p, Index q) const {
     return p >= 0 && p < dst_height_ && q >= 0 && q < dst_width_;

@@ -57,7 +57,7 @@ std::string WhyNoDataFile(const fs::directory_entry& entry) {
     return "is a link to " + fs::read_symlink(entry.path(), error).string() +
            ", which is not there";
   }
-  if (fs::is_directory(status)) return "is a folder";
+  if (fs::is_directory(status)) return "is a directory";
   if (fs::is_fifo(status)) return "is a named pipe";
   return error ? "cannot be read: " + error.message() : "is not a plain file";
 }
@@ -99,7 +99,7 @@ std::vector<std::string> FindMissingShards(const std::string& dir, const std::st
   if (first.empty()) return problems;
   if (!odd.empty()) {
     problems.push_back(dir + "/" + odd + " is not numbered as " + first +
-                       " is: take it out of the folder, or give it another name");
+                       " is: take it out of the directory, or give it another name");
   }
   std::uint32_t missing = 0;
   while (missing < total && by_number.contains(missing)) ++missing;
@@ -140,7 +140,7 @@ DataFiles ListDataFiles(const std::string& dir, Split split, bool may_be_part) {
       files.paths.push_back(entry->path().string());
     } else {
       files.problems.push_back(entry->path().string() + " " + why +
-                               ": mend it, or take it out of the folder");
+                               ": mend it, or take it out of the directory");
     }
   }
   if (error) throw CannotRead(dir, error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which files of a folder are a data set's: those whose names begin with train- or validation-.
+// Which files of a directory are a data set's: those whose names begin with train- or validation-.
 // Names such as train-00003-of-00008 say how many there must be.
 
 #pragma once
@@ -17,16 +17,16 @@ namespace trainer {
 std::string FilePrefix(Split split);
 
 // What is wrong with a set of file names that begin with `prefix`, one sentence each: numbers that
-// are missing, too large or there twice, two sets in one folder, names without a number among names
-// with one.  Nothing is wrong with names that have no numbers at all, and with missing ones if
-// `may_be_part`.  Pure.
+// are missing, too large or there twice, two sets in one directory, names without a number among
+// names with one.  Nothing is wrong with names that have no numbers at all, and with missing ones
+// if `may_be_part`.  Pure.
 std::vector<std::string> FindMissingShards(const std::string& dir, const std::string& prefix,
                                            std::span<const std::string> names, bool may_be_part);
 
 // The files of a split, and why they are not what they should be.
 struct DataFiles {
   std::vector<std::string> paths;     // regular files, sorted
-  std::vector<std::string> problems;  // also links to nothing, folders, pipes of such a name
+  std::vector<std::string> problems;  // also links to nothing, directories, pipes of such a name
 };
 
 // Whether `dir` has a manifest (shard_manifest.h), which then tells which files there must be: a

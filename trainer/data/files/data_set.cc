@@ -39,8 +39,8 @@ std::vector<RecordPlace> ReadIndexOf(const RecordFile& file, const std::string& 
   return ParseIndex(ReadWholeFile(path, kMaxIndexBytes), path, file.bytes());
 }
 
-// A folder among all that this user has sets in, seen from this node.
-std::string NameOfFolder(const std::string& dir) {
+// A directory among all that this user has sets in, seen from this node.
+std::string NameOfDirectory(const std::string& dir) {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   std::error_code error;
@@ -67,7 +67,7 @@ DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split spl
   places_.resize(paths.size());
   checksums_.resize(paths.size());
   if (index_dir.empty()) {
-    FindByScan(NameOfFolder(dir) + " " + FilePrefix(split), threads, scans);
+    FindByScan(NameOfDirectory(dir) + " " + FilePrefix(split), threads, scans);
   } else {
     FindByIndex(index_dir, threads, share, check.has_value());
   }
@@ -80,7 +80,7 @@ DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split spl
     first_record_.push_back(first_record_.back() + static_cast<std::int64_t>(places.size()));
   }
   if (!records.dir.empty()) {
-    kept_ = std::make_unique<RecordCache>(files_, NameOfFolder(dir), FilePrefix(split), records);
+    kept_ = std::make_unique<RecordCache>(files_, NameOfDirectory(dir), FilePrefix(split), records);
   }
 }
 

@@ -33,17 +33,17 @@ class DataSet {
  public:
   // Finds the records by the index files in `index_dir`, or, if that is "", by a scan of all record
   // headers or what is kept of one (scan_cache.h), on `threads` threads or, as they wait for
-  // storage, 32 if that is more.  As many files stay open as may (open_files.h).  Where the folder
-  // has a manifest (shard_manifest.h), every file is compared with it; with index files, which save
-  // the reading of all headers, a rank reads the checksums of every so many-th file alone: `share`.
-  // Records are kept on the node, and read from there, as `records` has it.
-  // Throws Error(EX_DATAERR): see MakeTfRecordLoader.
+  // storage, 32 if that is more.  As many files stay open as may (open_files.h).  Where the
+  // directory has a manifest (shard_manifest.h), every file is compared with it; with index files,
+  // which save the reading of all headers, a rank reads the checksums of every so many-th file
+  // alone: `share`. Records are kept on the node, and read from there, as `records` has it. Throws
+  // Error(EX_DATAERR): see MakeTfRecordLoader.
   DataSet(const std::string& dir, const std::string& index_dir, Split split, int threads,
           const RankShare& share = {}, const ScanCacheOptions& scans = {},
           const RecordCacheOptions& records = {});
 
   std::int64_t records() const { return first_record_.back(); }
-  // One for each file, by its name without its folder: bytes, records, and where they begin.
+  // One for each file, by its name without its directory: bytes, records, and where they begin.
   std::vector<ConsistencyItem> items() const;
 
   // What is to be known of it, "" if nothing: that files are opened for each read, as this process

@@ -18,13 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostNames = 100;  // of one folder, and no more of its folders
+constexpr std::size_t kMaxNames = 100;  // of one directory, and no more of its directories
 
 std::vector<fs::directory_entry> SomeOf(const fs::path& dir) {
   std::vector<fs::directory_entry> entries;
   std::error_code error;
   for (fs::directory_iterator entry(dir, error);
-       !error && entry != fs::directory_iterator() && entries.size() < kMostNames;
+       !error && entry != fs::directory_iterator() && entries.size() < kMaxNames;
        entry.increment(error)) {
     entries.push_back(*entry);
   }
@@ -32,7 +32,7 @@ std::vector<fs::directory_entry> SomeOf(const fs::path& dir) {
   return entries;
 }
 
-bool IsFolder(const fs::directory_entry& entry) {
+bool IsDirectory(const fs::directory_entry& entry) {
   std::error_code ignored;
   return entry.is_directory(ignored);
 }
@@ -63,9 +63,9 @@ std::string PrintOf(const std::string& dir, const fs::directory_entry& entry, in
   if (IsDataFile(name) && depth > 0) {
     // A link's target counts from where the link is.
     std::error_code ignored;
-    const fs::path folder = fs::absolute(entry.path().parent_path(), ignored).lexically_normal();
-    return "; those of both splits are to be in one folder, and " + path +
-           " is in one of its own: ln -s " + support::QuoteCommand({folder.string()}) + "/* " +
+    const fs::path directory = fs::absolute(entry.path().parent_path(), ignored).lexically_normal();
+    return "; those of both splits are to be in one directory, and " + path +
+           " is in one of its own: ln -s " + support::QuoteCommand({directory.string()}) + "/* " +
            support::QuoteCommand({dir});
   }
   if (IsOfTensorFlowDatasets(name)) {
@@ -83,19 +83,19 @@ std::string PrintOf(const std::string& dir, const fs::directory_entry& entry, in
 }  // namespace
 
 std::string PrintFindings(const std::string& dir) {
-  std::vector<fs::path> folders = {dir};
+  std::vector<fs::path> directories = {dir};
   for (int depth = 0; depth <= 2; ++depth) {
     std::vector<fs::path> below;
-    for (const fs::path& folder : folders) {
-      for (const fs::directory_entry& entry : SomeOf(folder)) {
-        if (IsFolder(entry)) {
-          if (below.size() < kMostNames) below.push_back(entry.path());
+    for (const fs::path& directory : directories) {
+      for (const fs::directory_entry& entry : SomeOf(directory)) {
+        if (IsDirectory(entry)) {
+          if (below.size() < kMaxNames) below.push_back(entry.path());
         } else if (const std::string found = PrintOf(dir, entry, depth); !found.empty()) {
           return found;
         }
       }
     }
-    folders = std::move(below);
+    directories = std::move(below);
   }
   return "";
 }

@@ -13,7 +13,7 @@ namespace trainer {
 namespace {
 
 constexpr std::size_t kOtherFiles = 1024;
-constexpr rlim_t kMostFiles = 1u << 20;  // more is unlimited
+constexpr rlim_t kMaxFiles = 1u << 20;  // more is unlimited
 
 std::size_t CountOpenFiles() {
   std::error_code error;
@@ -37,8 +37,8 @@ OpenFileBudget BudgetOpenFiles(const OpenFileLimits& limits, std::size_t wanted)
 std::size_t RaiseOpenFileLimit(std::size_t wanted) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  OpenFileLimits limits = {std::min(limit.rlim_cur, kMostFiles),
-                           std::min(limit.rlim_max, kMostFiles), CountOpenFiles()};
+  OpenFileLimits limits = {std::min(limit.rlim_cur, kMaxFiles), std::min(limit.rlim_max, kMaxFiles),
+                           CountOpenFiles()};
   OpenFileBudget plan = BudgetOpenFiles(limits, wanted);
   if (plan.soft > limits.soft) {
     limit.rlim_cur = plan.soft;

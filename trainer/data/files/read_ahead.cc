@@ -39,7 +39,7 @@ ReadAhead::ReadAhead(const Options& options, Storage storage)
       storage_(std::move(storage)),
       memory_(std::make_unique_for_overwrite<std::uint8_t[]>(options.bytes)),
       places_(static_cast<std::size_t>(options.items)) {
-  DDL_CHECK(options.most_threads > 0 && options.items > 0 && options.bytes > 0);
+  DDL_CHECK(options.max_threads > 0 && options.items > 0 && options.bytes > 0);
   Reset(0);
 }
 
@@ -103,7 +103,7 @@ void ReadAhead::AddThread() {
   const std::size_t number = threads_.size() + 1;
   threads_.push_back(StartThread("reading thread " + std::to_string(number), [this] { Work(); }));
   ++idle_;
-  may_grow_ = static_cast<int>(number) < options_.most_threads;
+  may_grow_ = static_cast<int>(number) < options_.max_threads;
 }
 
 void ReadAhead::Work() {
@@ -215,13 +215,13 @@ std::optional<std::size_t> ReadAhead::CanQueueNext() const {
 }
 
 ReadAhead::Options ReadAheadFor(int workers, std::int64_t end) {
-  constexpr int kMostServed = 16;
-  constexpr int kMostThreads = 512;
+  constexpr int kMaxServed = 16;
+  constexpr int kMaxThreads = 512;
   constexpr int kThreads = 64;
   constexpr std::int64_t kItems = 128;
   constexpr std::size_t kBytes = 16u << 20;
-  const int served = std::min(workers, kMostServed);
-  return {.most_threads = std::min(served * kThreads, kMostThreads),
+  const int served = std::min(workers, kMaxServed);
+  return {.max_threads = std::min(served * kThreads, kMaxThreads),
           .items = served * kItems,
           .bytes = static_cast<std::size_t>(served) * kBytes,
           .end = end};

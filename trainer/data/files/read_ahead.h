@@ -7,7 +7,7 @@
 // Who wants an item that nobody has begun to read reads it: from the page cache nothing is
 // quicker, since the bytes are then in the cache of the core that works on them.  If such a read
 // has to sleep, or somebody waits for an item while all threads are at work, a thread is added that
-// reads ahead, until there are most_threads or no more can be had: n threads hide a latency of
+// reads ahead, until there are max_threads or no more can be had: n threads hide a latency of
 // n / (items wanted in a second).  Threads with nothing to do sleep until half of the ring is free,
 // or somebody waits.
 //
@@ -34,7 +34,7 @@ namespace trainer {
 class ReadAhead {
  public:
   struct Options {
-    int most_threads = 1;
+    int max_threads = 1;
     std::int64_t items = 1;  // in memory at most, those that are worked on among them
     std::size_t bytes = 1;   // of all of these, but for one that has more by itself
     std::int64_t end = 0;    // the first item that is not read

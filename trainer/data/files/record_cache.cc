@@ -63,20 +63,20 @@ const RecordFile* FindUnsettled(std::span<const RecordFile> files,
   return found == files.end() ? nullptr : &*found;
 }
 
-std::uint64_t FreeBytes(const std::string& folder) {
+std::uint64_t FreeBytes(const std::string& directory) {
   struct statvfs status {};
-  if (::statvfs(folder.c_str(), &status) != 0) {
-    throw OsError(
-        "--record_cache: cannot tell how much is free in " + folder + ", so give --record_cache_gb",
-        errno);
+  if (::statvfs(directory.c_str(), &status) != 0) {
+    throw OsError("--record_cache: cannot tell how much is free in " + directory +
+                      ", so give --record_cache_gb",
+                  errno);
   }
   return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }
 
-// Whose folder it is, and where, the user alone can change.
-PrivateFolder OpenFolder(const std::string& folder) {
+// Whose directory it is, and where, the user alone can change.
+PrivateDirectory OpenDirectory(const std::string& directory) {
   try {
-    return PrivateFolder(folder);
+    return PrivateDirectory(directory);
   } catch (const Error& error) {
     throw Error(error.exit_code(), std::string("--record_cache: ") + error.what() +
                                        "; give another one, or leave it out");
@@ -94,7 +94,7 @@ void RemoveIfUnused(const fs::path& path) {
 
 RecordCache::RecordCache(std::span<const RecordFile> files, const std::string& set,
                          const std::string& part, const RecordCacheOptions& options)
-    : folder_(OpenFolder(options.dir)), max_bytes_(options.max_bytes) {
+    : directory_(OpenDirectory(options.dir)), max_bytes_(options.max_bytes) {
   first_byte_.push_back(0);
   for (const RecordFile& file : files) first_byte_.push_back(first_byte_.back() + file.bytes());
   if (const RecordFile* file = FindUnsettled(files, options.settled)) {
@@ -103,7 +103,7 @@ RecordCache::RecordCache(std::span<const RecordFile> files, const std::string& s
   }
   const std::string set_prefix = kPrefix + HexOf(set) + "-";
   const std::string part_prefix = set_prefix + part + "-";
-  if (!OpenFile(part_prefix + StateOf(files), options.patience)) {
+  if (!OpenFile(part_prefix + StateOf(files), options.timeout)) {
     StopKeeping("another process holds the lock of " + path_.string());
     file_ = {};
     path_.clear();
@@ -115,11 +115,11 @@ RecordCache::RecordCache(std::span<const RecordFile> files, const std::string& s
 
 // Who removes a file holds it for a moment.  False if that lasts: the process may have been
 // stopped.
-bool RecordCache::OpenFile(const std::string& name, std::chrono::milliseconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  path_ = fs::path(folder_.path()) / name;
+bool RecordCache::OpenFile(const std::string& name, std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  path_ = fs::path(directory_.path()) / name;
   while (true) {
-    file_ = folder_.OpenToUpdate(name);
+    file_ = directory_.OpenToUpdate(name);
     const bool is_held = ::flock(file_.fd(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat status {};
     if (::fstat(file_.fd(), &status) != 0) throw OsError("cannot use " + path_.string(), errno);
@@ -132,7 +132,7 @@ bool RecordCache::OpenFile(const std::string& name, std::chrono::milliseconds pa
 std::vector<RecordCache::Other> RecordCache::FindOthers() const {
   std::vector<Other> others;
   std::error_code error;
-  for (fs::directory_iterator entry(folder_.path(), error), end; !error && entry != end;
+  for (fs::directory_iterator entry(directory_.path(), error), end; !error && entry != end;
        entry.increment(error)) {
     struct stat status {};
     const fs::path& path = entry->path();

@@ -3,7 +3,7 @@
 // Records of one set, kept on this node by all processes of a user that read it, so that a record
 // is read once from where the set lies: doc/decisions/0042-node-local-record-cache.md.
 //
-// In a private folder each set has one sparse file, which holds its files one behind the other,
+// In a private directory each set has one sparse file, which holds its files one behind the other,
 // each record in its place.  There is no table of what is there: a record is, if the bytes in its
 // place have its length and both of its checksums.  So whatever happens to the file (a kill while
 // it is written, a crash of the machine, a bad disk), nothing but whole records comes out of it;
@@ -35,8 +35,8 @@ namespace trainer {
 
 class RecordCache {
  public:
-  // `set` names the folder of `files` among all, `part` which of its files these are.  Files that
-  // nobody has open are removed: those of other states of them, and of other sets, the oldest
+  // `set` names the directory of `files` among all, `part` which of its files these are.  Files
+  // that nobody has open are removed: those of other states of them, and of other sets, the oldest
   // first, until there is room for all of these.
   // Throws Error(EX_OSERR) that names what cannot be used.
   RecordCache(std::span<const RecordFile> files, const std::string& set, const std::string& part,
@@ -58,7 +58,7 @@ class RecordCache {
     std::uint64_t bytes = 0;
   };
 
-  bool OpenFile(const std::string& name, std::chrono::milliseconds patience);
+  bool OpenFile(const std::string& name, std::chrono::milliseconds timeout);
   void RemoveOthers(const std::string& set_prefix, const std::string& part_prefix);
   std::vector<Other> FindOthers() const;
   std::uint64_t BytesOfOthers() const;
@@ -67,7 +67,7 @@ class RecordCache {
   bool HasCapacity(std::uint64_t bytes);
   void StopKeeping(const std::string& why);
 
-  const PrivateFolder folder_;
+  const PrivateDirectory directory_;
   std::vector<std::uint64_t> first_byte_;  // of each file in file_, and the total at the end
   support::Descriptor file_;               // with a shared lock; empty: the set is not kept
   std::filesystem::path path_;             // of it

@@ -11,13 +11,13 @@
 namespace trainer {
 
 struct RecordCacheOptions {
-  std::string dir;              // private_folder.h; "": nothing is kept
+  std::string dir;              // private_directory.h; "": nothing is kept
   std::uint64_t max_bytes = 0;  // of all that is in it; 0: half of what is free or is in it
   // A set with a file that was changed less than this before is not kept: another change may have
   // the same time.
   std::chrono::nanoseconds settled = std::chrono::seconds(2);
   // How long to wait for a process that is removing the file of the set.
-  std::chrono::milliseconds patience = std::chrono::seconds(5);
+  std::chrono::milliseconds timeout = std::chrono::seconds(5);
 };
 
 struct RecordCacheUse {

@@ -50,10 +50,10 @@ class Scanning {
   SetScan Run();
 
  private:
-  std::optional<PrivateFolder> OpenFolder();
-  bool TakeKept(const PrivateFolder& folder);
+  std::optional<PrivateDirectory> OpenDirectory();
+  bool TakeKept(const PrivateDirectory& directory);
   void ScanOthers();
-  void Keep(const PrivateFolder& folder);
+  void Keep(const PrivateDirectory& directory);
   bool IsSettled(const FileIdentity& identity) const;
 
   std::span<const RecordFile> files_;
@@ -67,10 +67,10 @@ class Scanning {
 };
 
 // Nothing where there is none that can be used.
-std::optional<PrivateFolder> Scanning::OpenFolder() {
+std::optional<PrivateDirectory> Scanning::OpenDirectory() {
   if (options_.dir.empty()) return std::nullopt;
   try {
-    return PrivateFolder(options_.dir);
+    return PrivateDirectory(options_.dir);
   } catch (const Error& error) {
     cost_.note = error.what();
     return std::nullopt;
@@ -78,8 +78,8 @@ std::optional<PrivateFolder> Scanning::OpenFolder() {
 }
 
 // True if all files are known.
-bool Scanning::TakeKept(const PrivateFolder& folder) {
-  const auto bytes = folder.Read(name_, kMaxScanBytes);
+bool Scanning::TakeKept(const PrivateDirectory& directory) {
+  const auto bytes = directory.Read(name_, kMaxScanBytes);
   auto scans =
       bytes
           ? ParseScans({reinterpret_cast<const std::uint8_t*>(bytes->data()), bytes->size()}, set_)
@@ -125,7 +125,7 @@ void Scanning::ScanOthers() {
 }
 
 // What goes wrong is noted: the run has what it needs.
-void Scanning::Keep(const PrivateFolder& folder) {
+void Scanning::Keep(const PrivateDirectory& directory) {
   std::vector<ScannedFile> kept;
   for (std::size_t i = 0; i < files_.size(); ++i) {
     if (is_to_be_kept_[i] != 0) kept.push_back(*found_[i]);
@@ -134,8 +134,8 @@ void Scanning::Keep(const PrivateFolder& folder) {
   const std::string bytes = FormatScans(set_, kept);
   if (bytes.size() > kMaxScanBytes) return;
   try {
-    folder.Write(name_, bytes);
-    folder.Prune(kScanPrefix, kKeptSets);
+    directory.Write(name_, bytes);
+    directory.Prune(kScanPrefix, kKeptSets);
   } catch (const Error& error) {
     cost_.note = error.what();
   }
@@ -143,20 +143,20 @@ void Scanning::Keep(const PrivateFolder& folder) {
 
 SetScan Scanning::Run() {
   const auto begin = std::chrono::steady_clock::now();
-  const std::optional<PrivateFolder> folder = OpenFolder();
+  const std::optional<PrivateDirectory> directory = OpenDirectory();
   std::optional<support::Descriptor> lock;
-  if (folder && !TakeKept(*folder)) {
+  if (directory && !TakeKept(*directory)) {
     // A few locks for all sets, so that they need not be removed: who shares one waits for no more
     // than a scan.
-    lock = folder->Lock(std::string("lock-") + name_.back(), options_.patience);
+    lock = directory->Lock(std::string("lock-") + name_.back(), options_.timeout);
     if (!lock) {
-      cost_.note = folder->path() + ": another process holds the lock, or there are no locks";
+      cost_.note = directory->path() + ": another process holds the lock, or there are no locks";
     } else {
-      TakeKept(*folder);
+      TakeKept(*directory);
     }
   }
   ScanOthers();
-  if (lock && cost_.scanned > 0) Keep(*folder);
+  if (lock && cost_.scanned > 0) Keep(*directory);
   SetScan result;
   for (std::optional<ScannedFile>& file : found_) result.files.push_back(std::move(file->scan));
   cost_.files = std::ssize(files_);

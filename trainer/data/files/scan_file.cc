@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kFirstBytes = "ddltraind scan 1\n";
 constexpr std::size_t kScanChecksumBytes = 4;
-constexpr std::uint64_t kMostOfFourBytes = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMaxOfFourBytes = std::numeric_limits<std::uint32_t>::max();
 
 template <typename T>
 void AppendNumber(T value, std::string& out) {
@@ -24,7 +24,7 @@ void AppendNumber(T value, std::string& out) {
 }
 
 void AppendText(std::string_view text, std::string& out) {
-  DDL_CHECK(text.size() <= kMostOfFourBytes);
+  DDL_CHECK(text.size() <= kMaxOfFourBytes);
   AppendNumber(static_cast<std::uint32_t>(text.size()), out);
   out += text;
 }
@@ -89,16 +89,16 @@ bool ReadScannedFile(ScanReader& reader, ScannedFile& file) {
   return ReadPlaces(reader, file.identity.bytes, file.scan.places);
 }
 
-std::uint32_t ChecksumBehind(std::span<const std::uint8_t> bytes) {
+std::uint32_t TrailingChecksum(std::span<const std::uint8_t> bytes) {
   return Crc32c(std::as_bytes(bytes.subspan(kFirstBytes.size() + kScanChecksumBytes)));
 }
 
 }  // namespace
 
 bool KeepsScan(const RecordScan& scan) {
-  return scan.places.size() <= kMostOfFourBytes &&
+  return scan.places.size() <= kMaxOfFourBytes &&
          std::ranges::all_of(
-             scan.places, [](const RecordPlace& place) { return place.size <= kMostOfFourBytes; });
+             scan.places, [](const RecordPlace& place) { return place.size <= kMaxOfFourBytes; });
 }
 
 std::string FormatScans(std::string_view set, std::span<const ScannedFile> files) {
@@ -130,7 +130,7 @@ std::optional<std::vector<ScannedFile>> ParseScans(std::span<const std::uint8_t>
   const auto first = reader.Take(kFirstBytes.size());
   const auto checksum = reader.Number<std::uint32_t>();
   if (!reader.ok() || !std::ranges::equal(first, kFirstBytes) ||
-      checksum != ChecksumBehind(bytes) || reader.Text() != set) {
+      checksum != TrailingChecksum(bytes) || reader.Text() != set) {
     return std::nullopt;
   }
   std::vector<ScannedFile> files;

@@ -198,7 +198,7 @@ const ShardSummary* ShardManifestCheck::Find(const std::string& path) const {
 }
 
 std::string ShardManifestCheck::Advice() const {
-  return ": restore the file, or, if the folder is as it should be, make a new manifest: " +
+  return ": restore the file, or, if the directory is as it should be, make a new manifest: " +
          HowToMake(dir_);
 }
 

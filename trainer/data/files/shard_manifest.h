@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the data files of a folder hold, in a file ddldata.manifest beside them.  A record has its
-// own checksums; that whole records or files are missing, doubled or in another order is seen by
-// this alone.  The text, one line for each file of both splits in the order of their names:
+// What the data files of a directory hold, in a file ddldata.manifest beside them.  A record has
+// its own checksums; that whole records or files are missing, doubled or in another order is seen
+// by this alone.  The text, one line for each file of both splits in the order of their names:
 //   ddldata manifest 1
 //   train-00000-of-00002 1250 143721084 5d8a01f3
 //   train-00001-of-00002 1251 143802131 88c1e0a9
@@ -52,14 +52,14 @@ std::string DescribeMissingManifest(const std::string& dir);
 // What the file holds, of which `scan` is.
 ShardSummary SummarizeShard(const RecordFile& file, const RecordScan& scan);
 
-// Compares files with the manifest of their folder.  Pure.
+// Compares files with the manifest of their directory.  Pure.
 class ShardManifestCheck {
  public:
   // Of the files of `dir` whose names begin with `prefix`.
   ShardManifestCheck(const std::string& dir, const std::vector<ShardSummary>& manifest,
                      const std::string& prefix);
 
-  // One sentence for each file that is in the manifest or in the folder alone.
+  // One sentence for each file that is in the manifest or in the directory alone.
   std::vector<std::string> CompareNames(std::span<const std::string> paths) const;
   // What `file`, with so many records, has otherwise than the manifest says; "" if nothing, or if
   // the manifest does not know the file.  `checksum`: RecordFile::ChecksumOf all of them; without

@@ -14,7 +14,7 @@ constexpr int kLongestStep = 31;  // bits: a code of 16, a value of 15
 // A unit is read to its end before it is seen that the data ended within; then eight bytes are
 // loaded.
 constexpr std::size_t kPadding = kMaxUnitBlocks * kBlockSize * kLongestStep / 8 + 16;
-constexpr int kMostDc = 1 << 20;        // far beyond any image, far from an overflow
+constexpr int kMaxDc = 1 << 20;         // far beyond any image, far from an overflow
 constexpr std::uint8_t kMarker = 0xff;  // in data it is followed by a zero
 constexpr std::uint8_t kFirstRestart = 0xd0;
 
@@ -136,7 +136,7 @@ inline bool HuffmanDecoder::ReadDifference(const UnitBlock& block, Bits& bits) {
   Drop(step.bits, bits);
   int& dc = last_dc_[static_cast<std::size_t>(block.component)];
   dc += step.value;
-  return step.bits != 0 && dc > -kMostDc && dc < kMostDc;
+  return step.bits != 0 && dc > -kMaxDc && dc < kMaxDc;
 }
 
 inline bool HuffmanDecoder::SkipCoefficients(const HuffmanTable& table, Bits& bits) {

@@ -42,15 +42,15 @@ bool HuffmanTable::Assign(const HuffmanCodes& codes) {
   return true;
 }
 
-// What `symbol`, whose code has `code_bits`, and the bits behind it say; `behind_code` has those at
+// What `symbol`, whose code has `code_bits`, and the bits behind it say; `suffix_code` has those at
 // its upper end.
 HuffmanStep HuffmanTable::StepOf(std::uint8_t symbol, int code_bits,
-                                 std::uint64_t behind_code) const {
+                                 std::uint64_t suffix_code) const {
   const int value_bits = symbol % 16;
   const int zeros = symbol / 16;
   const auto bits = static_cast<std::uint8_t>(code_bits + value_bits);
   const auto advance = static_cast<std::uint8_t>(zeros + 1);
-  if (value_bits != 0) return {Extend(behind_code >> (64 - value_bits), value_bits), bits, advance};
+  if (value_bits != 0) return {Extend(suffix_code >> (64 - value_bits), value_bits), bits, advance};
   if (kind_ == HuffmanSymbols::kDifferences || symbol == kSixteenZeros) return {0, bits, advance};
   if (symbol == 0) return {0, bits, kEndOfBlock};
   return {};  // is none of a sequential image

@@ -65,7 +65,7 @@ class HuffmanTable {
 
  private:
   static std::size_t Look(std::uint64_t window) { return window >> (64 - kHuffmanLookBits); }
-  HuffmanStep StepOf(std::uint8_t symbol, int code_bits, std::uint64_t behind_code) const;
+  HuffmanStep StepOf(std::uint8_t symbol, int code_bits, std::uint64_t suffix_code) const;
   HuffmanStep ShortStepAt(std::uint64_t window) const;
   void FillCodes();
   void FillPairs();

@@ -16,9 +16,9 @@ Error CannotReadImages(const std::string& path, const std::error_code& error) {
   return {EX_DATAERR, "cannot read " + path + ": " + error.message()};
 }
 
-void AddImagesBelow(const fs::path& folder, int depth, std::vector<fs::path>& found) {
-  if (depth > kMaxFolderDepth) throw TooManyFolders(folder.string());
-  for (const fs::directory_entry& entry : EntriesOf(folder)) {
+void AddImagesBelow(const fs::path& directory, int depth, std::vector<fs::path>& found) {
+  if (depth > kMaxDirectoryDepth) throw TooManyDirectories(directory.string());
+  for (const fs::directory_entry& entry : EntriesOf(directory)) {
     const std::string name = entry.path().filename().string();
     if (IsHidden(name)) continue;
     std::error_code ignored;
@@ -32,19 +32,19 @@ void AddImagesBelow(const fs::path& folder, int depth, std::vector<fs::path>& fo
 
 }  // namespace
 
-Error TooManyFolders(const std::string& path) {
-  return {EX_DATAERR, path + ": more than " + std::to_string(kMaxFolderDepth) +
-                          " folders in each other; is one a link to a folder above?"};
+Error TooManyDirectories(const std::string& path) {
+  return {EX_DATAERR, path + ": more than " + std::to_string(kMaxDirectoryDepth) +
+                          " directories in each other; is one a link to a directory above?"};
 }
 
-std::vector<fs::directory_entry> EntriesOf(const fs::path& folder) {
+std::vector<fs::directory_entry> EntriesOf(const fs::path& directory) {
   std::error_code error;
-  fs::directory_iterator entry(folder, error);
+  fs::directory_iterator entry(directory, error);
   std::vector<fs::directory_entry> entries;
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     entries.push_back(*entry);
   }
-  if (error) throw CannotReadImages(folder.string(), error);
+  if (error) throw CannotReadImages(directory.string(), error);
   std::ranges::sort(entries);
   return entries;
 }

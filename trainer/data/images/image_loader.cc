@@ -12,8 +12,8 @@ namespace {
 
 // The largest reduction by the decoder that leaves at least as many pixels as the output has.
 // (Reductions that are no powers of two are slower than full decoding.)
-int ChooseReduction(const View& view, int size, int most) {
-  int reduction = most;
+int ChooseReduction(const View& view, int size, int max) {
+  int reduction = max;
   while (reduction > 1 &&
          std::min(view.width, view.height) < static_cast<double>(size) * reduction) {
     reduction /= 2;

@@ -26,7 +26,7 @@ std::string_view BaseName(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-std::string_view FolderName(std::string_view path) {
+std::string_view DirectoryName(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? "" : BaseName(path.substr(0, slash));
 }

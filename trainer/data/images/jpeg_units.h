@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The units (MCUs) of an image that libjpeg-turbo has opened, by a HuffmanDecoder in place of the
+// The units (MCUs) of an image that libjpeg-turbo has opened, by a HuffmanDecoder instead of the
 // library's: what its structures say of them, and which of them are wanted at all.
 
 #pragma once

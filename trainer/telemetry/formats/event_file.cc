@@ -90,12 +90,12 @@ std::string ScalarsRecord(TimePoint now, std::int64_t step, std::span<const Scal
   return Framed(event);
 }
 
-EventFile::EventFile(const std::filesystem::path& folder, const std::string& host,
+EventFile::EventFile(const std::filesystem::path& directory, const std::string& host,
                      std::string_view instead, std::function<void(int error)> on_loss,
                      WallClock clock)
     : on_loss_(std::move(on_loss)),
       clock_(std::move(clock)),
-      path_(folder / NewName(clock_(), host)),
+      path_(directory / NewName(clock_(), host)),
       file_(OpenNew(path_, instead)) {
   Append(VersionRecord(clock_()));
 }

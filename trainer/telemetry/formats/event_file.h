@@ -3,8 +3,8 @@
 // Event files, which TensorBoard draws (TensorFlow, tensorflow/core/util/events_writer.h): each
 // event is a record as in TFRecord files (length, masked CRC-32C of it, data, masked CRC-32C of
 // them; all little-endian), the first is the version of the format.  A launch has a file of its
-// own; TensorBoard joins those of a folder, and drops what earlier ones have told of the steps from
-// which a later one begins.
+// own; TensorBoard joins those of a directory, and drops what earlier ones have told of the steps
+// from which a later one begins.
 //
 // Not thread-safe; rank 0 alone writes one.
 
@@ -35,11 +35,12 @@ std::string ScalarsRecord(TimePoint now, std::int64_t step, std::span<const Scal
 
 class EventFile : public TrainingLog {
  public:
-  // Makes a new file in `folder`, events.out.tfevents.SECONDS.HOST.PID.  A record that cannot be
+  // Makes a new file in `directory`, events.out.tfevents.SECONDS.HOST.PID.  A record that cannot be
   // written is left out as a whole; `on_loss` is told errno when the one before was written.
   // Throws Error(EX_OSERR) that names the file, and says to give `instead`, if it cannot be made.
-  EventFile(const std::filesystem::path& folder, const std::string& host, std::string_view instead,
-            std::function<void(int error)> on_loss, WallClock clock = SystemClock());
+  EventFile(const std::filesystem::path& directory, const std::string& host,
+            std::string_view instead, std::function<void(int error)> on_loss,
+            WallClock clock = SystemClock());
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 

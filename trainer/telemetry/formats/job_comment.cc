@@ -55,7 +55,7 @@ class SpawnSettings {
 }  // namespace
 
 BackgroundCommand::~BackgroundCommand() {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kTimeout;
   while (!HasEnded()) {
     if (std::chrono::steady_clock::now() > end) {
       Kill();

@@ -24,12 +24,12 @@ namespace trainer {
 // Runs one order at a time and does not wait for it.
 class BackgroundCommand {
  public:
-  static constexpr std::chrono::seconds kPatience{5};
+  static constexpr std::chrono::seconds kTimeout{5};
 
   // `on_failure` is told, in one line, why an order was not carried out.
   explicit BackgroundCommand(std::function<void(const std::string& why)> on_failure)
       : on_failure_(std::move(on_failure)) {}
-  // Gives an order that has not ended kPatience for it, then kills it.
+  // Gives an order that has not ended kTimeout for it, then kills it.
   ~BackgroundCommand();
   BackgroundCommand(const BackgroundCommand&) = delete;
   BackgroundCommand& operator=(const BackgroundCommand&) = delete;

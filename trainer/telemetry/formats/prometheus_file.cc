@@ -45,11 +45,11 @@ std::string PhaseLabel(StepPhase phase) {
 
 }  // namespace
 
-PrometheusFile::PrometheusFile(const std::filesystem::path& folder, MetricsOwner owner,
+PrometheusFile::PrometheusFile(const std::filesystem::path& directory, MetricsOwner owner,
                                std::function<void(int error)> on_loss, WallClock clock)
     : owner_(std::move(owner)),
       labels_(fmt::format("rank=\"{}\",host=\"{}\"", owner_.rank, Escaped(owner_.host))),
-      file_(folder / fmt::format("ddltraind-rank-{:05}.prom", owner_.rank), std::move(on_loss)),
+      file_(directory / fmt::format("ddltraind-rank-{:05}.prom", owner_.rank), std::move(on_loss)),
       clock_(std::move(clock)) {}
 
 int PrometheusFile::Start() { return support::ReplaceFile(file_.path(), Text()); }

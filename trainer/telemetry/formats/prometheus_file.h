@@ -43,7 +43,7 @@ class PrometheusFile : public TrainingLog {
   static constexpr double kSecondsBetweenWrites = 5;
 
   // FOLDER/ddltraind-rank-00003.prom.  `on_loss`: ReplacedFile.
-  PrometheusFile(const std::filesystem::path& folder, MetricsOwner owner,
+  PrometheusFile(const std::filesystem::path& directory, MetricsOwner owner,
                  std::function<void(int error)> on_loss, WallClock clock = SystemClock());
 
   const std::filesystem::path& path() const { return file_.path(); }

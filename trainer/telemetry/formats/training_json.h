@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The file training.json that NVIDIA's TensorFlow ResNet-50 of 2019 and IBM's copy of it leave in
-// their results folder (the JSON backend of dllogger 0.2.3):
+// their results directory (the JSON backend of dllogger 0.2.3):
 //   {"run": {},
 //    "epoch": {"x": [0, ...], "epoch": [0, ...], "final_cross_entropy": [...], ...},
 //    "iter": {"x": [[0, 10, ...], [...], []], "iteration": [[...]], "imgs_per_sec": [[...]], ...},

@@ -24,15 +24,15 @@ std::optional<double> NumberIn(const fs::path& path) {
   return file >> number ? std::optional(number) : std::nullopt;
 }
 
-// The folders in `folder`, by name.
-std::vector<fs::path> FoldersIn(const fs::path& folder) {
-  std::vector<fs::path> folders;
+// The directories in `directory`, by name.
+std::vector<fs::path> DirectoriesIn(const fs::path& directory) {
+  std::vector<fs::path> directories;
   std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    folders.push_back(at->path());
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    directories.push_back(at->path());
   }
-  std::ranges::sort(folders);
-  return folders;
+  std::ranges::sort(directories);
+  return directories;
 }
 
 std::optional<int> Rounded(double value) { return static_cast<int>(std::lround(value)); }
@@ -62,7 +62,7 @@ std::optional<int> Mhz(const fs::path& root) {
 
 // Of the drivers of processors' sensors: Intel's, AMD's, IBM POWER's.
 std::optional<int> Celsius(const fs::path& root) {
-  for (const fs::path& sensor : FoldersIn(root / "sys/class/hwmon")) {
+  for (const fs::path& sensor : DirectoriesIn(root / "sys/class/hwmon")) {
     std::ifstream file(sensor / "name");
     std::string name;
     file >> name;

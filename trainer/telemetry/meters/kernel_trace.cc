@@ -45,10 +45,10 @@ Delivery& TheDelivery() {
   return delivery;
 }
 
-void GiveBuffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
+void GiveBuffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* max_records) {
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, kBufferBytes));
   *bytes = *buffer == nullptr ? 0 : kBufferBytes;
-  *most_records = 0;  // as many as there is room for
+  *max_records = 0;  // as many as there is room for
 }
 
 void TakeBuffer(void* /*context*/, std::uint32_t /*stream*/, std::uint8_t* buffer,

@@ -87,8 +87,8 @@ std::string NameOf(const ProfileRow& row) {
 }
 
 void AddTable(std::vector<std::string>& lines, const std::string& heading,
-              const std::vector<ProfileRow>& rows, std::size_t most, double step_seconds) {
-  const std::size_t shown = std::min(most, rows.size());
+              const std::vector<ProfileRow>& rows, std::size_t max, double step_seconds) {
+  const std::size_t shown = std::min(max, rows.size());
   lines.emplace_back();
   lines.push_back(heading + (shown < rows.size()
                                  ? fmt::format(" (the first {} of {})", shown, rows.size())

@@ -16,14 +16,14 @@
 namespace trainer {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of a table; more is no real file
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;  // of a table; more is no real file
 constexpr unsigned char kByteOrder =
     std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
 // `count` elements at `offset` of the file; empty if they are not there.
 template <typename T>
 std::vector<T> ReadAt(std::ifstream& file, std::uint64_t offset, std::uint64_t count) {
-  if (count > kMostBytes / sizeof(T)) return {};
+  if (count > kMaxBytes / sizeof(T)) return {};
   std::vector<T> values(count);
   file.clear();
   file.seekg(static_cast<std::streamoff>(offset));

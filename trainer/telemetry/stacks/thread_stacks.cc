@@ -35,7 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-constexpr int kMostFrames = 64;
+constexpr int kMaxFrames = 64;
 constexpr milliseconds kWriteTime{2000};  // of a handler that has begun
 
 int StackSignal() { return SIGRTMAX - 3; }
@@ -44,7 +44,7 @@ int StackSignal() { return SIGRTMAX - 3; }
 // that away, so that one that comes late writes nothing over the answer of another.
 std::atomic<pid_t> requested_thread{0};
 std::atomic<int> frames_taken{-1};  // of the answer; -1: not there yet
-std::array<void*, kMostFrames> taken_frames;
+std::array<void*, kMaxFrames> taken_frames;
 void* handler_return = nullptr;  // to where the handler returns: what the kernel has called it by
 
 pid_t OwnId() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
@@ -54,7 +54,7 @@ void TakeStack(int) {
   pid_t expected = OwnId();
   if (requested_thread.compare_exchange_strong(expected, 0)) {
     handler_return = __builtin_return_address(0);
-    frames_taken.store(::backtrace(taken_frames.data(), kMostFrames));
+    frames_taken.store(::backtrace(taken_frames.data(), kMaxFrames));
   }
   errno = error;
 }
@@ -82,8 +82,8 @@ std::string FirstLine(const std::string& path) {
 }
 
 // The rest of the line of /proc/.../status that begins so.
-std::string StatusOf(const std::string& folder, const std::string& key) {
-  std::ifstream file(folder + "/status");
+std::string StatusOf(const std::string& directory, const std::string& key) {
+  std::ifstream file(directory + "/status");
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with(key + ":")) continue;
     const std::size_t begin = line.find_first_not_of(" \t", key.size() + 1);
@@ -92,8 +92,8 @@ std::string StatusOf(const std::string& folder, const std::string& key) {
   return "";
 }
 
-bool BlocksSignal(const std::string& folder) {
-  const auto mask = support::WholeNumber<std::uint64_t>(StatusOf(folder, "SigBlk"), 16);
+bool BlocksSignal(const std::string& directory) {
+  const auto mask = support::WholeNumber<std::uint64_t>(StatusOf(directory, "SigBlk"), 16);
   return mask && (*mask >> (StackSignal() - 1) & 1) != 0;
 }
 
@@ -147,7 +147,7 @@ class Names {
   }
 
  private:
-  // The linker has the name of the program as it was called.  Other names without a folder stay:
+  // The linker has the name of the program as it was called.  Other names without a directory stay:
   // that of the kernel's linux-vdso.so.1 is no file.
   static std::string PathOf(const Dl_info& info) {
     std::error_code error;
@@ -189,17 +189,17 @@ std::vector<ThreadStack> CollectThreadStacks(milliseconds answer_time) {
   std::vector<ThreadStack> stacks;
   Names names;
   for (const pid_t thread : Threads()) {
-    const std::string folder = "/proc/self/task/" + std::to_string(thread);
-    ThreadStack stack = {.id = thread, .name = FirstLine(folder + "/comm")};
+    const std::string directory = "/proc/self/task/" + std::to_string(thread);
+    ThreadStack stack = {.id = thread, .name = FirstLine(directory + "/comm")};
     const bool is_own = thread == OwnId();
-    const bool can_answer = is_ready && (is_own || !BlocksSignal(folder));
+    const bool can_answer = is_ready && (is_own || !BlocksSignal(directory));
     const std::vector<void*> frames = can_answer ? Ask(thread, answer_time) : std::vector<void*>();
     for (std::size_t i = 0; i < frames.size(); ++i) {
       stack.frames.push_back(names.Of(frames[i], i == 0));
     }
     if (stack.frames.empty()) {
       stack.state = (can_answer ? "does not answer" : "cannot be asked");
-      if (const std::string state = StateInKernel(folder); !state.empty()) {
+      if (const std::string state = StateInKernel(directory); !state.empty()) {
         stack.state += ": " + state;
       }
     }
@@ -209,7 +209,7 @@ std::vector<ThreadStack> CollectThreadStacks(milliseconds answer_time) {
 }
 
 std::string InBrief(const ThreadStack& stack) {
-  constexpr std::size_t kMostNamed = 5;
+  constexpr std::size_t kMaxNamed = 5;
   constexpr std::string_view kOurs = "trainer::";
   std::vector<std::string> names;
   for (const StackFrame& frame : stack.frames) {
@@ -223,7 +223,7 @@ std::string InBrief(const ThreadStack& stack) {
     if (name.empty() || (!names.empty() && ours == std::string::npos)) continue;
     if (ours != std::string::npos) name.erase(0, ours + kOurs.size());
     if (names.empty() || names.back() != name) names.push_back(name);
-    if (names.size() == kMostNamed) break;
+    if (names.size() == kMaxNamed) break;
   }
   return fmt::format("{}", fmt::join(names, " < "));
 }
@@ -243,12 +243,12 @@ std::string StacksAsText(const std::vector<ThreadStack>& stacks) {
   return text;
 }
 
-std::string StateInKernel(const std::string& folder) {
-  const std::string letter = StatusOf(folder, "State").substr(0, 1);
+std::string StateInKernel(const std::string& directory) {
+  const std::string letter = StatusOf(directory, "State").substr(0, 1);
   if (letter == "T" || letter == "t") return "stopped";
   if (letter == "R") return "runs";
   if (letter == "Z" || letter == "X") return "ended";
-  const std::string channel = FirstLine(folder + "/wchan");
+  const std::string channel = FirstLine(directory + "/wchan");
   const std::string at = channel.empty() || channel == "0" ? "" : ", at " + channel;
   if (letter == "D") return "waits in the kernel for a disk, a file system or a driver" + at;
   if (letter == "S") return "sleeps" + at;

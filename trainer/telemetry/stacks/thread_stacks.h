@@ -50,10 +50,10 @@ std::string InBrief(const ThreadStack& stack);
 // As text: a paragraph for each thread, a line for each frame.
 std::string StacksAsText(const std::vector<ThreadStack>& stacks);
 
-// What Linux says of a thread or process, by its folder in /proc ("/proc/1234"): "stopped",
+// What Linux says of a thread or process, by its directory in /proc ("/proc/1234"): "stopped",
 // "waits in the kernel for a disk, a file system or a driver, at nfs_wait_bit_killable", "runs",
 // "sleeps", "ended"; "" if nothing.
-std::string StateInKernel(const std::string& folder);
+std::string StateInKernel(const std::string& directory);
 
 // The file that some thread of this process is reading from in the kernel at this moment, or "".
 std::string FileBeingRead();

@@ -27,9 +27,9 @@ spdlog::level::level_enum LevelOf(std::string_view level) {
                             "' is not a log level: give debug, info, warning, error or off");
 }
 
-class BehindTheLine final : public spdlog::sinks::base_sink<std::mutex> {
+class AfterLine final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  explicit BehindTheLine(RedrawnLine& line) : line_(line) {}
+  explicit AfterLine(RedrawnLine& line) : line_(line) {}
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -58,7 +58,7 @@ Logger MakeLogger(std::ostream& out, int rank, std::string_view level) {
 }
 
 Logger MakeLogger(RedrawnLine& line, int rank, std::string_view level) {
-  return MakeLoggerOf(std::make_shared<BehindTheLine>(line), rank, level);
+  return MakeLoggerOf(std::make_shared<AfterLine>(line), rank, level);
 }
 
 }  // namespace trainer

@@ -14,7 +14,7 @@ Evaluations::Evaluations(const TrainConfig& config, Communicator& communicator,
     : config_(config), schedule_(schedule) {
   std::array<double, 2> noted = {-1, -1};
   if (communicator.rank() == 0) {
-    const std::vector<EvaluatedCheckpoint> evaluated = ListEvaluated(ModelFolder(config)).known;
+    const std::vector<EvaluatedCheckpoint> evaluated = ListEvaluated(ModelDirectory(config)).known;
     for (const EvaluatedCheckpoint& checkpoint : evaluated) {
       if (checkpoint.step == schedule.start.step) noted[0] = checkpoint.top1;
     }

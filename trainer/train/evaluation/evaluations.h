@@ -18,7 +18,7 @@ namespace trainer {
 
 class Evaluations {
  public:
-  // Collective: rank 0 reads what is noted in ModelFolder(config).  `schedule`: of this launch.
+  // Collective: rank 0 reads what is noted in ModelDirectory(config).  `schedule`: of this launch.
   // `config` outlives it.  Throws Error(EX_OSERR) where that cannot be read.
   Evaluations(const TrainConfig& config, Communicator& communicator, const Schedule& schedule);
 

@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-std::string DecayInWords(const Schedule& schedule) {
+std::string DescribeDecay(const Schedule& schedule) {
   switch (schedule.decay) {
     case RateDecay::kCosine:
       return "cosine decay";
@@ -45,7 +45,7 @@ std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::
   if (trains) {
     rows.push_back(fmt::format("learning rate     {:g} after {} steps of warm-up, {}",
                                schedule.rescaled_rate, schedule.warmup_steps,
-                               DecayInWords(schedule)));
+                               DescribeDecay(schedule)));
     if (config.optimizer == OptimizerKind::kLars) {
       rows.emplace_back("optimizer         LARS: each tensor's rate goes by its norms");
     }

@@ -108,7 +108,7 @@ void LogDispatcher::RolledBack(const Position& from, std::int64_t bad_step,
       "goes on behind "
       "them in epoch {} (rollback {} of at most {} to this checkpoint)",
       start.step, start.sample - from.sample, bad_step, schedule.EpochOf(start.step) + 1, count,
-      Rollbacks::kMostInARow));
+      Rollbacks::kMaxInARow));
   const std::int64_t bad_epoch = schedule_.EpochOf(bad_step);
   const RollbackSummary summary = {.first_step = start.step,
                                    .total_steps = schedule.total_steps,
@@ -147,7 +147,7 @@ void LogDispatcher::WatchNumbers(const StepResult& record) {
         "step {}: {} is no number, and the update is left out (--on_nan=skip); after {} such steps "
         "in a row the run ends, else its end says how many there were",
         record.step, std::isfinite(record.cross_entropy) ? "a gradient" : "the loss",
-        NonFiniteGuard::kMostInARow));
+        NonFiniteGuard::kMaxInARow));
   }
   for (const std::string& warning : warnings) Warn(warning);
 }

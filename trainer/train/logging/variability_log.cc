@@ -52,10 +52,10 @@ void VariabilityLog::Start(std::int64_t /*first*/, std::int64_t /*end*/) {
                              std::chrono::system_clock::now().time_since_epoch())
                              .count();
   communicator_.Broadcast(&seconds, sizeof seconds, 0);
-  const std::filesystem::path& folder = config_.variability_dir;
+  const std::filesystem::path& directory = config_.variability_dir;
   const std::string run = fmt::format("{}_{}", seconds, deps_->host);
-  durations_ = Open(folder / fmt::format("resnet_iterdur_{}.txt", run));
-  kernels_ = Open(folder / fmt::format("resnet_{}_{}.csv", ::getpid(), run));
+  durations_ = Open(directory / fmt::format("resnet_iterdur_{}.txt", run));
+  kernels_ = Open(directory / fmt::format("resnet_{}_{}.csv", ::getpid(), run));
   Append(durations_, DurationsHead(communicator_.rank(), communicator_.size(), deps_->local_rank),
          false);
   Append(kernels_,
@@ -64,7 +64,7 @@ void VariabilityLog::Start(std::int64_t /*first*/, std::int64_t /*end*/) {
   began_ = Clock::now();
   sampler_.emplace(deps_->read_state, kInterval);
   if (!deps_->why_ops.empty()) {
-    log_->warn("{}: rows are ops, not kernels: {}", folder.string(), deps_->why_ops);
+    log_->warn("{}: rows are ops, not kernels: {}", directory.string(), deps_->why_ops);
   }
   if (deps_->kernels != nullptr) {
     deps_->kernels->Start();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of the SC22 study of variability among GPUs, of every rank, in one folder:
+// The files of the SC22 study of variability among GPUs, of every rank, in one directory:
 //   resnet_iterdur_SECONDS_HOST.txt   how long each iteration took, of all ranks of a node
 //                                     (telemetry/formats/iteration_durations.h)
 //   resnet_PID_SECONDS_HOST.csv       each kernel or op of a rank, and clocks, temperature and

@@ -23,7 +23,7 @@ std::int64_t LoadWeights(Launch& launch) {
     return position->step;
   }
   throw Error(EX_USAGE, "there are no weights: no checkpoint in '" +
-                            ModelFolder(launch.config).string() +
+                            ModelDirectory(launch.config).string() +
                             "'; give the --model_dir of a run, or a file by --init_from");
 }
 

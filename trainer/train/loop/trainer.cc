@@ -125,7 +125,7 @@ Position Trainer::FirstPosition() {
       return *position;
     }
   } else {
-    RefuseUsedFolder(launch_.snapshot_deps());
+    RejectUsedDirectory(launch_.snapshot_deps());
   }
   if (config_.init_from.empty() || config_.new_head) launch_.InitializeAfresh();
   if (!config_.init_from.empty()) InitializeFromFile(launch_.snapshot_deps());
@@ -246,7 +246,7 @@ void Trainer::RollBack(const std::string& found) {
     throw Error(EX_SOFTWARE, found +
                                  ": training has diverged, and there is no checkpoint to go "
                                  "back to any more in " +
-                                 ModelFolder(config_).string());
+                                 ModelDirectory(config_).string());
   }
   const std::int64_t behind = schedule_.PositionAt(bad_step + 1).sample;
   schedule_ = schedule_.From(rollbacks_.Resume(*from, behind, found));

@@ -57,7 +57,8 @@ std::vector<ThreadStack> StacksWithin(std::chrono::milliseconds time,
 }  // namespace
 
 HangWatchdog::HangWatchdog(HangWatchdogOptions options)
-    : options_(std::move(options)), folder_(options_.model_dir / (".hang-" + options_.run_name)) {
+    : options_(std::move(options)),
+      directory_(options_.model_dir / (".hang-" + options_.run_name)) {
   peers_.hosts.resize(static_cast<std::size_t>(options_.size));
   peers_.processes.resize(peers_.hosts.size());
   state_.rank = options_.rank;
@@ -73,7 +74,7 @@ HangWatchdog::~HangWatchdog() {
   }
   stopping_changed_.notify_one();
   thread_.join();
-  if (told_) RemoveState();
+  if (logged_) RemoveState();
 }
 
 void HangWatchdog::Pause() {
@@ -129,8 +130,8 @@ std::string HangWatchdog::Describe() const {
 void HangWatchdog::TouchProgress() {
   History& history = history_[static_cast<std::size_t>(state_.activity)];
   // What was longer than the bound was a hang, or a wait for data that was excused: no measure.
-  const bool counts = history.beats >= WarmUpHeartbeats() && state_.seconds < Bound();
-  ++history.beats;
+  const bool counts = history.heartbeats >= WarmUpHeartbeats() && state_.seconds < Bound();
+  ++history.heartbeats;
   if (counts) history.longest = std::max(history.longest, state_.seconds);
   state_.seconds = 0;
   report_again_ = recheck_at_ = excused_at_ = log_again_ = turn_ = 0;
@@ -150,7 +151,7 @@ double HangWatchdog::Bound() const {
                       state_.activity == Activity::kEvaluation ||
                       state_.activity == Activity::kPause;
   const double floor = options_.floor_seconds;
-  return std::max(steady && history.beats >= WarmUpHeartbeats() ? floor : kTimesFloor * floor,
+  return std::max(steady && history.heartbeats >= WarmUpHeartbeats() ? floor : kTimesFloor * floor,
                   kTimesLongest * history.longest);
 }
 
@@ -174,18 +175,18 @@ void HangWatchdog::Run() {
 
 // Files are touched without the lock: a file system that hangs must not stop the loop as well.
 void HangWatchdog::Look(std::unique_lock<std::mutex>& lock) {
-  if (told_ && last_reported_beat_ != progress_count_) {
-    told_ = false;
+  if (logged_ && last_reported_beat_ != progress_count_) {
+    logged_ = false;
     lock.unlock();
     RemoveState();
     lock.lock();
   }
   const double bound = Bound();
-  const bool is_due = told_ ? state_.reading && state_.seconds >= report_again_
-                            : state_.seconds >= kLogShare * bound;
+  const bool is_due = logged_ ? state_.reading && state_.seconds >= report_again_
+                              : state_.seconds >= kLogShare * bound;
   if (is_due) {
-    if (!told_) words_.assign(static_cast<std::size_t>(options_.size), {});
-    told_ = true;
+    if (!logged_) words_.assign(static_cast<std::size_t>(options_.size), {});
+    logged_ = true;
     last_reported_beat_ = progress_count_;
     report_again_ = state_.seconds + kAgainShare * bound;
     RankState state = state_;
@@ -194,12 +195,12 @@ void HangWatchdog::Look(std::unique_lock<std::mutex>& lock) {
     WriteState(state);
     lock.lock();
   }
-  if (!told_ || HasProgressed() || state_.seconds < std::max(bound, recheck_at_)) return;
-  Judge(lock, bound);
+  if (!logged_ || HasProgressed() || state_.seconds < std::max(bound, recheck_at_)) return;
+  Check(lock, bound);
 }
 
 // After those who wait for data have got them, they have some time to come where the others are.
-void HangWatchdog::Judge(std::unique_lock<std::mutex>& lock, double bound) {
+void HangWatchdog::Check(std::unique_lock<std::mutex>& lock, double bound) {
   const RankState own = state_;
   const Peers peers = peers_;  // the loop may put others in their place
   lock.unlock();
@@ -245,7 +246,7 @@ void HangWatchdog::Judge(std::unique_lock<std::mutex>& lock, double bound) {
   // From here on nobody goes on: the loop waits for the lock at its next beat.
   if (HasProgressed()) return;
   std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  fs::remove_all(directory_, ignored);
   options_.on_hang(report);
   stopping_ = true;
 }
@@ -293,7 +294,7 @@ void HangWatchdog::WriteStacks(const RankState& state) const {
       options_.own_stacks_time, [write = options_.write_stacks, file] { return write(file); });
   if (stacks.empty()) return;  // the report then counts one less
   const std::string brief = InBrief(stacks.front());
-  support::ReplaceFile(folder_ / (std::to_string(state.rank) + kBriefEnding),
+  support::ReplaceFile(directory_ / (std::to_string(state.rank) + kBriefEnding),
                        (brief.empty() ? "?" : brief) + "\n");
 }
 
@@ -318,7 +319,7 @@ std::vector<std::string> HangWatchdog::AwaitBriefs(const std::vector<RankState>&
 std::vector<std::string> HangWatchdog::ReadBriefs(const std::vector<RankState>& received) const {
   std::vector<std::string> briefs(static_cast<std::size_t>(options_.size));
   for (const RankState& state : received) {
-    std::ifstream file(folder_ / (std::to_string(state.rank) + kBriefEnding));
+    std::ifstream file(directory_ / (std::to_string(state.rank) + kBriefEnding));
     std::getline(file, briefs[static_cast<std::size_t>(state.rank)]);
   }
   return briefs;
@@ -326,16 +327,16 @@ std::vector<std::string> HangWatchdog::ReadBriefs(const std::vector<RankState>& 
 
 void HangWatchdog::WriteState(const RankState& state) const {
   std::error_code ignored;  // who cannot write is taken for silent; nothing else can be done
-  fs::create_directories(folder_, ignored);
-  support::ReplaceFile(folder_ / std::to_string(state.rank), ToText(state));
+  fs::create_directories(directory_, ignored);
+  support::ReplaceFile(directory_ / std::to_string(state.rank), ToText(state));
 }
 
 void HangWatchdog::RemoveState() const {
   std::error_code ignored;
   const std::string rank = std::to_string(options_.rank);
-  fs::remove(folder_ / rank, ignored);
-  fs::remove(folder_ / (rank + kBriefEnding), ignored);
-  fs::remove(folder_, ignored);  // by the last of them
+  fs::remove(directory_ / rank, ignored);
+  fs::remove(directory_ / (rank + kBriefEnding), ignored);
+  fs::remove(directory_, ignored);  // by the last of them
 }
 
 // In the order of the ranks, `seconds` after the last progress; none if another has reported and
@@ -344,7 +345,7 @@ std::vector<RankState> HangWatchdog::ReadStates(double seconds) {
   std::vector<RankState> said;
   for (std::size_t rank = 0; rank < words_.size(); ++rank) {
     const support::WholeFile file =
-        support::ReadWholeFile(folder_ / std::to_string(rank), kMaxStateBytes);
+        support::ReadWholeFile(directory_ / std::to_string(rank), kMaxStateBytes);
     RankState state;
     if (!FromText(file.content, state) || state.rank != static_cast<int>(rank)) continue;
     Words& last = words_[rank];

@@ -8,7 +8,7 @@
 // several times a second, which is progress.
 //
 // MPI itself hangs then, so the ranks meet beside it: at half the bound each that lives writes a
-// file into a folder that all see, at the bound the lowest of them reads what is there, and says
+// file into a directory that all see, at the bound the lowest of them reads what is there, and says
 // who is not, or who is there but not waiting (train/watch/hang_report.h).  In a healthy run no
 // file is written.
 //
@@ -89,7 +89,7 @@ class HangWatchdog {
  private:
   // Of one activity.
   struct History {
-    std::int64_t beats = 0;
+    std::int64_t heartbeats = 0;
     double longest = 0;  // seconds; the first beats do not count
   };
 
@@ -110,7 +110,7 @@ class HangWatchdog {
   double Bound() const;
   void Run();
   void Look(std::unique_lock<std::mutex>& lock);
-  void Judge(std::unique_lock<std::mutex>& lock, double bound);
+  void Check(std::unique_lock<std::mutex>& lock, double bound);
   // Since the state was written; or it is to end.
   bool HasProgressed() const { return stopping_ || last_reported_beat_ != progress_count_; }
   std::string LogDispatcher(const RankState& own, const std::vector<RankState>& received,
@@ -125,7 +125,7 @@ class HangWatchdog {
   std::vector<RankState> ReadStates(double seconds);
 
   const HangWatchdogOptions options_;
-  const std::filesystem::path folder_;  // of this run alone
+  const std::filesystem::path directory_;  // of this run alone
 
   std::vector<Words> words_;  // by rank, since the state was written; of the watch's thread alone
   mutable std::mutex mutex_;  // guards everything below
@@ -137,7 +137,7 @@ class HangWatchdog {
   std::uint64_t progress_count_ = 0;
   std::array<History, kActivities> history_;
   std::uint64_t last_reported_beat_ = 0;  // at which WriteState was last called
-  bool told_ = false;
+  bool logged_ = false;
   // Of the time since the last beat, in seconds; all 0 at a beat.
   double report_again_ = 0;  // when to write the state again
   double recheck_at_ = 0;

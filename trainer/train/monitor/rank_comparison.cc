@@ -21,13 +21,13 @@ namespace trainer {
 namespace {
 
 constexpr std::size_t kChunkBytes = 32U << 20;  // of device memory that is copied at once
-constexpr std::size_t kMostNamed = 8;           // ranks in a message
+constexpr std::size_t kMaxNamed = 8;            // ranks in a message
 
 // "rank 2 on node3, rank 5 on node4 and 7 others".
 std::string NamesOf(const std::vector<int>& ranks, std::span<const std::string> hosts) {
   std::vector<std::string> names;
   for (const int rank : ranks) {
-    if (names.size() == kMostNamed) break;
+    if (names.size() == kMaxNamed) break;
     names.push_back(NameOfRank(rank, hosts[static_cast<std::size_t>(rank)]));
   }
   if (ranks.size() > names.size()) {
@@ -91,7 +91,7 @@ std::uint64_t RankComparison::Checksum(Stream& stream) {
 RankDifference DescribeRankDifference(std::int64_t step, std::span<const std::uint64_t> checksums,
                                       std::span<const std::string> hosts) {
   const auto ranks = static_cast<int>(checksums.size());
-  const RankMismatch judged = JudgeFingerprints(checksums);
+  const RankMismatch judged = CompareFingerprints(checksums);
   const std::uint64_t measure = checksums[static_cast<std::size_t>(judged.measure)];
   std::vector<int> alike;
   std::vector<int> odd;

@@ -122,17 +122,17 @@ std::string DescribeSums(const AllReduceWaitChange& change, std::span<const Meas
   if (slow == 0) {
     return text + "now no link between hosts is slower than it was when training began";
   }
-  std::size_t told = 0;
+  std::size_t logged = 0;
   for (const MeasuredLink& link : links) {
     if (!link.is_slow) continue;
     const int before = Before(link.rank, hosts.size());
-    text += fmt::format("{}{} hears from {} at {}, {} when training began", told == 0 ? "" : "; ",
+    text += fmt::format("{}{} hears from {} at {}, {} when training began", logged == 0 ? "" : "; ",
                         NameOfRank(link.rank, hosts[static_cast<std::size_t>(link.rank)]),
                         NameOfRank(before, hosts[static_cast<std::size_t>(before)]),
                         RateText(link.now), RateText(link.first));
-    if (++told == kMaxLogged) break;
+    if (++logged == kMaxLogged) break;
   }
-  if (slow > told) text += "; " + support::Counted(slow - told, "more link") + " of this kind";
+  if (slow > logged) text += "; " + support::Counted(slow - logged, "more link") + " of this kind";
   return text + fmt::format(" (median of the {}: {})", support::Counted(links.size(), "link"),
                             RateText(MedianNow(links)));
 }

@@ -18,7 +18,7 @@ std::vector<ThreadStack> WriteStackDumpFile(const StackDumpOptions& options) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   std::vector<ThreadStack> stacks = CollectThreadStacks(options.answer_time);
-  const fs::path folder = options.model_dir / kStackDumpDirectoryName;
+  const fs::path directory = options.model_dir / kStackDumpDirectoryName;
   const std::string doing = options.doing.empty() ? "" : ": " + options.doing;
   const std::string text = FormatRankStackTraces(
       {.headline = fmt::format("rank {} on {}, process {}{}", options.rank,
@@ -26,8 +26,8 @@ std::vector<ThreadStack> WriteStackDumpFile(const StackDumpOptions& options) {
        .command = options.command,
        .stacks = StacksAsText(stacks)});
   std::error_code ignored;  // then it cannot be written either
-  fs::create_directories(folder, ignored);
-  if (support::ReplaceFile(folder / StackDumpFileName(options.rank), text) != 0) stacks.clear();
+  fs::create_directories(directory, ignored);
+  if (support::ReplaceFile(directory / StackDumpFileName(options.rank), text) != 0) stacks.clear();
   return stacks;
 }
 

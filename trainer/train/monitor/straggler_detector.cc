@@ -54,14 +54,14 @@ void StragglerDetector::EndBlock(std::vector<StragglerTransition>& changes) {
   medians_[place] = median;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     history_[place * ranks_.size() + i] = ranks_[i].is_known ? ranks_[i].sum : median;
-    if (ranks_[i].is_known) Judge(static_cast<int>(i), median, changes);
+    if (ranks_[i].is_known) Check(static_cast<int>(i), median, changes);
     ranks_[i].sum = 0;
     ranks_[i].is_known = true;
   }
   steps_ = 0;
 }
 
-void StragglerDetector::Judge(int rank, double median, std::vector<StragglerTransition>& changes) {
+void StragglerDetector::Check(int rank, double median, std::vector<StragglerTransition>& changes) {
   const auto index = static_cast<std::size_t>(rank);
   Rank& judged = ranks_[index];
   if (judged.sum >= (1 + kSlower) * (1 - kRounding) * median) {

@@ -57,7 +57,7 @@ class StragglerDetector {
 
   double MedianOfBlock();
   void EndBlock(std::vector<StragglerTransition>& changes);
-  void Judge(int rank, double median, std::vector<StragglerTransition>& changes);
+  void Check(int rank, double median, std::vector<StragglerTransition>& changes);
 
   std::vector<Rank> ranks_;
   std::vector<double> sums_;     // room for MedianOfBlock

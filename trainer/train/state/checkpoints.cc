@@ -63,7 +63,7 @@ void Checkpoints::NoteTop1(std::int64_t step, double top1) {
 }
 
 void Checkpoints::Note(std::int64_t step, double top1) {
-  const std::filesystem::path parent = CheckpointsDirectory(ModelFolder(deps_.snapshot.config));
+  const std::filesystem::path parent = CheckpointsDirectory(ModelDirectory(deps_.snapshot.config));
   try {
     trainer::NoteTop1(parent / CheckpointName(step), top1, deps_.hook);
   } catch (const Error& error) {

@@ -11,7 +11,7 @@
 
 namespace trainer {
 
-// Calls `use` with the averages in place of weights and statistics, which are then as before, bit
+// Calls `use` with the averages instead of weights and statistics, which are then as before, bit
 // for bit; meanwhile host memory holds them.  Without averages it just calls.  What `use` throws
 // leaves the averages there: such a run is over.
 void SwapInEma(Network& network, Stream& stream, const std::function<void()>& use);

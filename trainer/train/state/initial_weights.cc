@@ -29,11 +29,11 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kHead = "fc.";  // the last layer, of which the classes are
 
-// A folder without checkpoints may be one of files of weights.
-std::string AdviceFor(const fs::path& folder) {
+// A directory without checkpoints may be one of files of weights.
+std::string AdviceFor(const fs::path& directory) {
   std::vector<std::string> files;
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
     if (entry->path().extension() == ".safetensors") files.push_back(entry->path().string());
   }
@@ -41,12 +41,13 @@ std::string AdviceFor(const fs::path& folder) {
   return "give a file in it, such as " + *std::ranges::min_element(files);
 }
 
-// A folder is that of a run.
+// A directory is that of a run.
 SafetensorsFile ReadBestOf(const fs::path& model_dir) {
-  const std::string folder = model_dir.string();
+  const std::string directory = model_dir.string();
   const EvaluatedCheckpoints evaluated = ListEvaluated(model_dir);
   if (!evaluated.unreadable.empty()) {
-    throw Error(EX_OSERR, folder + ": which of its checkpoints is the best cannot be told, since " +
+    throw Error(EX_OSERR, directory +
+                              ": which of its checkpoints is the best cannot be told, since " +
                               evaluated.unreadable.front().string() +
                               " cannot be read: mend that, or give a file");
   }
@@ -56,12 +57,12 @@ SafetensorsFile ReadBestOf(const fs::path& model_dir) {
   }
   const std::vector<CheckpointPath> found = ListCheckpoints(model_dir);
   if (found.empty()) {
-    throw Error(EX_USAGE, "'" + folder +
-                              "' is neither a file of weights nor the folder of a run: " +
+    throw Error(EX_USAGE, "'" + directory +
+                              "' is neither a file of weights nor the directory of a run: " +
                               AdviceFor(model_dir));
   }
   throw Error(EX_USAGE,
-              "no checkpoint in '" + folder +
+              "no checkpoint in '" + directory +
                   "' was evaluated, so none is the best: give a file, such as the newest: " +
                   (found.front().directory / kModelFile).string());
 }
@@ -180,7 +181,7 @@ std::vector<ExpectedTensor> ExpectedToBegin(const SafetensorsFile& file, const S
 }
 
 // The one that differs from --classes gets a message of its own: it is the common mistake.
-void RefuseOtherClasses(const SafetensorsFile& file, const TrainConfig& config) {
+void RejectOtherClasses(const SafetensorsFile& file, const TrainConfig& config) {
   if (config.new_head) return;
   const bool may_have_new_head = KeepsWeights(config.mode);
   const TensorEntry* fc = file.Find("fc.weight");
@@ -217,7 +218,7 @@ Depths DepthsOf(const Architecture& architecture) {
   return depths;
 }
 
-// What to give in place of a file of another network.
+// What to give instead of a file of another network.
 std::string AdviceFor(const SafetensorsFile& file, const TrainConfig& config) {
   const Depths depths = DepthsOf(file);
   if (depths != DepthsOf(FindArchitecture(config.arch))) {
@@ -236,10 +237,10 @@ void InitializeFromFile(const SnapshotDeps& deps) {
     const TrainConfig& config = deps.config;
     SafetensorsFile file = ReadWeights(config.init_from);
     TakeNames(file, deps);
-    RefuseOtherClasses(file, config);
+    RejectOtherClasses(file, config);
     CheckTensors(file, ExpectedToBegin(file, deps), AdviceFor(file, config));
     const std::string_view left_out = config.new_head ? kHead : std::string_view();
-    RefuseUnusable(file, deps.network, left_out);
+    RejectUnusable(file, deps.network, left_out);
     ImportPart(deps.network, Network::Part::kValue, file, deps.stream, left_out);
     deps.log->info("initial weights{}: {}", config.new_head ? " of all but the last layer" : "",
                    file.path());

@@ -48,7 +48,7 @@ std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
   return tensors;
 }
 
-void RefuseNotFinite(std::span<const TensorReader> tensors) {
+void RejectNotFinite(std::span<const TensorReader> tensors) {
   for (const TensorReader& tensor : tensors) {
     DDL_CHECK(tensor.dtype == DType::kFloat32);
     const std::span values(static_cast<const float*>(tensor.data),
@@ -96,7 +96,7 @@ std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& en
   return values;
 }
 
-void RefuseUnusable(const SafetensorsFile& file, const Network& network,
+void RejectUnusable(const SafetensorsFile& file, const Network& network,
                     std::string_view left_out) {
   for (const Parameter& parameter : network.parameters()) {
     if (!Has(Network::Part::kValue, parameter, left_out)) continue;

@@ -27,7 +27,7 @@ std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
 
 // Throws NotFinite that names the first tensor with a value that is NaN or infinite:
 // weights from which nobody could go on are not worth a file.  REQUIRES: all are fp32.
-void RefuseNotFinite(std::span<const TensorReader> tensors);
+void RejectNotFinite(std::span<const TensorReader> tensors);
 
 // Views; `tensors` outlives them.
 std::vector<TensorReader> SourcesOf(const std::vector<HostTensor>& tensors);
@@ -48,7 +48,7 @@ void BroadcastPart(Network& network, Network::Part part, Communicator& communica
 // Throws Error(EX_DATAERR) that names the file and the first tensor with a value that is NaN or
 // infinite, or with a variance below 0: a ReLU hides such a value, and figures come out.
 // REQUIRES: as ImportPart, of the values.
-void RefuseUnusable(const SafetensorsFile& file, const Network& network,
+void RejectUnusable(const SafetensorsFile& file, const Network& network,
                     std::string_view left_out = {});
 
 // The values of a tensor of type fp32, or of 16 bits, each of which fp32 has exactly.

@@ -15,13 +15,13 @@ Position Rollbacks::Resume(const Position& checkpoint, std::int64_t behind,
     step_ = checkpoint.step;
     in_a_row_ = 0;
   }
-  if (++in_a_row_ > kMostInARow) {
+  if (++in_a_row_ > kMaxInARow) {
     throw Error(EX_SOFTWARE,
                 fmt::format("{}, after {} rollbacks to the checkpoint of step {} from which none "
                             "newer came: training has diverged; start again from an earlier "
                             "checkpoint, or from the last with a smaller --lr_init or more "
                             "--lr_warmup_epochs",
-                            found, kMostInARow, step_));
+                            found, kMaxInARow, step_));
   }
   return {checkpoint.step, behind, checkpoint.skipped + behind - checkpoint.sample};
 }

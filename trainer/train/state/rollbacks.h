@@ -22,11 +22,11 @@ namespace trainer {
 class Rollbacks {
  public:
   // To one checkpoint: where no newer one comes of it, going back once more is no help.
-  static constexpr int kMostInARow = 3;
+  static constexpr int kMaxInARow = 3;
 
   // The run goes back to `checkpoint`, since the step that ended before image `behind` has found
   // what NonFiniteGuard says in `found`.  Returns where it goes on.  Throws Error(EX_SOFTWARE),
-  // which says that, after kMostInARow to this checkpoint, or an older one.
+  // which says that, after kMaxInARow to this checkpoint, or an older one.
   Position Resume(const Position& checkpoint, std::int64_t behind, const std::string& found);
 
   // To the last checkpoint.

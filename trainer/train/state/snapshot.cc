@@ -85,7 +85,7 @@ Position PositionOf(const CheckpointState& state, std::int64_t samples) {
           state.skipped_images};
 }
 
-void RefuseOtherNetworks(const SnapshotDeps& deps, const Checkpoint& checkpoint) {
+void RejectOtherNetworks(const SnapshotDeps& deps, const Checkpoint& checkpoint) {
   const CheckpointState& state = checkpoint.manifest.state;
   const TrainConfig& config = deps.config;
   if (state.architecture != config.arch || state.classes != config.classes) {
@@ -99,7 +99,7 @@ void RefuseOtherNetworks(const SnapshotDeps& deps, const Checkpoint& checkpoint)
 }
 
 // That of LARS has the learning rate in it, that of SGD has not.
-void RefuseMomentumOfOthers(const SnapshotDeps& deps, const Checkpoint& checkpoint) {
+void RejectMomentumOfOthers(const SnapshotDeps& deps, const Checkpoint& checkpoint) {
   const std::string& then = checkpoint.manifest.state.optimizer;
   const std::string now = NameOf(deps.config.optimizer);
   if (then == now) return;
@@ -123,7 +123,7 @@ bool IsPastEnd(const CheckpointState& state, const Position& position, const Tra
   return !ended_otherwise;
 }
 
-void RefuseEndedRuns(const Checkpoint& checkpoint, const Position& position,
+void RejectEndedRuns(const Checkpoint& checkpoint, const Position& position,
                      const TrainingAhead& ahead) {
   if (!IsPastEnd(checkpoint.manifest.state, position, ahead)) return;
   throw Error(EX_CONFIG, checkpoint.directory.string() +
@@ -212,7 +212,7 @@ void Resume(const SnapshotDeps& deps, const Checkpoint& checkpoint, const Positi
   SetAsidePassedOver(deps, checkpoint);
 }
 
-// The values with the statistics `mean` in place of `own`.
+// The values with the statistics `mean` instead of `own`.
 std::vector<HostTensor> ModelWith(std::span<const float> mean, std::span<const float> own,
                                   const SnapshotDeps& deps) {
   ImportStatistics(deps.network, mean, deps.stream);
@@ -238,14 +238,14 @@ void CopySnapshot(const SnapshotDeps& deps, const Position& position, const Loss
 
 WrittenSnapshot WriteSnapshot(const SnapshotCopy& copy, const TrainConfig& config,
                               const WriteHook& hook) {
-  RefuseNotFinite(copy.model());
-  RefuseNotFinite(copy.optimizer());
-  RefuseNotFinite(copy.average());
+  RejectNotFinite(copy.model());
+  RejectNotFinite(copy.optimizer());
+  RejectNotFinite(copy.average());
   WrittenSnapshot written;
-  written.directory = WriteCheckpoint(ModelFolder(config), copy.state(),
+  written.directory = WriteCheckpoint(ModelDirectory(config), copy.state(),
                                       {copy.model(), copy.optimizer(), copy.average()}, hook);
   const Retention retention = {config.keep_checkpoints, config.checkpoint_every, config.keep_every};
-  PruneCheckpoints(ModelFolder(config), written.directory, retention,
+  PruneCheckpoints(ModelDirectory(config), written.directory, retention,
                    [&](const std::string& line) { written.warnings.push_back(line); });
   return written;
 }
@@ -256,7 +256,7 @@ void ExportModel(const SnapshotDeps& deps, const std::filesystem::path& path) {
     const std::vector<float> mean = MeanOverRanks(own, deps.communicator);
     if (!IsRoot(deps)) return;
     const std::vector<HostTensor> model = ModelWith(mean, own, deps);
-    RefuseNotFinite(SourcesOf(model));
+    RejectNotFinite(SourcesOf(model));
     WriteTensorFile(path, model, {{"architecture", deps.config.arch}}, "another --export_dir");
     deps.log->info("{} written: {}", deps.network.has_ema() ? "averages of the weights" : "weights",
                    path.string());
@@ -276,17 +276,17 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
   } header;
   StatisticRows rows;
   if (IsRoot(deps)) {
-    if (const auto checkpoint = ReadNewestCheckpoint(ModelFolder(deps.config), Warn(deps))) {
+    if (const auto checkpoint = ReadNewestCheckpoint(ModelDirectory(deps.config), Warn(deps))) {
       const CheckpointState& state = checkpoint->manifest.state;
-      RefuseOtherNetworks(deps, *checkpoint);
+      RejectOtherNetworks(deps, *checkpoint);
       header = {1,
                 ahead ? PositionOf(state, ahead->samples) : Position{.step = state.step},
                 state.world_size,
                 state.loss_scale_good_steps,
                 TakesLossScale(deps, state) ? state.loss_scale : 0,
                 checkpoint->average ? 1 : 0};
-      if (ahead) RefuseMomentumOfOthers(deps, *checkpoint);
-      if (ahead) RefuseEndedRuns(*checkpoint, header.position, *ahead);
+      if (ahead) RejectMomentumOfOthers(deps, *checkpoint);
+      if (ahead) RejectEndedRuns(*checkpoint, header.position, *ahead);
       rows = Load(deps, *checkpoint, ahead.has_value());
       if (ahead) {
         Resume(deps, *checkpoint, header.position, loss_scale, ahead->samples);
@@ -317,19 +317,19 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
   return header.position;
 }
 
-void RefuseUsedFolder(const SnapshotDeps& deps) {
+void RejectUsedDirectory(const SnapshotDeps& deps) {
   if (!IsRoot(deps)) return;
-  const std::vector<CheckpointPath> found = ListCheckpoints(ModelFolder(deps.config));
+  const std::vector<CheckpointPath> found = ListCheckpoints(ModelDirectory(deps.config));
   if (found.empty()) return;
-  const std::string folder = found.front().directory.parent_path().string();
+  const std::string directory = found.front().directory.parent_path().string();
   throw Error(EX_CONFIG,
-              folder + " holds " +
+              directory + " holds " +
                   support::Counted(static_cast<std::int64_t>(found.size()), "checkpoint") +
                   " up to step " + std::to_string(found.front().step) +
                   " of another run, and --resume=never would mix two runs there: give "
                   "another --model_dir, leave --resume=never out to go on from it, or "
                   "move it away: mv " +
-                  folder + " " + folder + ".old");
+                  directory + " " + directory + ".old");
 }
 
 }  // namespace trainer

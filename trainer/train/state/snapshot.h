@@ -54,8 +54,8 @@ struct WrittenSnapshot {
   std::vector<std::string> warnings;  // of old ones that could not be removed
 };
 
-// For rank 0, on any thread: writes a checkpoint of `copy` into ModelFolder(config) and removes
-// those that config does not keep.  Throws as RefuseNotFinite (train/state/network_state.h) and
+// For rank 0, on any thread: writes a checkpoint of `copy` into ModelDirectory(config) and removes
+// those that config does not keep.  Throws as RejectNotFinite (train/state/network_state.h) and
 // WriteCheckpoint; then there is no new one.  `hook` as WriteCheckpoint has it.
 WrittenSnapshot WriteSnapshot(const SnapshotCopy& copy, const TrainConfig& config,
                               const WriteHook& hook = {});
@@ -66,7 +66,7 @@ struct TrainingAhead {
   std::int64_t samples = 0;  // of the training set
 };
 
-// Where to go on, after the newest valid checkpoint of ModelFolder(config) has been loaded;
+// Where to go on, after the newest valid checkpoint of ModelDirectory(config) has been loaded;
 // nullopt, and nothing changed, if there is none.  For a training, rank 0 says what has changed
 // since, and newer checkpoints that cannot be used are set aside; without `ahead` only the step
 // counts.  Moving averages that the run keeps start from the weights where the checkpoint has none,
@@ -78,9 +78,9 @@ struct TrainingAhead {
 std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& loss_scale,
                                         const std::optional<TrainingAhead>& ahead);
 
-// For a run that starts afresh.  Throws Error(EX_CONFIG) if ModelFolder(config) has checkpoints:
+// For a run that starts afresh.  Throws Error(EX_CONFIG) if ModelDirectory(config) has checkpoints:
 // the new ones would stand among them, and a later start would go on from the wrong run.
-void RefuseUsedFolder(const SnapshotDeps& deps);
+void RejectUsedDirectory(const SnapshotDeps& deps);
 
 // Writes the values alone to `path`, as model.safetensors has them; of a run that keeps moving
 // averages, these.

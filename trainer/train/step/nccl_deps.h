@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-// The few blocks of a sum get a multiprocessor as soon as a block of backward ends, in place of
+// The few blocks of a sum get a multiprocessor as soon as a block of backward ends, instead of
 // after all that backward has queued: what waits for the sum, on every rank, is the update.
 inline NcclDeps MakeNcclDeps(Backend& backend) {
   return {backend.MakeHighPriorityStream(), backend.MakeEvent(), backend.MakeEvent()};

@@ -38,7 +38,7 @@ std::string LossText(const StepResult& record) {
 
 }  // namespace
 
-Verdict NonFiniteGuard::Judge(const StepResult& record, const StepExchange& all,
+Verdict NonFiniteGuard::Check(const StepResult& record, const StepExchange& all,
                               LossScale& loss_scale) {
   if (all.bad_weights == ranks_) {
     found_ = AtStep(record) + fmt::format(
@@ -70,14 +70,14 @@ Verdict NonFiniteGuard::Judge(const StepResult& record, const StepExchange& all,
 }
 
 Verdict NonFiniteGuard::LeaveOut(const StepResult& record, const std::string& found) {
-  if (on_nan_ == OnNan::kSkip && ++in_a_row_ <= kMostInARow) return Verdict::kLeftOut;
+  if (on_nan_ == OnNan::kSkip && ++in_a_row_ <= kMaxInARow) return Verdict::kLeftOut;
   found_ = AtStep(record) + found;
   if (on_nan_ == OnNan::kRollback) return Verdict::kRollback;
   if (on_nan_ == OnNan::kSkip) {
     throw Error(EX_SOFTWARE,
                 found_ + fmt::format(", after {} steps in a row whose updates were left out: "
                                      "training has diverged; {}",
-                                     kMostInARow, kRestart));
+                                     kMaxInARow, kRestart));
   }
   throw Error(EX_SOFTWARE, found_ + ": training has diverged; " + kRestart +
                                ", or with --on_nan=skip, which leaves out single steps like this");

@@ -5,7 +5,7 @@
 //   kStop  The run ends, before anything is saved.
 //   kSkip  Training goes on without the update of this step, which the optimizer has left out on
 //   all ranks
-//          for its gradient.  The run ends all the same after more than kMostInARow such steps in a
+//          for its gradient.  The run ends all the same after more than kMaxInARow such steps in a
 //          row, and where leaving out is no help: the weights themselves are no numbers, or the
 //          update was made.
 //   kRollback  All ranks go back to the newest checkpoint (train/state/rollbacks.h), which heals
@@ -39,7 +39,7 @@ enum class Verdict : std::uint8_t {
 class NonFiniteGuard {
  public:
   // More in a row are not a bad batch but a training that has diverged.
-  static constexpr int kMostInARow = 10;
+  static constexpr int kMaxInARow = 10;
 
   NonFiniteGuard(OnNan on_nan, int ranks) : on_nan_(on_nan), ranks_(ranks) {}
 
@@ -47,7 +47,7 @@ class NonFiniteGuard {
   // Throws Error, on every rank: EX_SOFTWARE where training cannot go on, saying the step, what is
   // no number, and what to try; EX_OSERR where weights or sums of gradients that should be the same
   // on all ranks are no numbers on some of them, whatever is asked for.
-  Verdict Judge(const StepResult& record, const StepExchange& all, LossScale& loss_scale);
+  Verdict Check(const StepResult& record, const StepExchange& all, LossScale& loss_scale);
   // What was found, and in which step: of the last kRollback.
   const std::string& found() const { return found_; }
 

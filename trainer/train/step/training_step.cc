@@ -114,7 +114,7 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   outcome.requested = all.requested;
   record.cross_entropy = all.totals.mean_loss();
   record.top1 = all.totals.top1_fraction();
-  const Verdict verdict = non_finite_guard_.Judge(record, all, deps_.loss_scale);
+  const Verdict verdict = non_finite_guard_.Check(record, all, deps_.loss_scale);
   record.skipped = verdict == Verdict::kOverflowed;
   record.left_out = verdict == Verdict::kLeftOut;
   if (record.left_out) SetBackStatistics();

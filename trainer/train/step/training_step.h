@@ -77,7 +77,7 @@ class TrainingStep {
 
   // Runs step `step` on the next batches of the source, which must be those of this step; takes the
   // batch after them too, unless that is of `end`.  Collective; the outcome is the same on every
-  // rank, its times aside.  Waits until all is done.  Throws as NonFiniteGuard::Judge, on every
+  // rank, its times aside.  Waits until all is done.  Throws as NonFiniteGuard::Check, on every
   // rank.
   Outcome Run(std::int64_t step, double learning_rate, const Requests& requested);
 

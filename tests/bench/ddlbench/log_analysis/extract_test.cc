@@ -135,7 +135,7 @@ TEST(SpeedMeter, TakesTheNumbersThatDlperfTakes) {
   }
 }
 
-TEST(SpeedMeter, RefusesALineWithoutItsNumberOrTime) {
+TEST(SpeedMeter, RejectsALineWithoutItsNumberOrTime) {
   for (const std::string text : {"36", "1e+16", "nan", "", "365.1x", "-3.5", ".55", "3.", "1:5"}) {
     SpeedMeter meter({SpeedRule::kRate, 20, 21}, 1);
     EXPECT_THROW(meter.Add(" imgs_per_sec : " + text + " "), trainer::Error) << text;
@@ -245,12 +245,12 @@ TEST(NumpyRound, GoesByTheProductAsNumpyDoes) {
 class ExtractTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) /
-              ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
+    directory_ = fs::path(::testing::TempDir()) /
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(directory_); }
 
   // A log of `lines` steps that count, all of this speed.
   static std::string Log(int lines, const std::string& speed, int ranks = 1, int batch = 4) {
@@ -266,31 +266,31 @@ class ExtractTest : public ::testing::Test {
   }
 
   fs::path Write(const std::string& name, const std::string& text) {
-    const fs::path path = folder_ / name;
+    const fs::path path = directory_ / name;
     fs::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }
 
   std::string RunExtract() {
-    options_.folders = {folder_.string()};
+    options_.directories = {directory_.string()};
     options_.train_batches = 25;
     return Extract(options_, diagnostics_);
   }
 
   std::string Json(const fs::path& name) {
     std::ostringstream text;
-    text << std::ifstream(folder_ / name).rdbuf();
+    text << std::ifstream(directory_ / name).rdbuf();
     return text.str();
   }
 
-  fs::path folder_;
+  fs::path directory_;
   ExtractOptions options_;
   std::vector<std::string> told_;
   Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};
 };
 
-TEST_F(ExtractTest, MakesTablesAndJsonOfAFolderOfLogFolders) {
+TEST_F(ExtractTest, MakesTablesAndJsonOfADirectoryOfLogDirectories) {
   Write("bz4_fp32/1n1g/r50_b4_fp32_1.log", Log(5, "10.0"));
   Write("bz4_fp32/1n1g/r50_b4_fp32_2.log", Log(5, "20.0"));
   Write("bz4_fp32/1n2g/r50_b4_fp32_1.log", Log(5, "27.0", 2));
@@ -311,12 +311,12 @@ TEST_F(ExtractTest, MakesTablesAndJsonOfAFolderOfLogFolders) {
   EXPECT_THAT(Json("result/bz4_fp16_result.json"), HasSubstr("3.0"));
 }
 
-TEST_F(ExtractTest, ALogFolderItselfMayBeGiven) {
+TEST_F(ExtractTest, ALogDirectoryItselfMayBeGiven) {
   Write("1n1g/r50_b4_fp32_1.log", Log(5, "10.0"));
-  options_.output_dir = (folder_ / "there").string();
+  options_.output_dir = (directory_ / "there").string();
   EXPECT_THAT(RunExtract(), HasSubstr("10.00"));
   EXPECT_THAT(Json("there/ALogFolderItselfMayBeGiven_result.json"), HasSubstr("10.0"));
-  EXPECT_FALSE(fs::exists(folder_ / "result"));
+  EXPECT_FALSE(fs::exists(directory_ / "result"));
 }
 
 TEST_F(ExtractTest, ByTimeGoesByTheTimesOfTheLines) {
@@ -325,23 +325,23 @@ TEST_F(ExtractTest, ByTimeGoesByTheTimesOfTheLines) {
   EXPECT_THAT(RunExtract(), HasSubstr("| 4.00      | 1.00"));  // 4 images in a second
 }
 
-TEST_F(ExtractTest, NamesAnEmptyFolder) {
+TEST_F(ExtractTest, NamesAnEmptyDirectory) {
   EXPECT_THAT(RunExtract(), IsEmpty());
-  EXPECT_THAT(told_, ElementsAre(HasSubstr(folder_.string() + ": there is no log")));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr(directory_.string() + ": there is no log")));
   EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
 
-TEST_F(ExtractTest, NamesAFolderThatIsNotThere) {
-  fs::remove_all(folder_);
+TEST_F(ExtractTest, NamesADirectoryThatIsNotThere) {
+  fs::remove_all(directory_);
   EXPECT_THAT(RunExtract(), IsEmpty());
-  EXPECT_THAT(told_, ElementsAre(HasSubstr(folder_.string() + ": cannot be read")));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr(directory_.string() + ": cannot be read")));
   EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
 }
 
 TEST_F(ExtractTest, NamesACaseWithoutLogs) {
-  fs::create_directories(folder_ / "1n1g");
+  fs::create_directories(directory_ / "1n1g");
   EXPECT_THAT(RunExtract(), IsEmpty());
-  EXPECT_THAT(told_, ElementsAre(HasSubstr(folder_.string() + ": there is no log")));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr(directory_.string() + ": there is no log")));
 }
 
 TEST_F(ExtractTest, LeavesHalfALogOutAndShowsTheRest) {
@@ -386,7 +386,7 @@ TEST_F(ExtractTest, RunsOfAnotherShapeThanTheirNamesAreLeftOut) {
   EXPECT_THAT(RunExtract(), HasSubstr("| 10.00     | 1    |"));
   EXPECT_THAT(
       told_,
-      ElementsAre(HasSubstr("r50_b4_fp32_2.log:1: Num GPUs is 2, but the folder's name says 1"),
+      ElementsAre(HasSubstr("r50_b4_fp32_2.log:1: Num GPUs is 2, but the directory's name says 1"),
                   HasSubstr("r50_b4_fp32_3.log:2: Per-GPU Batch Size is 8, but the file's "
                             "name says 4")));
   EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
@@ -412,11 +412,11 @@ TEST_F(ExtractTest, WithoutTheCase1n1gSpeedupsAreMissing) {
   EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
 }
 
-TEST_F(ExtractTest, TwoFoldersOfOneNameNeedTwoPlaces) {
+TEST_F(ExtractTest, TwoDirectoriesOfOneNameNeedTwoPlaces) {
   Write("a/logs/1n1g/r50_b4_fp32_1.log", Log(5, "10.0"));
   Write("b/logs/1n1g/r50_b4_fp32_1.log", Log(5, "20.0"));
-  options_.folders = {(folder_ / "a").string(), (folder_ / "b").string()};
-  options_.output_dir = (folder_ / "out").string();
+  options_.directories = {(directory_ / "a").string(), (directory_ / "b").string()};
+  options_.output_dir = (directory_ / "out").string();
   options_.train_batches = 25;
   EXPECT_THAT(Extract(options_, diagnostics_), AllOf(HasSubstr("10.00"), HasSubstr("20.00")));
   EXPECT_THAT(told_, ElementsAre(HasSubstr("give each its own --output_dir")));
@@ -427,40 +427,40 @@ TEST_F(ExtractTest, TablesAreShownAlsoWhereTheirFileCannotBeWritten) {
   Write("1n1g/r50_b4_fp32_1.log", Log(5, "10.0"));
   Write("result", "a file in its place");
   EXPECT_THAT(RunExtract(), AllOf(HasSubstr("| 10.00     | 1    |"), Not(HasSubstr("Saving"))));
-  EXPECT_THAT(
-      told_, ElementsAre(AllOf(HasSubstr("cannot make the folder " + (folder_ / "result").string()),
-                               HasSubstr("; give ddlbench extract --output_dir DIR"))));
+  EXPECT_THAT(told_, ElementsAre(AllOf(
+                         HasSubstr("cannot make the directory " + (directory_ / "result").string()),
+                         HasSubstr("; give ddlbench extract --output_dir DIR"))));
   EXPECT_EQ(diagnostics_.exit_code(), EX_OSERR);
 }
 
-TEST_F(ExtractTest, NamesALogFolderThatCannotBeReadAndShowsTheRest) {
-  options_.output_dir = (folder_ / "result").string();
-  fs::create_directories(folder_ / "result");
-  fs::permissions(folder_ / "result", fs::perms::all);
+TEST_F(ExtractTest, NamesALogDirectoryThatCannotBeReadAndShowsTheRest) {
+  options_.output_dir = (directory_ / "result").string();
+  fs::create_directories(directory_ / "result");
+  fs::permissions(directory_ / "result", fs::perms::all);
   Write("a/1n1g/r50_b4_fp32_1.log", Log(5, "10.0"));
   Write("b/1n1g/r50_b4_fp32_1.log", Log(5, "20.0"));
-  const UnreadableFolder unreadable(folder_ / "a");
-  if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
+  const UnreadableDirectory unreadable(directory_ / "a");
+  if (!unreadable.works()) GTEST_SKIP() << "every directory can be read here";
   EXPECT_THAT(RunExtract(), HasSubstr("| 20.00     | 1    |"));
-  EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "a").string() + ": cannot be read")));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr((directory_ / "a").string() + ": cannot be read")));
   EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
 }
 
 TEST_F(ExtractTest, NamesACaseThatCannotBeReadAndShowsTheRest) {
-  options_.output_dir = (folder_ / "result").string();
-  fs::create_directories(folder_ / "result");
-  fs::permissions(folder_ / "result", fs::perms::all);
+  options_.output_dir = (directory_ / "result").string();
+  fs::create_directories(directory_ / "result");
+  fs::permissions(directory_ / "result", fs::perms::all);
   Write("a/1n1g/r50_b4_fp32_1.log", Log(5, "10.0"));
   Write("a/1n2g/r50_b4_fp32_1.log", Log(5, "20.0", 2));
-  const UnreadableFolder unreadable(folder_ / "a/1n2g");
-  if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
+  const UnreadableDirectory unreadable(directory_ / "a/1n2g");
+  if (!unreadable.works()) GTEST_SKIP() << "every directory can be read here";
   EXPECT_THAT(RunExtract(), HasSubstr("| 10.00     | 1    |"));
-  EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "a/1n2g").string() + ": cannot be read")));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr((directory_ / "a/1n2g").string() + ": cannot be read")));
   EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
 }
 
-TEST(WindowOf, RefusesWindowsWithoutSteps) {
-  const auto refuses = [](const std::string& rule, int warmup, int steps) {
+TEST(WindowOf, RejectsWindowsWithoutSteps) {
+  const auto rejects = [](const std::string& rule, int warmup, int steps) {
     ExtractOptions options;
     options.rule = rule;
     options.warmup_batches = warmup;
@@ -472,11 +472,11 @@ TEST(WindowOf, RefusesWindowsWithoutSteps) {
     }
     return false;
   };
-  EXPECT_TRUE(refuses("rate", 19, 120));
-  EXPECT_TRUE(refuses("rate", 20, 20));
-  EXPECT_FALSE(refuses("rate", 20, 21));
-  EXPECT_TRUE(refuses("time", 20, 21));
-  EXPECT_FALSE(refuses("time", 20, 22));
+  EXPECT_TRUE(rejects("rate", 19, 120));
+  EXPECT_TRUE(rejects("rate", 20, 20));
+  EXPECT_FALSE(rejects("rate", 20, 21));
+  EXPECT_TRUE(rejects("time", 20, 21));
+  EXPECT_FALSE(rejects("time", 20, 22));
 }
 
 TEST(ParseCase, ReadsNodesAndGpus) {
@@ -486,7 +486,7 @@ TEST(ParseCase, ReadsNodesAndGpus) {
   EXPECT_EQ(Case(ParseCase("4n8g").value()).ranks(), 32);
 }
 
-TEST(ParseCase, RefusesOtherNames) {
+TEST(ParseCase, RejectsOtherNames) {
   for (const std::string text :
        {"", "result", "1n", "1n1", "n1g", "1ng", "0n1g", "1n0g", "-1n1g", "1n1gg", "1n1g ", " 1n1g",
         "1N1G", "+1n1g", "10000n1g", "99999999999999999999n1g", "1n1g.old", "1g1n"}) {
@@ -520,7 +520,7 @@ TEST(ParseRunName, ReadsAllParts) {
   EXPECT_EQ(FileNameOf(*name), "r50_b128_fp32_1.log");
 }
 
-TEST(ParseRunName, RefusesOtherNames) {
+TEST(ParseRunName, RejectsOtherNames) {
   for (const std::string text :
        {"", "r50.log", "r50_b128_fp32.log", "r50_b128_fp32_1", "r50_b128_fp32_1.log.part",
         "r50_128_fp32_1.log", "r50_b_fp32_1.log", "r50_b0_fp32_1.log", "_b128_fp32_1.log",

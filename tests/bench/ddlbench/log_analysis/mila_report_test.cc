@@ -187,20 +187,20 @@ TEST(ParseMilaReport, ReadsWhatWasWritten) {
   EXPECT_EQ(result.items_per_second, times.items_avg);
 }
 
-TEST(ParseMilaReport, RefusesARunThatHasFailed) {
+TEST(ParseMilaReport, RejectsARunThatHasFailed) {
   const std::vector<RunStep> steps = MakeSteps(75);
   MilaRun run = MakeRun();
   run.completed = false;
   for (const auto& times :
        {std::optional<MilaTimes>(TimesOf(ObservationsOf(steps, 64, 15, 5), 64, 5)),
         std::optional<MilaTimes>()}) {
-    EXPECT_EQ(tests::Refusal<trainer::Error>(
+    EXPECT_EQ(tests::Rejection<trainer::Error>(
                   EX_DATAERR, [&] { ParseMilaReport(FormatMilaReport(run, times, steps)); }),
               "it is of a run that has failed");
   }
 }
 
-TEST(ParseMilaReport, RefusesWhatIsNone) {
+TEST(ParseMilaReport, RejectsWhatIsNone) {
   for (const std::string text :
        {"", "x", "[]", "{}", "{\"name\": 1, \"train_item\": {\"avg\": 1}}", "{\"name\": \"a\"}",
         "{\"name\": \"a\", \"train_item\": 3}", "{\"name\": \"a\", \"train_item\": {}}",

@@ -140,19 +140,19 @@ TEST(DurationLogs, NamesTellRunAndHost) {
 class DurationLogsTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
+    directory_ = fs::path(testing::TempDir()) /
+                 testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(directory_); }
 
   void Write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
+    std::ofstream(directory_ / name, std::ios::binary) << text;
   }
-  DeviceRuns Read() { return ReadDurationLogs({folder_.string()}, diagnostics_); }
+  DeviceRuns Read() { return ReadDurationLogs({directory_.string()}, diagnostics_); }
 
-  fs::path folder_;
+  fs::path directory_;
   std::vector<std::string> told_;
   Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};
 };
@@ -180,10 +180,10 @@ TEST_F(DurationLogsTest, WhatIsWrongIsToldAndTheRestCounts) {
   Write("resnet_iterdur_18_c1.txt", "");
   const DeviceRuns runs = Read();
   EXPECT_THAT(runs.at({"c1", 0}).at("17").durations, ElementsAre(0.5, 0.7));
-  const std::string path = (folder_ / "resnet_iterdur_17_c1.txt").string();
+  const std::string path = (directory_ / "resnet_iterdur_17_c1.txt").string();
   EXPECT_THAT(told_, ElementsAre(path + ":6: no duration of an iteration; it is left out",
                                  path + ":8: no duration of an iteration; it is left out",
-                                 (folder_ / "resnet_iterdur_18_c1.txt").string() +
+                                 (directory_ / "resnet_iterdur_18_c1.txt").string() +
                                      ": no two iterations on one device; it is left out"));
   EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
@@ -218,12 +218,12 @@ TEST_F(DurationLogsTest, HostsWhoseNamesBeginAlikeAreTwo) {
 }
 
 TEST_F(DurationLogsTest, ARunThatTwoFilesHaveIsTold) {
-  fs::create_directories(folder_ / "copy");
+  fs::create_directories(directory_ / "copy");
   const std::string text = "\nIteration Duration 0 0 : 9\n\nIteration Duration 1 0 : ";
   Write("copy/resnet_iterdur_17_c1.txt", text + "0.5\n");
   Write("resnet_iterdur_17_c1.txt", text + "0.25\n");
   EXPECT_THAT(Read().at({"c1", 0}).at("17").durations, ElementsAre(0.5));
-  EXPECT_THAT(told_, ElementsAre((folder_ / "resnet_iterdur_17_c1.txt").string() +
+  EXPECT_THAT(told_, ElementsAre((directory_ / "resnet_iterdur_17_c1.txt").string() +
                                  ": another file has durations of the run 17 on device 0 of c1; "
                                  "these are left out"));
   EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
@@ -281,8 +281,8 @@ TEST_F(DurationLogsTest, OfNoLogsThereIsNothingToCompare) {
   EXPECT_THAT(Read(), IsEmpty());
   ASSERT_EQ(told_.size(), 1);
   EXPECT_THAT(told_[0], HasSubstr("there is no log such as resnet_iterdur_1649888832_c1.txt"));
-  EXPECT_THROW(RunVariability({{folder_.string()}, ""}, diagnostics_), trainer::Error);
-  ReadDurationLogs({(folder_ / "log.json").string()}, diagnostics_);
+  EXPECT_THROW(RunVariability({{directory_.string()}, ""}, diagnostics_), trainer::Error);
+  ReadDurationLogs({(directory_ / "log.json").string()}, diagnostics_);
   EXPECT_THAT(told_, testing::Contains(HasSubstr("log.json: its name is not of the form")));
 }
 
@@ -297,30 +297,30 @@ TEST_F(DurationLogsTest, WhatIsNotThereEndsWithTheCodeForIt) {
                                  HasSubstr("/nowhere/resnet_iterdur_1_c.txt: cannot be read")));
 }
 
-TEST_F(DurationLogsTest, NamesAFolderThatCannotBeReadAndShowsTheRest) {
-  for (const char* name : {"a", "b", "c"}) fs::create_directories(folder_ / name);
+TEST_F(DurationLogsTest, NamesADirectoryThatCannotBeReadAndShowsTheRest) {
+  for (const char* name : {"a", "b", "c"}) fs::create_directories(directory_ / name);
   const std::string text = "\nIteration Duration 0 0 : 9\n\nIteration Duration 1 0 : 0.5\n";
   Write("a/resnet_iterdur_17_c1.txt", text);
   Write("c/resnet_iterdur_17_c3.txt", text);
-  const UnreadableFolder unreadable(folder_ / "b");
-  if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
+  const UnreadableDirectory unreadable(directory_ / "b");
+  if (!unreadable.works()) GTEST_SKIP() << "every directory can be read here";
   EXPECT_EQ(Read().size(), 2U);
-  EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "b").string() + ": cannot be read")));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr((directory_ / "b").string() + ": cannot be read")));
   EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
 }
 
 class CompareTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) /
-              ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
+    directory_ = fs::path(::testing::TempDir()) /
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(directory_); }
 
   std::string Write(const std::string& name, const std::string& text) {
-    const fs::path path = folder_ / name;
+    const fs::path path = directory_ / name;
     fs::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
     return path.string();
@@ -340,7 +340,7 @@ class CompareTest : public ::testing::Test {
     return EX_OK;
   }
 
-  fs::path folder_;
+  fs::path directory_;
   std::string message_;
   std::vector<std::string> told_;
   Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};
@@ -355,14 +355,14 @@ TEST_F(CompareTest, ReadsMilasTable) {
   EXPECT_THAT(told_, IsEmpty());
   ASSERT_EQ(targets.size(), 2U);
   EXPECT_EQ(targets.at("convnet").items_per_second, 215);
-  EXPECT_EQ(targets.at("convnet").least_share, 0.5);
+  EXPECT_EQ(targets.at("convnet").min_share, 0.5);
   EXPECT_EQ(targets.at("scaling").largest_sd, 0.02);
 }
 
 TEST_F(CompareTest, ATableMayHaveOtherColumnsInAnotherOrder) {
   const Targets targets = ReadTargets(Write("t.csv", "unit,target,bench\nx,3,a"), diagnostics_);
   EXPECT_EQ(targets.at("a").items_per_second, 3);
-  EXPECT_EQ(targets.at("a").least_share, std::nullopt);
+  EXPECT_EQ(targets.at("a").min_share, std::nullopt);
   EXPECT_EQ(targets.at("a").largest_sd, std::nullopt);
 }
 
@@ -388,19 +388,19 @@ TEST_F(CompareTest, NamesRowsThatAreWrongAndKeepsTheRest) {
   EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
 
-TEST_F(CompareTest, RefusesATableThatIsNone) {
-  EXPECT_EQ(CodeOfReadTargets((folder_ / "none.csv").string()), EX_NOINPUT);
+TEST_F(CompareTest, RejectsATableThatIsNone) {
+  EXPECT_EQ(CodeOfReadTargets((directory_ / "none.csv").string()), EX_NOINPUT);
   EXPECT_EQ(CodeOfReadTargets(Write("empty.csv", "")), EX_DATAERR);
   EXPECT_EQ(CodeOfReadTargets(Write("t.csv", "name,target\na,1\n")), EX_DATAERR);
   EXPECT_THAT(message_, HasSubstr("t.csv:1: the first line must have columns bench and target"));
 }
 
-TEST_F(CompareTest, ReadsFilesAndFoldersByName) {
+TEST_F(CompareTest, ReadsFilesAndDirectoriesByName) {
   Write("r/fast.convnet.R0.D0.20261123-025723-000123.json", Report("convnet", "200.0"));
   Write("r/deep/fast.convnet.R1.D0.20261123-025723-000124.json", Report("convnet", "210.5"));
   Write("r/results/x/log.json", "DLLL {}");
   const std::string other = Write("any name", Report("vae", "7500"));
-  const auto results = ReadReports({(folder_ / "r").string(), other}, diagnostics_);
+  const auto results = ReadReports({(directory_ / "r").string(), other}, diagnostics_);
   EXPECT_THAT(told_, IsEmpty());
   EXPECT_THAT(results, UnorderedElementsAre(Pair("convnet", UnorderedElementsAre(200.0, 210.5)),
                                             Pair("vae", ElementsAre(7500.0))));
@@ -412,11 +412,11 @@ TEST_F(CompareTest, NamesReportsThatAreNoneAndKeepsTheRest) {
   Write("r/fast.c.R0.D0.1.json", std::string(70'000, '['));
   Write("r/fast.d.R0.D0.1.json", "{\"name\": \"caf\xe9\", \"train_item\": {\"avg\": 1}}");
   Write("r/fast.e.R0.D0.1.json", "");
-  fs::resize_file(folder_ / "r/fast.e.R0.D0.1.json", 20'000'000);
-  fs::create_directories(folder_ / "empty");
-  const auto results = ReadReports(
-      {(folder_ / "r").string(), (folder_ / "empty").string(), (folder_ / "none").string()},
-      diagnostics_);
+  fs::resize_file(directory_ / "r/fast.e.R0.D0.1.json", 20'000'000);
+  fs::create_directories(directory_ / "empty");
+  const auto results = ReadReports({(directory_ / "r").string(), (directory_ / "empty").string(),
+                                    (directory_ / "none").string()},
+                                   diagnostics_);
   EXPECT_THAT(results, ElementsAre(Pair("b", ElementsAre(2.0))));
   EXPECT_THAT(told_,
               ElementsAre(HasSubstr(half + ": it is no report of a benchmark of Mila's: it is "
@@ -428,15 +428,15 @@ TEST_F(CompareTest, NamesReportsThatAreNoneAndKeepsTheRest) {
                           HasSubstr("none: cannot be read")));
 }
 
-TEST_F(CompareTest, NamesAFolderThatCannotBeReadAndKeepsTheRest) {
+TEST_F(CompareTest, NamesADirectoryThatCannotBeReadAndKeepsTheRest) {
   Write("r/a/fast.a.R0.D0.1.json", Report("a", "1.0"));
   Write("r/b/fast.b.R0.D0.1.json", Report("b", "2.0"));
   Write("r/c/fast.c.R0.D0.1.json", Report("c", "3.0"));
-  const UnreadableFolder unreadable(folder_ / "r/b");
-  if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
-  EXPECT_THAT(ReadReports({(folder_ / "r").string()}, diagnostics_),
+  const UnreadableDirectory unreadable(directory_ / "r/b");
+  if (!unreadable.works()) GTEST_SKIP() << "every directory can be read here";
+  EXPECT_THAT(ReadReports({(directory_ / "r").string()}, diagnostics_),
               ElementsAre(Pair("a", ElementsAre(1.0)), Pair("c", ElementsAre(3.0))));
-  EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "r/b").string() + ": cannot be read")));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr((directory_ / "r/b").string() + ": cannot be read")));
   EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
 }
 

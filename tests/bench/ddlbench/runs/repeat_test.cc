@@ -152,30 +152,30 @@ TEST(FormatMemcpy, HasEachAndTheirSum) {
 }
 
 TEST(WriteMilaReport, NamesARunThatHasFailed) {
-  const std::filesystem::path folder =
+  const std::filesystem::path directory =
       std::filesystem::path(::testing::TempDir()) / "WriteMilaReport";
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(directory);
   RepeatOutcome outcome = MakeOutcome(4, 2);
   outcome.run.completed = false;
-  const std::filesystem::path failed = WriteMilaReport(outcome, folder);
-  EXPECT_EQ(failed, folder / "fast.convnet.R0.D3.FAIL.20261123-025723-000123.json");
+  const std::filesystem::path failed = WriteMilaReport(outcome, directory);
+  EXPECT_EQ(failed, directory / "fast.convnet.R0.D3.FAIL.20261123-025723-000123.json");
   const auto report = nlohmann::json::parse(std::ifstream(failed));
   EXPECT_EQ(report["completed"], false);
   EXPECT_FALSE(report.contains("train"));
   EXPECT_FALSE(report.contains("train_item"));
   outcome = MakeOutcome(12, 2);
-  const std::filesystem::path path = WriteMilaReport(outcome, folder);
-  EXPECT_EQ(path, folder / "fast.convnet.R0.D3.20261123-025723-000123.json");
+  const std::filesystem::path path = WriteMilaReport(outcome, directory);
+  EXPECT_EQ(path, directory / "fast.convnet.R0.D3.20261123-025723-000123.json");
   EXPECT_THAT(FormatSaved(outcome, path), HasSubstr("\nSaving report to " + path.string()));
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(directory);
 }
 
 const Programs kRepeatPrograms = {"/bin/ddlbench", "/bin/ddlrun", "/bin/ddltraind"};
 
-std::string RepeatRefusal(const std::function<void(RepeatOptions&)>& change) {
+std::string RepeatRejection(const std::function<void(RepeatOptions&)>& change) {
   RepeatOptions options = WithMilaDefaults({}, "");
   change(options);
-  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { CheckRepeatOptions(options); });
+  return tests::Rejection<trainer::Error>(EX_USAGE, [&] { CheckRepeatOptions(options); });
 }
 
 TEST(RepeatCommand, IsMilasConvnetByDefault) {
@@ -202,40 +202,42 @@ TEST(RepeatCommand, SharesTheBatchOverTheRanks) {
   EXPECT_EQ(command.back(), "--image_size=64");
 }
 
-TEST(CheckRepeatOptions, RefusesWhatMakesNoSense) {
-  EXPECT_EQ(RepeatRefusal([](auto&) {}), "");
-  EXPECT_EQ(RepeatRefusal([](auto& o) { o.repeat = 11; }), "");
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.repeat = 10; }),
+TEST(CheckRepeatOptions, RejectsWhatMakesNoSense) {
+  EXPECT_EQ(RepeatRejection([](auto&) {}), "");
+  EXPECT_EQ(RepeatRejection([](auto& o) { o.repeat = 11; }), "");
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.repeat = 10; }),
               HasSubstr("--repeat must be more than 10"));
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.number = 0; }), HasSubstr("--number"));
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.number = 100'000; }), HasSubstr("--number"));
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.devices = 3; }), HasSubstr("multiple of --devices=3"));
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.devices = 0; }), HasSubstr("--devices"));
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.batch_size = 0; }), HasSubstr("--batch_size"));
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.suite = "a.b"; }), HasSubstr("--suite"));
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.name = "../x"; }), HasSubstr("--name"));
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.name = ""; }), HasSubstr("--name"));
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.copies = 0; }), HasSubstr("--copies=0"));
-  EXPECT_EQ(RepeatRefusal([](auto& o) { o.copies = 4; }), "");
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.copies = o.devices = 2; }), HasSubstr("--devices=2"));
-  EXPECT_THAT(RepeatRefusal([](auto& o) {
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.number = 0; }), HasSubstr("--number"));
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.number = 100'000; }), HasSubstr("--number"));
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.devices = 3; }),
+              HasSubstr("multiple of --devices=3"));
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.devices = 0; }), HasSubstr("--devices"));
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.batch_size = 0; }), HasSubstr("--batch_size"));
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.suite = "a.b"; }), HasSubstr("--suite"));
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.name = "../x"; }), HasSubstr("--name"));
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.name = ""; }), HasSubstr("--name"));
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.copies = 0; }), HasSubstr("--copies=0"));
+  EXPECT_EQ(RepeatRejection([](auto& o) { o.copies = 4; }), "");
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.copies = o.devices = 2; }), HasSubstr("--devices=2"));
+  EXPECT_THAT(RepeatRejection([](auto& o) {
                 o.copies = 2;
                 o.ddlrun = {"--tcp"};
               }),
               HasSubstr("leave out --ddlrun"));
-  EXPECT_THAT(RepeatRefusal([](auto& o) { o.name = "loader"; }), HasSubstr("--data_dir"));
-  const auto refusal_of_loader = [](const std::function<void(RepeatOptions&)>& change) {
-    return RepeatRefusal([&](RepeatOptions& o) {
+  EXPECT_THAT(RepeatRejection([](auto& o) { o.name = "loader"; }), HasSubstr("--data_dir"));
+  const auto rejection_of_loader = [](const std::function<void(RepeatOptions&)>& change) {
+    return RepeatRejection([&](RepeatOptions& o) {
       o.name = "loader";
       o.data_dir = "/images";
       change(o);
     });
   };
-  EXPECT_EQ(refusal_of_loader([](auto&) {}), "");
-  EXPECT_THAT(refusal_of_loader([](auto& o) { o.copies = 2; }), HasSubstr("trains nothing"));
-  EXPECT_THAT(refusal_of_loader([](auto& o) { o.devices = 2; }), HasSubstr("trains nothing"));
-  EXPECT_THAT(refusal_of_loader([](auto& o) { o.ddlrun = {"-v"}; }), HasSubstr("trains nothing"));
-  EXPECT_THAT(refusal_of_loader([](auto& o) { o.trainer = {"-v"}; }), HasSubstr("trains nothing"));
+  EXPECT_EQ(rejection_of_loader([](auto&) {}), "");
+  EXPECT_THAT(rejection_of_loader([](auto& o) { o.copies = 2; }), HasSubstr("trains nothing"));
+  EXPECT_THAT(rejection_of_loader([](auto& o) { o.devices = 2; }), HasSubstr("trains nothing"));
+  EXPECT_THAT(rejection_of_loader([](auto& o) { o.ddlrun = {"-v"}; }), HasSubstr("trains nothing"));
+  EXPECT_THAT(rejection_of_loader([](auto& o) { o.trainer = {"-v"}; }),
+              HasSubstr("trains nothing"));
 }
 
 TEST(WithMilaDefaults, AreThoseOfTheBenchmarkUnlessTheyAreGiven) {

@@ -167,32 +167,32 @@ TEST_F(CommandRunnerTest, TheOthersEndWhereOneCannotBeStarted) {
 }
 
 TEST_F(CommandRunnerTest, SaysWhatCannotBeStarted) {
-  EXPECT_THAT(tests::Refusal<trainer::Error>(EX_UNAVAILABLE,
-                                             [&] { runner_.Run({"/no/such/program"}, output_); }),
+  EXPECT_THAT(tests::Rejection<trainer::Error>(EX_UNAVAILABLE,
+                                               [&] { runner_.Run({"/no/such/program"}, output_); }),
               HasSubstr("cannot start /no/such/program: No such file"));
 }
 
 TEST_F(CommandRunnerTest, SaysWhatCannotBeWritten) {
-  EXPECT_THAT(tests::Refusal<trainer::Error>(EX_OSERR,
-                                             [&] { runner_.Run({"true"}, "/no/such/folder/log"); }),
+  EXPECT_THAT(tests::Rejection<trainer::Error>(
+                  EX_OSERR, [&] { runner_.Run({"true"}, "/no/such/folder/log"); }),
               HasSubstr("cannot write /no/such/folder/log"));
 }
 
 const Programs kStartupPrograms = {"/bin/ddlbench", "/bin/ddlrun", "/bin/ddltraind"};
 
-std::string StartupRefusal(const std::function<void()>& call, int exit_code) {
-  return tests::Refusal<trainer::Error>(exit_code, [&] { call(); });
+std::string StartupRejection(const std::function<void()>& call, int exit_code) {
+  return tests::Rejection<trainer::Error>(exit_code, [&] { call(); });
 }
 
-TEST(CheckStartupOptions, RefusesWhatMakesNoSense) {
+TEST(CheckStartupOptions, RejectsWhatMakesNoSense) {
   StartupOptions options;
   CheckStartupOptions(options);
   options.rounds = 0;
-  EXPECT_THAT(StartupRefusal([&] { CheckStartupOptions(options); }, EX_USAGE),
+  EXPECT_THAT(StartupRejection([&] { CheckStartupOptions(options); }, EX_USAGE),
               HasSubstr("--rounds=0"));
   options.rounds = 1;
   options.ranks = -1;
-  EXPECT_THAT(StartupRefusal([&] { CheckStartupOptions(options); }, EX_USAGE),
+  EXPECT_THAT(StartupRejection([&] { CheckStartupOptions(options); }, EX_USAGE),
               HasSubstr("--ranks=-1"));
 }
 
@@ -237,14 +237,14 @@ TEST(BareStartOf, IsAnMpirunOfAsManyRanks) {
               ElementsAre("mpirun", "--oversubscribe", "-n", "2", "true"));
 }
 
-TEST(BareStartOf, RefusesWhatItCannotCompareWith) {
+TEST(BareStartOf, RejectsWhatItCannotCompareWith) {
   // Components of a heterogeneous job are sruns of their own.
   EXPECT_THAT(
-      StartupRefusal(
+      StartupRejection(
           [] { BareStartOf("+ srun /opt/ddlrun-rank -- true\n  (and so for the other 1)\n"); },
           EX_CONFIG),
       HasSubstr("several 'srun'"));
-  EXPECT_THAT(StartupRefusal([] { BareStartOf("the plan\n"); }, EX_UNAVAILABLE),
+  EXPECT_THAT(StartupRejection([] { BareStartOf("the plan\n"); }, EX_UNAVAILABLE),
               HasSubstr("no command"));
 }
 
@@ -259,19 +259,19 @@ TEST(FormatStartup, HasTheDifferencesWithinTheRounds) {
 
 const Programs kStepPrograms = {"/bin/ddlbench", "/bin/ddlrun", "/bin/ddltraind"};
 
-std::string StepRefusal(const std::function<void(StepOptions&)>& change) {
+std::string StepRejection(const std::function<void(StepOptions&)>& change) {
   StepOptions options;
   change(options);
-  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { CheckStepOptions(options); });
+  return tests::Rejection<trainer::Error>(EX_USAGE, [&] { CheckStepOptions(options); });
 }
 
-TEST(CheckStepOptions, RefusesWhatMakesNoSense) {
-  EXPECT_EQ(StepRefusal([](auto&) {}), "");
-  EXPECT_THAT(StepRefusal([](auto& o) { o.steps = 0; }), HasSubstr("--steps=0"));
-  EXPECT_EQ(StepRefusal([](auto& o) { o.warmup_steps = 0; }), "");
-  EXPECT_THAT(StepRefusal([](auto& o) { o.warmup_steps = -1; }), HasSubstr("--warmup_steps=-1"));
-  EXPECT_THAT(StepRefusal([](auto& o) { o.devices = 0; }), HasSubstr("--devices=0"));
-  EXPECT_THAT(StepRefusal([](auto& o) { o.batch_size = 0; }), HasSubstr("--batch_size=0"));
+TEST(CheckStepOptions, RejectsWhatMakesNoSense) {
+  EXPECT_EQ(StepRejection([](auto&) {}), "");
+  EXPECT_THAT(StepRejection([](auto& o) { o.steps = 0; }), HasSubstr("--steps=0"));
+  EXPECT_EQ(StepRejection([](auto& o) { o.warmup_steps = 0; }), "");
+  EXPECT_THAT(StepRejection([](auto& o) { o.warmup_steps = -1; }), HasSubstr("--warmup_steps=-1"));
+  EXPECT_THAT(StepRejection([](auto& o) { o.devices = 0; }), HasSubstr("--devices=0"));
+  EXPECT_THAT(StepRejection([](auto& o) { o.batch_size = 0; }), HasSubstr("--batch_size=0"));
 }
 
 TEST(StepCommand, TrainsWarmUpAndSteps) {
@@ -320,11 +320,11 @@ TEST(FormatStep, HasTheTimesOfTheStepsAndTheSharesOfThePhases) {
 
 const Programs kPrograms = {"/bin/ddlbench", "/bin/ddlrun", "/bin/ddltraind"};
 
-std::string RefusalOf(const std::function<void(SweepOptions&)>& change) {
+std::string RejectionOf(const std::function<void(SweepOptions&)>& change) {
   SweepOptions options;
-  options.folder = "/w";
+  options.directory = "/w";
   change(options);
-  return tests::Refusal<trainer::Error>(EX_USAGE, [&] { MatrixOf(options); });
+  return tests::Rejection<trainer::Error>(EX_USAGE, [&] { MatrixOf(options); });
 }
 
 std::vector<std::string> LogsOf(const std::vector<Measurement>& matrix) {
@@ -335,7 +335,7 @@ std::vector<std::string> LogsOf(const std::vector<Measurement>& matrix) {
 
 TEST(MatrixOf, IsDlperfsByDefault) {
   SweepOptions options;
-  options.folder = "/w";
+  options.directory = "/w";
   const std::vector<Measurement> matrix = MatrixOf(options);
   ASSERT_EQ(matrix.size(), 25U);
   EXPECT_EQ(matrix[0].log, "/w/bz128_fp32_synthetic/1n1g/r50_b128_fp32_1.log");
@@ -344,9 +344,9 @@ TEST(MatrixOf, IsDlperfsByDefault) {
   EXPECT_EQ(matrix[24].at, (Case{4, 8}));
 }
 
-TEST(MatrixOf, HasRepeatsOutermostAndAFolderForAllButCasesAndRepeats) {
+TEST(MatrixOf, HasRepeatsOutermostAndADirectoryForAllButCasesAndRepeats) {
   SweepOptions options;
-  options.folder = "/w";
+  options.directory = "/w";
   options.cases = {"1n1g", "2n4g"};
   options.precisions = {"fp32", "fp16"};
   options.batches = {128, 224};
@@ -381,36 +381,36 @@ TEST(MatrixOf, NamesNetworksWithoutUnderscores) {
   }
 }
 
-TEST(MatrixOf, RefusesWhatMakesNoSense) {
-  EXPECT_THAT(RefusalOf([](auto& o) { o.cases = {"1n1g", "2x4"}; }), HasSubstr("--cases: '2x4'"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.cases = {"1n1g", "1n1g"}; }), HasSubstr("1n1g twice"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.cases = {}; }), HasSubstr("--cases is empty"));
-  EXPECT_THAT(RefusalOf([](auto& o) {
+TEST(MatrixOf, RejectsWhatMakesNoSense) {
+  EXPECT_THAT(RejectionOf([](auto& o) { o.cases = {"1n1g", "2x4"}; }), HasSubstr("--cases: '2x4'"));
+  EXPECT_THAT(RejectionOf([](auto& o) { o.cases = {"1n1g", "1n1g"}; }), HasSubstr("1n1g twice"));
+  EXPECT_THAT(RejectionOf([](auto& o) { o.cases = {}; }), HasSubstr("--cases is empty"));
+  EXPECT_THAT(RejectionOf([](auto& o) {
                 o.precisions = {"fp32", "fp32"};
               }),
               HasSubstr("--precision"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.precisions = {}; }), HasSubstr("--precision"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.batches = {128, 256}; }), HasSubstr("--batch_size"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.batches = {}; }), HasSubstr("--batch_size"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.batches = {0}; }), HasSubstr("--batch_size"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.data = {"real"}; }), HasSubstr("--data_dir"));
-  EXPECT_THAT(RefusalOf([](auto& o) {
+  EXPECT_THAT(RejectionOf([](auto& o) { o.precisions = {}; }), HasSubstr("--precision"));
+  EXPECT_THAT(RejectionOf([](auto& o) { o.batches = {128, 256}; }), HasSubstr("--batch_size"));
+  EXPECT_THAT(RejectionOf([](auto& o) { o.batches = {}; }), HasSubstr("--batch_size"));
+  EXPECT_THAT(RejectionOf([](auto& o) { o.batches = {0}; }), HasSubstr("--batch_size"));
+  EXPECT_THAT(RejectionOf([](auto& o) { o.data = {"real"}; }), HasSubstr("--data_dir"));
+  EXPECT_THAT(RejectionOf([](auto& o) {
                 o.data = {"synthetic"};
                 o.data_dir = "/images";
               }),
               HasSubstr("--data_dir"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.repeats = 0; }), HasSubstr("--repeats"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.at_once = 0; }), HasSubstr("--at_once"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.steps = 20; }), HasSubstr("--steps"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.only = 26; }), HasSubstr("1 to 25"));
-  EXPECT_THAT(RefusalOf([](auto& o) { o.only = -1; }), HasSubstr("--only"));
-  EXPECT_EQ(RefusalOf([](auto& o) { o.steps = 21; }), "");
-  EXPECT_EQ(RefusalOf([](auto& o) { o.only = 25; }), "");
+  EXPECT_THAT(RejectionOf([](auto& o) { o.repeats = 0; }), HasSubstr("--repeats"));
+  EXPECT_THAT(RejectionOf([](auto& o) { o.at_once = 0; }), HasSubstr("--at_once"));
+  EXPECT_THAT(RejectionOf([](auto& o) { o.steps = 20; }), HasSubstr("--steps"));
+  EXPECT_THAT(RejectionOf([](auto& o) { o.only = 26; }), HasSubstr("1 to 25"));
+  EXPECT_THAT(RejectionOf([](auto& o) { o.only = -1; }), HasSubstr("--only"));
+  EXPECT_EQ(RejectionOf([](auto& o) { o.steps = 21; }), "");
+  EXPECT_EQ(RejectionOf([](auto& o) { o.only = 25; }), "");
 }
 
 TEST(CommandOf, StartsRanksOnSoManyNodesAndGpus) {
   SweepOptions options;
-  options.folder = "/w";
+  options.directory = "/w";
   options.cases = {"2n8g"};
   options.ddlrun = {"--tcp"};
   options.trainer = {"--image_size=64"};
@@ -450,7 +450,7 @@ TEST(CommandOf, HasDlperfsOptionsForEachPrecision) {
 
 TEST(JobScript, GivesATaskTheWholeCommandQuoted) {
   SweepOptions options;
-  options.folder = "/my logs";
+  options.directory = "/my logs";
   options.cases = {"1n1g", "2n2g"};
   options.precisions = {"fp32", "fp16"};
   options.batches = {8, 16};
@@ -469,7 +469,7 @@ TEST(JobScript, GivesATaskTheWholeCommandQuoted) {
 
 TEST(SubmitCommand, AsksForTheLargestNumbersAndLetsTheUsersOptionsCount) {
   SweepOptions options;
-  options.folder = "/w";
+  options.directory = "/w";
   options.cases = {"4n1g", "2n8g"};
   options.at_once = 3;
   options.sbatch = {"--time=1:00:00", "--gres=gpu:v100:8"};

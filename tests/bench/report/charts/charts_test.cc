@@ -48,7 +48,7 @@ TEST(RoundAxis, PlacesInProportion) {
   EXPECT_EQ(axis.Place(10, 200), 200);
 }
 
-TEST(RoundAxis, RefusesWhatIsNoRange) {
+TEST(RoundAxis, RejectsWhatIsNoRange) {
   EXPECT_THROW(RoundAxis(1, 0, 5), trainer::Error);
   EXPECT_THROW(RoundAxis(0, 1.0 / 0.0, 5), trainer::Error);
 }
@@ -68,9 +68,9 @@ TEST(Printable, KeepsTextAndReplacesTheRest) {
   EXPECT_EQ(Printable(""), "");
 }
 
-TEST(LettersIn, CountsLettersNotBytes) {
-  EXPECT_EQ(LettersIn("caf\xC3\xA9"), 4U);
-  EXPECT_EQ(LettersIn(""), 0U);
+TEST(CountChars, CountsLettersNotBytes) {
+  EXPECT_EQ(CountChars("caf\xC3\xA9"), 4U);
+  EXPECT_EQ(CountChars(""), 0U);
 }
 
 TEST(Shortened, KeepsBothEnds) {

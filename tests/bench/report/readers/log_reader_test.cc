@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-class ReadRunLogTest : public ReportFolderTest {
+class ReadRunLogTest : public ReportDirectoryTest {
  protected:
   RunRecord Read(const std::string& text, int skip_steps = 0) {
     RunRecord run;
@@ -100,8 +100,8 @@ TEST_F(ReadRunLogTest, BeginsAnewWithOtherRanksOrAnotherBatch) {
       Read(first + LoggedOptions(R"("batch_size": 16)") + LoggedSpeed(30, "2.0", "1"));
   EXPECT_THAT(Steps(other_batch), ElementsAre(30));
   EXPECT_THAT(told_,
-              ElementsAre(HasSubstr("log.json:5: a launch with 4 ranks in place of 2 begins"),
-                          HasSubstr("log.json:4: a launch with batch_size=16 in place of 8")));
+              ElementsAre(HasSubstr("log.json:5: a launch with 4 ranks instead of 2 begins"),
+                          HasSubstr("log.json:4: a launch with batch_size=16 instead of 8")));
   EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
 }
 
@@ -111,8 +111,8 @@ TEST_F(ReadRunLogTest, BeginsAnewWithOtherBatchesOfAStep) {
            LoggedOptions(R"("batch_size": 8, "accumulate": 1)") + LoggedSpeed(21, "1.0", "1") +
            LoggedOptions(R"("batch_size": 8, "accumulate": 2)") + LoggedSpeed(30, "2.0", "1"));
   EXPECT_THAT(Steps(run), ElementsAre(30));
-  EXPECT_THAT(
-      told_, ElementsAre(HasSubstr("log.json:5: a launch with accumulate=2 in place of 1 begins")));
+  EXPECT_THAT(told_,
+              ElementsAre(HasSubstr("log.json:5: a launch with accumulate=2 instead of 1 begins")));
 }
 
 TEST_F(ReadRunLogTest, BeginsAnewWithAnotherStepInWhatRunsPrinted) {
@@ -131,9 +131,9 @@ TEST_F(ReadRunLogTest, BeginsAnewWithAnotherStepInWhatRunsPrinted) {
       Read(launch("8", "  accumulate : 2", 20) + launch("8", "  accumulate : 4", 21));
   EXPECT_THAT(Steps(other_batches), ElementsAre(21));
   EXPECT_EQ(SettingOf(other_batches.settings, "accumulate"), "4");
-  EXPECT_THAT(
-      told_, ElementsAre(HasSubstr("log.json:11: a launch with batch_size=16 in place of 8 begins"),
-                         HasSubstr("log.json:5: a launch with accumulate=4 in place of 2 begins")));
+  EXPECT_THAT(told_,
+              ElementsAre(HasSubstr("log.json:11: a launch with batch_size=16 instead of 8 begins"),
+                          HasSubstr("log.json:5: a launch with accumulate=4 instead of 2 begins")));
   EXPECT_EQ(diagnostics_.exit_code(), EX_OK);
 }
 
@@ -169,11 +169,11 @@ TEST_F(ReadRunLogTest, NamesALogOfAnotherKindAndOneThatIsNotThere) {
   Read("");
   EXPECT_THAT(told_, SizeIs(2));
   RunRecord run;
-  EXPECT_THROW(ReadRunLog(folder_ / "none", 0, run, diagnostics_), trainer::Error);
+  EXPECT_THROW(ReadRunLog(directory_ / "none", 0, run, diagnostics_), trainer::Error);
 }
 
-std::string RefusalOf(const std::string& text) {
-  return tests::Refusal<trainer::Error>(EX_DATAERR, [&] { ParseLoggerLine(text); });
+std::string RejectionOf(const std::string& text) {
+  return tests::Rejection<trainer::Error>(EX_DATAERR, [&] { ParseLoggerLine(text); });
 }
 
 TEST(ParseLoggerLine, ReadsAStep) {
@@ -215,11 +215,11 @@ TEST(ParseLoggerLine, ReadsTheRestByItsKind) {
 }
 
 TEST(ParseLoggerLine, SaysWhatIsWrong) {
-  EXPECT_THAT(RefusalOf("DLLL {\"type\": \"LOG\", \"st"), HasSubstr("no JSON object"));
-  EXPECT_THAT(RefusalOf("DLLL [1]"), HasSubstr("no JSON object"));
-  EXPECT_THAT(RefusalOf("DLLL {\"type\": \"LOG\", \"step\": [0, 1]}"),
+  EXPECT_THAT(RejectionOf("DLLL {\"type\": \"LOG\", \"st"), HasSubstr("no JSON object"));
+  EXPECT_THAT(RejectionOf("DLLL [1]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(RejectionOf("DLLL {\"type\": \"LOG\", \"step\": [0, 1]}"),
               HasSubstr("data is missing"));
-  EXPECT_THAT(RefusalOf("DLLL {\"type\": \"caf\xE9\"}"), HasSubstr("no UTF-8"));
+  EXPECT_THAT(RejectionOf("DLLL {\"type\": \"caf\xE9\"}"), HasSubstr("no UTF-8"));
 }
 
 TEST(ParsePythonJson, TakesNumbersThatAreNone) {

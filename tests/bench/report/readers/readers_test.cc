@@ -22,7 +22,7 @@ constexpr char kTitles[] =
     "==4711== NVPROF is profiling process 4711\n"
     "\"Start\",\"Duration\",\"Grid X\",\"Device\",\"System\",\"Name\",\"Correlation_ID\"\n";
 
-class GpuSamplesTest : public ReportFolderTest {
+class GpuSamplesTest : public ReportDirectoryTest {
  protected:
   static std::string Row(const std::string& start, int gpu, const std::string& value,
                          const std::string& name) {
@@ -104,7 +104,7 @@ TEST_F(GpuSamplesTest, AreNoneOfOtherTables) {
   EXPECT_THAT(told_, ElementsAre(HasSubstr("t.csv:3: the unit of Start is 'hours'")));
 }
 
-class RankTimesTest : public ReportFolderTest {
+class RankTimesTest : public ReportDirectoryTest {
  protected:
   static std::string Event(const std::string& name, const std::string& category, double duration,
                            int rank) {
@@ -150,7 +150,7 @@ TEST_F(RankTimesTest, NameWhatIsWrongInATrace) {
   told_.clear();
   EXPECT_THAT(ReadTrace(Write("trace.json", "{}"), diagnostics_), IsEmpty());
   EXPECT_THAT(told_, ElementsAre(HasSubstr("trace.json: it has no step")));
-  EXPECT_THROW(ReadTrace(folder_, diagnostics_), trainer::Error);
+  EXPECT_THROW(ReadTrace(directory_, diagnostics_), trainer::Error);
 }
 
 TEST_F(RankTimesTest, AreReadFromFilesForPrometheus) {
@@ -181,15 +181,15 @@ TEST_F(RankTimesTest, HaveNoneOfARankWithoutSteps) {
   EXPECT_THAT(times, IsEmpty());
 }
 
-class RunFilesTest : public ReportFolderTest {
+class RunFilesTest : public ReportDirectoryTest {
  protected:
   std::vector<std::string> Found(const std::vector<std::string>& names) {
     std::vector<std::string> paths;
-    for (const std::string& name : names) paths.push_back((folder_ / name).string());
+    for (const std::string& name : names) paths.push_back((directory_ / name).string());
     std::vector<std::string> found;
     files_ = FindRuns(paths, diagnostics_);
     for (const RunFiles& files : files_) {
-      found.push_back(std::filesystem::path(files.path).lexically_relative(folder_).string());
+      found.push_back(std::filesystem::path(files.path).lexically_relative(directory_).string());
     }
     return found;
   }
@@ -230,11 +230,11 @@ TEST_F(RunFilesTest, MayBeNamedByTheirLogs) {
 }
 
 TEST_F(RunFilesTest, AreNamedWhereThereAreNone) {
-  std::filesystem::create_directories(folder_ / "empty/in/it");
+  std::filesystem::create_directories(directory_ / "empty/in/it");
   Write("run/log.json", "");
   EXPECT_THAT(Found({"empty", "nowhere", "run", "run/../run"}), ElementsAre("run"));
   EXPECT_THAT(told_, ElementsAre(HasSubstr("empty: there is no run in it"),
-                                 HasSubstr("nowhere: there is no such folder"),
+                                 HasSubstr("nowhere: there is no such directory"),
                                  HasSubstr("is named twice; it counts once")));
   EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
@@ -256,7 +256,7 @@ TEST_F(RunFilesTest, ARunOfNothingIsNone) {
   Write("run/log.json", "no words of ours\n");
   Found({"run"});
   EXPECT_FALSE(ReadRun(files_[0], 0, diagnostics_));
-  std::filesystem::remove(folder_ / "run/log.json");
+  std::filesystem::remove(directory_ / "run/log.json");
   EXPECT_FALSE(ReadRun(files_[0], 0, diagnostics_));
   EXPECT_THAT(told_, ElementsAre(HasSubstr("no line of DLLogger's"), HasSubstr("cannot be read")));
 }
@@ -292,7 +292,7 @@ TEST(ThinnedSeries, StaysShortAndKeepsMeanAndExtremes) {
   EXPECT_EQ(all.max, 5);
 }
 
-TEST(ThinnedSeries, RefusesAnOddCapacity) {
+TEST(ThinnedSeries, RejectsAnOddCapacity) {
   EXPECT_THROW(ThinnedSeries(3), trainer::Error);
   EXPECT_THROW(ThinnedSeries(0), trainer::Error);
 }
@@ -350,7 +350,7 @@ TEST(QuantileSample, NeedsAnObservation) {
   EXPECT_THROW(QuantileSample().Quantiles({0.5}), trainer::Error);
 }
 
-class TrainingJsonTest : public ReportFolderTest {
+class TrainingJsonTest : public ReportDirectoryTest {
  protected:
   RunMeasures Read(const std::string& text) {
     RunRecord run;
@@ -376,10 +376,10 @@ TEST_F(TrainingJsonTest, NamesWhatIsNone) {
   EXPECT_EQ(Read("[]").last_step, -1);
   EXPECT_EQ(Read("{\"iter\": {\"iteration\": [[1]]}}").last_step, -1);
   Write("large/training.json", "");
-  std::filesystem::resize_file(folder_ / "large/training.json", 650000000ULL);
+  std::filesystem::resize_file(directory_ / "large/training.json", 650000000ULL);
   RunRecord run;
-  ReadTrainingJson(folder_ / "large/training.json", run, diagnostics_);
-  ReadTrainingJson(folder_ / "large", run, diagnostics_);
+  ReadTrainingJson(directory_ / "large/training.json", run, diagnostics_);
+  ReadTrainingJson(directory_ / "large", run, diagnostics_);
   EXPECT_THAT(
       told_,
       ElementsAre(HasSubstr("it is no training.json"), HasSubstr("it is no training.json"),

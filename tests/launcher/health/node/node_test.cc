@@ -131,7 +131,7 @@ TEST_F(DetailTree, ThatIsEmptyHasNone) {
   EXPECT_TRUE(details_.empty());
 }
 
-const std::string kNvmlOfTests = tests::BuildFolder() + "/tests/libfake_nvml.so";
+const std::string kNvmlOfTests = tests::BuildDirectory() + "/tests/libfake_nvml.so";
 
 // The text of the detail of this name; "" where there is none.
 std::string TextOf(const Details& details, const std::string& name) {

@@ -274,7 +274,7 @@ TEST_F(RulesOfEngines, NoEngineIsAnErrorThatNamesTheConvolution) {
   }
 }
 
-TEST(DescribedDevice, BadDescriptionRefused) { EXPECT_THROW(DescribedDevice("{}"), Error); }
+TEST(DescribedDevice, BadDescriptionRejected) { EXPECT_THROW(DescribedDevice("{}"), Error); }
 
 }  // namespace
 }  // namespace trainer

@@ -16,11 +16,11 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const std::string kModule = tests::BuildFolder() + "/lib/ddlrun/ddltrain_cuda.so";
+const std::string kModule = tests::BuildDirectory() + "/lib/ddlrun/ddltrain_cuda.so";
 
-// Modules that this folder's CMakeLists.txt makes.
+// Modules that this directory's CMakeLists.txt makes.
 LoadedModule LoadTestModule(const std::string& name) {
-  return LoadCudaModule(tests::BuildFolder() + "/tests/" + name + ".so");
+  return LoadCudaModule(tests::BuildDirectory() + "/tests/" + name + ".so");
 }
 
 bool ProcessMaps(const std::string& library) {
@@ -81,19 +81,19 @@ TEST(CudaLoader, NamesTheLibraryThatIsMissing) {
                     EndsWith("LD_LIBRARY_PATH")));
 }
 
-TEST(CudaLoader, RefusesAFileThatIsNoLibrary) {
-  const LoadedModule loaded = LoadCudaModule(tests::SourceFolder() + "/README.md");
+TEST(CudaLoader, RejectsAFileThatIsNoLibrary) {
+  const LoadedModule loaded = LoadCudaModule(tests::SourceDirectory() + "/README.md");
   EXPECT_EQ(loaded.module, nullptr);
   EXPECT_THAT(loaded.problem, HasSubstr("README.md"));
 }
 
-TEST(CudaLoader, RefusesALibraryThatIsNoModule) {
+TEST(CudaLoader, RejectsALibraryThatIsNoModule) {
   const LoadedModule loaded = LoadTestModule("missing_library");
   EXPECT_EQ(loaded.module, nullptr);
   EXPECT_THAT(loaded.problem, EndsWith("missing_library.so is not the cuda back end of ddltraind"));
 }
 
-TEST(CudaLoader, RefusesAModuleOfAnotherBuild) {
+TEST(CudaLoader, RejectsAModuleOfAnotherBuild) {
   const LoadedModule loaded = LoadTestModule("module_of_another_build");
   EXPECT_EQ(loaded.module, nullptr);
   EXPECT_THAT(loaded.problem,

@@ -37,7 +37,7 @@ const void* FindHostAddress(const void* argument, std::size_t bytes) {
   return nullptr;
 }
 
-void RefuseHostAddress(std::size_t number, const void* address) {
+void RejectHostAddress(std::size_t number, const void* address) {
   std::ostringstream text;
   text << "emulated kernel: argument " << number << " is or holds " << address
        << ", an address of the host's memory, at which a GPU would fail";

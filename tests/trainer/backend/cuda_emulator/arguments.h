@@ -20,7 +20,7 @@ namespace cuda_emulator {
 const void* FindHostAddress(const void* argument, std::size_t bytes);
 
 // "emulated kernel: argument 2 is or holds 0x7ffd..., ..."
-[[noreturn]] void RefuseHostAddress(std::size_t number, const void* address);
+[[noreturn]] void RejectHostAddress(std::size_t number, const void* address);
 
 // Whether arguments that are no pointers are looked into: what was on the stack before may be an
 // address, and clang leaves it in the gaps between members.
@@ -40,12 +40,12 @@ void CheckArguments(Arguments... arguments) {
     static_assert(std::is_trivially_copyable_v<Argument>);
     ++number;
     if constexpr (std::is_pointer_v<Argument>) {
-      if (argument != nullptr && !IsForKernels(argument)) RefuseHostAddress(number, argument);
+      if (argument != nullptr && !IsForKernels(argument)) RejectHostAddress(number, argument);
     }
 #if __has_builtin(__builtin_clear_padding)
     __builtin_clear_padding(&argument);
     const void* const found = FindHostAddress(&argument, sizeof(argument));
-    if (found != nullptr) RefuseHostAddress(number, found);
+    if (found != nullptr) RejectHostAddress(number, found);
 #endif
   };
   (check(arguments), ...);

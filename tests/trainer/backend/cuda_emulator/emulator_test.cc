@@ -230,7 +230,7 @@ TEST(Emulator, AShuffleThatNotAllReachIsAnError) {
   EXPECT_THAT(Failure(ShuffleWithAPartialMask, 1, 32), HasSubstr("whole warps only"));
 }
 
-TEST(Emulator, RefusesALaunchThatNoGpuAccepts) {
+TEST(Emulator, RejectsALaunchThatNoGpuAccepts) {
   EXPECT_THAT(Failure(WaitForReturned, 1, 1025), HasSubstr("no such launch"));
   EXPECT_THAT(Failure(WaitForReturned, 0, 32), HasSubstr("no such launch"));
   EXPECT_THAT(Failure(WaitForReturned, dim3(1, 65536), 32), HasSubstr("no such launch"));
@@ -283,7 +283,7 @@ struct Size {
 };
 __global__ void ReadSize(Size /*size*/) {}
 
-TEST(Emulator, RefusesAddressesOfTheHost) {
+TEST(Emulator, RejectsAddressesOfTheHost) {
   const float on_stack = 0;
   const std::vector<float> on_heap(1);
   static const float is_static = 0;

@@ -63,7 +63,7 @@ TEST(CudaFailures, AGpuThatIsTakenByOthersIsUnavailable) {
                     HasSubstr("nvidia-smi")));
 }
 
-TEST(CudaFailures, APrecisionThatTheGpuLacksIsRefusedWithOneThatItHas) {
+TEST(CudaFailures, APrecisionThatTheGpuLacksIsRejectedWithOneThatItHas) {
   const auto error_of = [](const BackendOptions& options) {
     return ErrorOf(0, cudaSuccess, [&] { MakeBackend("cuda", options); });
   };
@@ -92,18 +92,19 @@ TEST(CudaFailures, WhileMemoryIsPlannedAreNoLackOfIt) {
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
   const MemoryBudget room = QueryMemoryBudget(*backend, {std::size_t{1} << 34, "left"});
-  std::string refusal;
+  std::string rejection;
   const auto check = [&] {
-    refusal = CheckMemory(SmallConfig(""), *backend, {.host_batches = 3}, room, communicator, false)
-                  .refusal;
+    rejection =
+        CheckMemory(SmallConfig(""), *backend, {.host_batches = 3}, room, communicator, false)
+            .rejection;
   };
   const auto failed = ErrorOf(1, cudaErrorECCUncorrectable, check);
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->exit_code(), EX_OSERR);
   EXPECT_THAT(failed->what(), HasSubstr("failed, or a kernel did on it"));
   EXPECT_FALSE(ErrorOf(1, cudaErrorMemoryAllocation, check));
-  EXPECT_THAT(refusal, AllOf(HasSubstr("cudaErrorMemoryAllocation"),
-                             HasSubstr(": not one image fits: give a smaller --image_size")));
+  EXPECT_THAT(rejection, AllOf(HasSubstr("cudaErrorMemoryAllocation"),
+                               HasSubstr(": not one image fits: give a smaller --image_size")));
 }
 
 // Others may be reading or writing it.
@@ -118,7 +119,7 @@ TEST(CudaFailures, AreToldWhileTheMemoryOfTheStepIsThere) {
   options.classes = static_cast<int>(config.classes);
   GeneratedSource source(options);
   std::size_t allocated_then = 0;
-  std::string told;
+  std::string logged;
   std::ostringstream log_text;
   const TrainerDeps parts{.backend = *backend,
                           .communicator = communicator,
@@ -132,12 +133,12 @@ TEST(CudaFailures, AreToldWhileTheMemoryOfTheStepIsThere) {
                               },
                           .failed =
                               [&](const std::exception& error) {
-                                told = error.what();
+                                logged = error.what();
                                 allocated_then = cuda_emulator::AllocatedBytes();
                               }};
   EXPECT_THROW(RunTrainer(config, parts), Error);
   cuda_emulator::Mend();
-  EXPECT_THAT(told, HasSubstr("cudaErrorIllegalAddress"));
+  EXPECT_THAT(logged, HasSubstr("cudaErrorIllegalAddress"));
   EXPECT_GT(allocated_then, cuda_emulator::AllocatedBytes());
   backend.reset();
   EXPECT_EQ(cuda_emulator::AllocatedBytes(), allocated);
@@ -149,7 +150,7 @@ TEST(CudaFailures, AStepThatCannotBeRecordedRunsCallByCall) {
   config.mode = RunMode::kTrainingBenchmark;
   config.warmup_steps = 0;
   config.schedule.num_iter = 3;
-  cuda_emulator::RefuseToRecord(true);
+  cuda_emulator::RejectToRecord(true);
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
   std::ostringstream log;
@@ -158,7 +159,7 @@ TEST(CudaFailures, AStepThatCannotBeRecordedRunsCallByCall) {
               HasSubstr("cannot run as one graph each, so kernels are started one by one"));
   config.graph = StepGraph::kOn;
   EXPECT_THROW(RunAlone(config, 0, "cuda"), Error);
-  cuda_emulator::RefuseToRecord(false);
+  cuda_emulator::RejectToRecord(false);
 }
 
 // An old driver has graphs without priorities: they are still better than none.

@@ -15,7 +15,7 @@
 
 using cuda_emulator::Entered;
 using cuda_emulator::Queue;
-using cuda_emulator::RefuseWhileRecording;
+using cuda_emulator::RejectWhileRecording;
 using cuda_emulator::Result;
 
 namespace {
@@ -207,7 +207,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 
 cudaError_t cudaDeviceSynchronize() {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  return RefuseWhileRecording();
+  return RejectWhileRecording();
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -221,7 +221,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  if (const cudaError_t failed = RefuseWhileRecording(); failed != cudaSuccess) return failed;
+  if (const cudaError_t failed = RejectWhileRecording(); failed != cudaSuccess) return failed;
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
   DeviceMemory& device = TheDeviceMemory();
@@ -238,7 +238,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
 
 cudaError_t cudaFree(void* memory) {
   if (memory == nullptr) return Entered();
-  if (const cudaError_t failed = RefuseWhileRecording(); failed != cudaSuccess) return failed;
+  if (const cudaError_t failed = RejectWhileRecording(); failed != cudaSuccess) return failed;
   DeviceMemory& device = TheDeviceMemory();
   const std::lock_guard lock(device.mutex);
   const auto found = device.allocations.find(static_cast<const std::byte*>(memory));
@@ -251,7 +251,7 @@ cudaError_t cudaFree(void* memory) {
 
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  if (const cudaError_t failed = RefuseWhileRecording(); failed != cudaSuccess) return failed;
+  if (const cudaError_t failed = RejectWhileRecording(); failed != cudaSuccess) return failed;
   *memory = bytes == 0 ? nullptr : Aligned(bytes);
   if (*memory == nullptr) return Result(bytes > 0 ? cudaErrorMemoryAllocation : cudaSuccess);
   DeviceMemory& device = TheDeviceMemory();

@@ -130,7 +130,7 @@ cudaError_t cudaMemsetAsync(void* dst, int value, std::size_t bytes, cudaStream_
 cudaError_t cudaMemset(void* dst, int value, std::size_t bytes);
 
 // Of streams: a lower number is a greater priority.  Either may be null.
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
+cudaError_t cudaDeviceGetStreamPriorityRange(int* min, int* greatest);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 // A priority that is out of the range is the nearest one in it.
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
@@ -198,8 +198,8 @@ void Mend();
 void PretendComputeCapability(int major, int minor);
 
 // Whether no recording succeeds from now on; or none of the calling thread.
-void RefuseToRecord(bool refuse);
-void RefuseThisThreadToRecord(bool refuse);
+void RejectToRecord(bool reject);
+void RejectThisThreadToRecord(bool reject);
 
 // As long as it is so, no graph can keep priorities, as with drivers before CUDA 11.7.
 void ForgetNodePriorities(bool forget);

@@ -24,7 +24,7 @@ TEST(EmulatedRuntime, DeviceMemoryStartsWithAllBitsSetAndCopies) {
   EXPECT_EQ(cudaFree(device), cudaSuccess);
 }
 
-TEST(EmulatedRuntime, RefusesToTakeHostMemoryForTheDevices) {
+TEST(EmulatedRuntime, RejectsToTakeHostMemoryForTheDevices) {
   std::byte* device = nullptr;
   ASSERT_EQ(cudaMalloc(&device, 16), cudaSuccess);
   std::vector<std::byte> host(32);
@@ -88,12 +88,12 @@ TEST(EmulatedRuntime, TimeThatWorkPassesIsItsOwn) {
 }
 
 TEST(EmulatedRuntime, StreamsHaveThePriorityInRangeThatIsNearest) {
-  int least = 1;
+  int min = 1;
   int greatest = 1;
-  ASSERT_EQ(cudaDeviceGetStreamPriorityRange(&least, &greatest), cudaSuccess);
+  ASSERT_EQ(cudaDeviceGetStreamPriorityRange(&min, &greatest), cudaSuccess);
   EXPECT_EQ(cudaDeviceGetStreamPriorityRange(nullptr, nullptr), cudaSuccess);
-  EXPECT_EQ(least, 0);
-  EXPECT_LT(greatest, least) << "a lower number is a greater priority";
+  EXPECT_EQ(min, 0);
+  EXPECT_LT(greatest, min) << "a lower number is a greater priority";
   const auto made_with = [](int priority) {
     cudaStream_t stream = nullptr;
     EXPECT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), cudaSuccess);
@@ -105,7 +105,7 @@ TEST(EmulatedRuntime, StreamsHaveThePriorityInRangeThatIsNearest) {
   EXPECT_EQ(made_with(greatest), greatest);
   EXPECT_EQ(made_with(greatest + 1), greatest + 1);
   EXPECT_EQ(made_with(greatest - 1), greatest);
-  EXPECT_EQ(made_with(least + 1), least);
+  EXPECT_EQ(made_with(min + 1), min);
 }
 
 // A stream with 4 bytes on the device.
@@ -183,11 +183,11 @@ TEST_F(EmulatedGraph, IsSpoiltByTwoThreadsThatAddAtOneTime) {
       adding = cuda_emulator::BeginAdding(stream_);
       AddOne();
     }).join();
-    cudaError_t refused = cudaErrorStreamCaptureInvalidated;
-    if (mistake == Mistake::kWork) refused = cudaMemsetAsync(device_, 0, sizeof(int), stream_);
-    if (mistake == Mistake::kEventRecord) refused = cudaEventRecord(event, stream_);
-    if (mistake == Mistake::kWait) refused = cudaStreamWaitEvent(other, event);
-    EXPECT_EQ(refused, cudaErrorStreamCaptureInvalidated);
+    cudaError_t rejected = cudaErrorStreamCaptureInvalidated;
+    if (mistake == Mistake::kWork) rejected = cudaMemsetAsync(device_, 0, sizeof(int), stream_);
+    if (mistake == Mistake::kEventRecord) rejected = cudaEventRecord(event, stream_);
+    if (mistake == Mistake::kWait) rejected = cudaStreamWaitEvent(other, event);
+    EXPECT_EQ(rejected, cudaErrorStreamCaptureInvalidated);
     if (mistake != Mistake::kEnd) adding.reset();
     cudaGraph_t graph = nullptr;
     EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);

@@ -22,6 +22,6 @@ cudaError_t Queue(cudaStream_t stream, QueuedWork work);
 
 // cudaErrorStreamCaptureUnsupported while a stream records that this thread has made record: for
 // what allocates or waits.  The recording is spoilt.
-cudaError_t RefuseWhileRecording();
+cudaError_t RejectWhileRecording();
 
 }  // namespace cuda_emulator

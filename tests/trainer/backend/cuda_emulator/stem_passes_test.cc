@@ -57,7 +57,7 @@ void ExpectSameNumbers(const DeviceVector<T>& values, const DeviceVector<T>& exp
     const float b = ToFloat(expected[i]);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
     ++wrong;
-    ADD_FAILURE() << what << ", element " << i << ": " << a << " in place of " << b;
+    ADD_FAILURE() << what << ", element " << i << ": " << a << " instead of " << b;
   }
 }
 

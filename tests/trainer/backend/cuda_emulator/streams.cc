@@ -20,11 +20,11 @@
 
 using cuda_emulator::Entered;
 using cuda_emulator::Queue;
-using cuda_emulator::RefuseWhileRecording;
+using cuda_emulator::RejectWhileRecording;
 using cuda_emulator::Result;
 
 // Of CUDA's GPUs since Volta.
-constexpr int kLeastPriority = 0;
+constexpr int kMinPriority = 0;
 constexpr int kGreatestPriority = -5;
 
 struct Piece {
@@ -68,8 +68,8 @@ namespace {
 struct Recorders {
   std::mutex mutex;  // and of who adds to a recording
   std::map<std::thread::id, bool> good;
-  bool refuse = false;
-  std::set<std::thread::id> refused;
+  bool reject = false;
+  std::set<std::thread::id> rejected;
 };
 
 Recorders& TheRecorders() {
@@ -133,7 +133,7 @@ namespace cuda_emulator {
 cudaError_t Queue(cudaStream_t stream, QueuedWork work) {
   const int priority = PriorityOf(stream);
   if (!Records(stream)) return work(priority);
-  if (const cudaError_t refused = Adding(stream); refused != cudaSuccess) return refused;
+  if (const cudaError_t rejected = Adding(stream); rejected != cudaSuccess) return rejected;
   stream->capture->work.push_back({priority, std::move(work)});
   ++stream->queued;
   return cudaSuccess;
@@ -169,7 +169,7 @@ std::map<int, int> TakeWorkByPriority() {
   return std::exchange(TheWorkByPriority().pieces, {});
 }
 
-cudaError_t RefuseWhileRecording() {
+cudaError_t RejectWhileRecording() {
   Recorders& recorders = TheRecorders();
   const std::lock_guard lock(recorders.mutex);
   const auto own = recorders.good.find(std::this_thread::get_id());
@@ -178,26 +178,26 @@ cudaError_t RefuseWhileRecording() {
   return Result(cudaErrorStreamCaptureUnsupported);
 }
 
-void RefuseThisThreadToRecord(bool refuse) {
+void RejectThisThreadToRecord(bool reject) {
   Recorders& recorders = TheRecorders();
   const std::lock_guard lock(recorders.mutex);
-  recorders.refused.erase(std::this_thread::get_id());
-  if (refuse) recorders.refused.insert(std::this_thread::get_id());
+  recorders.rejected.erase(std::this_thread::get_id());
+  if (reject) recorders.rejected.insert(std::this_thread::get_id());
 }
 
-void RefuseToRecord(bool refuse) {
+void RejectToRecord(bool reject) {
   Recorders& recorders = TheRecorders();
   const std::lock_guard lock(recorders.mutex);
-  recorders.refuse = refuse;
+  recorders.reject = reject;
 }
 
 void ForgetNodePriorities(bool forget) { node_priorities_are_known = !forget; }
 
 }  // namespace cuda_emulator
 
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+cudaError_t cudaDeviceGetStreamPriorityRange(int* min, int* greatest) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  if (least != nullptr) *least = kLeastPriority;
+  if (min != nullptr) *min = kMinPriority;
   if (greatest != nullptr) *greatest = kGreatestPriority;
   return cudaSuccess;
 }
@@ -209,7 +209,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned /*flags*/, int priority) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   *stream = new CUstream_st;
-  (*stream)->priority = std::clamp(priority, kGreatestPriority, kLeastPriority);
+  (*stream)->priority = std::clamp(priority, kGreatestPriority, kMinPriority);
   return cudaSuccess;
 }
 
@@ -226,10 +226,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  return RefuseWhileRecording();
+  return RejectWhileRecording();
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t /*stream*/) { return RefuseWhileRecording(); }
+cudaError_t cudaStreamQuery(cudaStream_t /*stream*/) { return RejectWhileRecording(); }
 
 // In a recording, for an event of the same one alone; a stream that records nothing joins it.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
@@ -240,7 +240,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     return Result(cudaErrorStreamCaptureIsolation);
   }
   if (capture == nullptr || event->stream == stream) return cudaSuccess;
-  if (const cudaError_t refused = Adding(event->stream); refused != cudaSuccess) return refused;
+  if (const cudaError_t rejected = Adding(event->stream); rejected != cudaSuccess) return rejected;
   event->stream->waited_for = std::max(event->stream->waited_for, event->queued);
   if (!Records(stream)) Join(stream, capture);
   ++stream->queued;  // it waits
@@ -272,8 +272,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   Recorders& recorders = TheRecorders();
   const std::lock_guard lock(recorders.mutex);
   const auto own = recorders.good.extract(std::this_thread::get_id());
-  const bool refuse = recorders.refuse || recorders.refused.contains(std::this_thread::get_id());
-  if (refuse || own.empty() || !own.mapped() || capture->spoilt)
+  const bool reject = recorders.reject || recorders.rejected.contains(std::this_thread::get_id());
+  if (reject || own.empty() || !own.mapped() || capture->spoilt)
     return Result(cudaErrorStreamCaptureInvalidated);
   if (!AllHaveJoined(*capture)) return Result(cudaErrorStreamCaptureUnjoined);
   *graph = new CUgraph_st{std::move(capture->work)};
@@ -341,7 +341,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     Mark(event);
     return cudaSuccess;
   }
-  if (const cudaError_t refused = Adding(stream); refused != cudaSuccess) return refused;
+  if (const cudaError_t rejected = Adding(stream); rejected != cudaSuccess) return rejected;
   event->capture = stream->capture;
   event->stream = stream;
   event->queued = stream->queued;
@@ -360,7 +360,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  if (const cudaError_t failed = RefuseWhileRecording(); failed != cudaSuccess) return failed;
+  if (const cudaError_t failed = RejectWhileRecording(); failed != cudaSuccess) return failed;
   return Result(event == nullptr ? cudaErrorInvalidValue : cudaSuccess);
 }
 

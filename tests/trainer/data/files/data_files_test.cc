@@ -41,7 +41,7 @@ class PrintFindingsTest : public ::testing::Test {
   TempDir dir_;
 };
 
-TEST_F(PrintFindingsTest, IsNothingOfAnEmptyFolderNorOfNone) {
+TEST_F(PrintFindingsTest, IsNothingOfAnEmptyDirectoryNorOfNone) {
   EXPECT_EQ(Say(), "");
   EXPECT_EQ(PrintFindings("/no/such/folder"), "");
   Make("notes.txt");
@@ -54,7 +54,7 @@ TEST_F(PrintFindingsTest, IsNothingOfTheOtherSplitWhereItBelongs) {
   EXPECT_EQ(PrintFindings(dir_.path() + "/"), "");
 }
 
-TEST_F(PrintFindingsTest, NamesDataFilesInAFolderOfTheirOwnAndHowToLinkThem) {
+TEST_F(PrintFindingsTest, NamesDataFilesInADirectoryOfTheirOwnAndHowToLinkThem) {
   Make("validation/validation-00000-of-00001");
   EXPECT_THAT(Say(), HasSubstr("validation-00000-of-00001 is in one of its own"));
   EXPECT_THAT(Say(), EndsWith("ln -s " + dir_.path() + "/validation/* " + dir_.path()));
@@ -64,11 +64,12 @@ TEST_F(PrintFindingsTest, NamesDataFilesInAFolderOfTheirOwnAndHowToLinkThem) {
 
 TEST_F(PrintFindingsTest, QuotesWhatAShellWouldTakeApart) {
   Make("my data/train/train-00000-of-00001");
-  const std::string folder = dir_.path() + "/my data";
-  EXPECT_THAT(PrintFindings(folder), EndsWith("ln -s '" + folder + "/train'/* '" + folder + "'"));
+  const std::string directory = dir_.path() + "/my data";
+  EXPECT_THAT(PrintFindings(directory),
+              EndsWith("ln -s '" + directory + "/train'/* '" + directory + "'"));
 }
 
-TEST_F(PrintFindingsTest, GivesLinksThatHoldFromARelativeFolder) {
+TEST_F(PrintFindingsTest, GivesLinksThatHoldFromARelativeDirectory) {
   Make("data/train/train-00000-of-00001");
   const fs::path before = fs::current_path();
   fs::current_path(dir_.path());
@@ -83,7 +84,7 @@ TEST_F(PrintFindingsTest, KnowsTensorFlowDatasets) {
   EXPECT_THAT(Say(), HasSubstr("01024 is of TensorFlow Datasets"));
 }
 
-TEST_F(PrintFindingsTest, KnowsImagesAndTarsOfThemTwoFoldersDown) {
+TEST_F(PrintFindingsTest, KnowsImagesAndTarsOfThemTwoDirectoriesDown) {
   Make("train/n01440764/n01440764_10026.JPEG");
   EXPECT_THAT(Say(), EndsWith("n01440764_10026.JPEG, with: ddldata convert"));
   Make("ILSVRC2012_img_train.tar");
@@ -132,20 +133,20 @@ TEST(MissingShards, APartMayLackFilesAndNothingElse) {
   EXPECT_THAT(Missing({"train-00000-of-00004", "train-00004-of-00004"}, true), SizeIs(1));
 }
 
-TEST(MissingShards, RefusesTwoSetsInOneFolder) {
+TEST(MissingShards, RejectsTwoSetsInOneDirectory) {
   EXPECT_THAT(Missing({"train-00000-of-00001", "train-00000-of-00002", "train-00001-of-00002"}),
               ElementsAre("d has files of two sets, train-00000-of-00001 and "
                           "train-00000-of-00002: leave those of one"));
 }
 
-TEST(MissingShards, RefusesNumbersThatCannotBe) {
+TEST(MissingShards, RejectsNumbersThatCannotBe) {
   EXPECT_THAT(Missing({"train-00000-of-00001", "train-00001-of-00001"}),
               ElementsAre("d/train-00001-of-00001 cannot be: numbers begin at 0 and end before 1"));
   EXPECT_THAT(Missing({"train-0-of-1", "train-00-of-1"}),
               ElementsAre("d has one file under two names, train-0-of-1 and train-00-of-1"));
 }
 
-TEST(MissingShards, RefusesANameWithoutANumberAmongOthers) {
+TEST(MissingShards, RejectsANameWithoutANumberAmongOthers) {
   EXPECT_THAT(Missing({"train-00000-of-00001", "train-00000-of-00001~"}),
               ElementsAre(StartsWith("d/train-00000-of-00001~ is not numbered as "
                                      "train-00000-of-00001 is")));
@@ -157,7 +158,7 @@ class DataFilesTest : public ::testing::Test {
     WriteRecords(dir_ / "train-00000-of-00002", {"a"});
     WriteRecords(dir_ / "elsewhere", {"b"});
   }
-  std::string Refusal() {
+  std::string Rejection() {
     return DataErrorOf([&] { FindDataFiles(dir_.path(), Split::kTrain); });
   }
   TempDir dir_;
@@ -170,23 +171,24 @@ TEST_F(DataFilesTest, TakesLinksToFiles) {
               ElementsAre(dir_ / "train-00000-of-00002", second_));
 }
 
-TEST_F(DataFilesTest, RefusesALinkToNothing) {
+TEST_F(DataFilesTest, RejectsALinkToNothing) {
   std::filesystem::create_symlink("nowhere", second_);
-  EXPECT_EQ(Refusal(), second_ +
-                           " is a link to nowhere, which is not there: mend it, or take it out of "
-                           "the folder");
+  EXPECT_EQ(Rejection(),
+            second_ +
+                " is a link to nowhere, which is not there: mend it, or take it out of "
+                "the directory");
 }
 
-TEST_F(DataFilesTest, RefusesFoldersAndPipes) {
+TEST_F(DataFilesTest, RejectsDirectoriesAndPipes) {
   std::filesystem::create_directory(second_);
-  EXPECT_THAT(Refusal(), StartsWith(second_ + " is a folder: "));
+  EXPECT_THAT(Rejection(), StartsWith(second_ + " is a directory: "));
   std::filesystem::remove(second_);
   ASSERT_EQ(::mkfifo(second_.c_str(), 0600), 0);
-  EXPECT_THAT(Refusal(), StartsWith(second_ + " is a named pipe: "));
+  EXPECT_THAT(Rejection(), StartsWith(second_ + " is a named pipe: "));
 }
 
-TEST_F(DataFilesTest, RefusesAnIncompleteSet) {
-  EXPECT_THAT(Refusal(), HasSubstr("train-00001-of-00002 is missing"));
+TEST_F(DataFilesTest, RejectsAnIncompleteSet) {
+  EXPECT_THAT(Rejection(), HasSubstr("train-00001-of-00002 is missing"));
 }
 
 TEST_F(DataFilesTest, LeavesOtherSplitsAlone) {
@@ -278,7 +280,7 @@ TEST(ForEachLine, NumbersTrimmedLinesFromOne) {
 }
 
 // As Notepad and Excel save "Unicode".
-TEST(ForEachLine, RefusesUtf16) {
+TEST(ForEachLine, RejectsUtf16) {
   const auto take = [](std::string_view, std::size_t) {};
   for (const std::string_view text :
        {std::string_view("\xff\xfe"
@@ -321,32 +323,32 @@ TEST(ShardManifest, IsTextThatIsReadBack) {
   EXPECT_TRUE(ParseShardManifest(FormatShardManifest({}), "m").empty());
 }
 
-std::string RefusalOfShardManifest(const std::string& text) {
+std::string RejectionOfShardManifest(const std::string& text) {
   return DataErrorOf([&] { ParseShardManifest(text, "d/ddldata.manifest"); });
 }
 
-TEST(ShardManifest, RefusesOtherTextByItsLine) {
+TEST(ShardManifest, RejectsOtherTextByItsLine) {
   const std::string text = FormatShardManifest(kShards);
-  EXPECT_THAT(RefusalOfShardManifest(""),
+  EXPECT_THAT(RejectionOfShardManifest(""),
               StartsWith("d/ddldata.manifest:1: expected \"ddldata manifest 1\""));
-  EXPECT_THAT(RefusalOfShardManifest("ddldata manifest 0\n"),
+  EXPECT_THAT(RejectionOfShardManifest("ddldata manifest 0\n"),
               StartsWith("d/ddldata.manifest:1: expected \"ddldata manifest 1\""));
-  EXPECT_THAT(RefusalOfShardManifest(text.substr(0, 40)),
+  EXPECT_THAT(RejectionOfShardManifest(text.substr(0, 40)),
               StartsWith("d/ddldata.manifest:2: the end is missing"));
-  EXPECT_THAT(RefusalOfShardManifest("ddldata manifest 1\ntrain-0 x 1 00000000\n"),
+  EXPECT_THAT(RejectionOfShardManifest("ddldata manifest 1\ntrain-0 x 1 00000000\n"),
               AllOf(StartsWith("d/ddldata.manifest:2: expected \"NAME RECORDS BYTES CHECKSUM\""),
                     HasSubstr("make a new one: ddldata manifest d")));
 }
 
-TEST(ShardManifest, RefusesEveryTextWithABitTurnedOrAByteLess) {
+TEST(ShardManifest, RejectsEveryTextWithABitTurnedOrAByteLess) {
   const std::string text = FormatShardManifest(kShards);
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string other = text;
     other[i] ^= 1;
-    RefusalOfShardManifest(other);
-    RefusalOfShardManifest(text.substr(0, i) + text.substr(i + 1));
+    RejectionOfShardManifest(other);
+    RejectionOfShardManifest(text.substr(0, i) + text.substr(i + 1));
   }
-  RefusalOfShardManifest(text + "\n");
+  RejectionOfShardManifest(text + "\n");
 }
 
 // A set of two shards of three records, and one of validation, with its manifest.
@@ -362,8 +364,8 @@ class ManifestOfASet : public ::testing::Test {
   void Open(const std::string& index_dir = "", const RankShare& share = {}) {
     DataSet(dir_.path(), index_dir, Split::kTrain, 2, share);
   }
-  std::string RefusalOfShardManifest(const std::string& index_dir = "",
-                                     const RankShare& share = {}) {
+  std::string RejectionOfShardManifest(const std::string& index_dir = "",
+                                       const RankShare& share = {}) {
     return DataErrorOf([&] { Open(index_dir, share); });
   }
 
@@ -392,22 +394,22 @@ TEST_F(ManifestOfASet, IsNotNeeded) {
 
 TEST_F(ManifestOfASet, TellsOfRecordsThatAreMissingOrDoubled) {
   WriteRecords(two_, {"d", "f"});
-  EXPECT_EQ(RefusalOfShardManifest(),
+  EXPECT_EQ(RejectionOfShardManifest(),
             two_ + " has 2 records, not the 3 of " + manifest_ +
-                ": restore the file, or, if the folder is as it should be, make a new "
+                ": restore the file, or, if the directory is as it should be, make a new "
                 "manifest: ddldata manifest " +
                 dir_.path());
   WriteRecords(two_, {"d", "e", "e", "f"});
-  EXPECT_THAT(RefusalOfShardManifest(), StartsWith(two_ + " has 4 records, not the 3 of "));
+  EXPECT_THAT(RejectionOfShardManifest(), StartsWith(two_ + " has 4 records, not the 3 of "));
   WriteRecords(two_, {"d", "e", "long"});
-  EXPECT_THAT(RefusalOfShardManifest(), StartsWith(two_ + " has 54 bytes, not the 51 of "));
+  EXPECT_THAT(RejectionOfShardManifest(), StartsWith(two_ + " has 54 bytes, not the 51 of "));
 }
 
 TEST_F(ManifestOfASet, TellsOfRecordsThatAreExchanged) {
   for (const std::vector<std::string>& records :
        {std::vector<std::string>{"d", "f", "e"}, {"d", "e", "e"}, {"a", "b", "c"}}) {
     WriteRecords(two_, records);
-    EXPECT_THAT(RefusalOfShardManifest(),
+    EXPECT_THAT(RejectionOfShardManifest(),
                 StartsWith(two_ + " has other records than those, or in another order"));
   }
 }
@@ -415,13 +417,13 @@ TEST_F(ManifestOfASet, TellsOfRecordsThatAreExchanged) {
 TEST_F(ManifestOfASet, TellsOfFilesThatAreMissingOrNew) {
   std::filesystem::remove(two_);
   std::filesystem::rename(one_, dir_ / "train-00000-of-00001");
-  EXPECT_THAT(RefusalOfShardManifest(),
+  EXPECT_THAT(RejectionOfShardManifest(),
               StartsWith(dir_ / "train-00000-of-00001" + " is not in " + manifest_));
   std::filesystem::rename(dir_ / "train-00000-of-00001", dir_ / "train-a");
   WriteText(manifest_, FormatShardManifest(std::vector<ShardSummary>{
                            {"train-a", 3, 51, ReadShardManifest(dir_.path())->front().checksum},
                            {"train-b", 3, 51, 0}}));
-  EXPECT_THAT(RefusalOfShardManifest(),
+  EXPECT_THAT(RejectionOfShardManifest(),
               StartsWith(dir_.path() + " has no file train-b, which is in " + manifest_));
 }
 
@@ -431,16 +433,16 @@ TEST_F(ManifestOfASet, IsComparedByShareWhereThereAreIndexFiles) {
   MakeIndexFiles(dir_.path(), index.path(), 1);
   Open(index.path());
   WriteRecords(two_, {"d", "f", "e"});
-  EXPECT_THAT(RefusalOfShardManifest(index.path()), StartsWith(two_));
-  EXPECT_THAT(RefusalOfShardManifest(index.path(), {.rank = 1, .ranks = 2}), StartsWith(two_));
+  EXPECT_THAT(RejectionOfShardManifest(index.path()), StartsWith(two_));
+  EXPECT_THAT(RejectionOfShardManifest(index.path(), {.rank = 1, .ranks = 2}), StartsWith(two_));
   Open(index.path(), {.rank = 0, .ranks = 2});
 }
 
-TEST_F(ManifestOfASet, IsRefusedWhereItIsDamaged) {
+TEST_F(ManifestOfASet, IsRejectedWhereItIsDamaged) {
   std::string text = ReadText(manifest_);
   text[text.size() / 2] ^= 1;
   WriteText(manifest_, text);
-  EXPECT_THAT(RefusalOfShardManifest(), StartsWith(manifest_ + ":"));
+  EXPECT_THAT(RejectionOfShardManifest(), StartsWith(manifest_ + ":"));
 }
 
 TEST_F(ManifestOfASet, IsNotMadeOfNamesThatItCannotHold) {

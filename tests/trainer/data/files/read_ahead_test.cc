@@ -53,7 +53,7 @@ TEST(ReadAhead, GivesEachItemItsBytes) {
     for (const int threads : {1, 4}) {
       for (const std::int64_t items : {1, 2, 7, 64}) {
         for (const std::size_t bytes : {250, 1500}) {
-          ReadAhead ring({.most_threads = threads, .items = items, .bytes = bytes, .end = 500},
+          ReadAhead ring({.max_threads = threads, .items = items, .bytes = bytes, .end = 500},
                          {.size = size, .read = read});
           TakeAll(3, 500, [&](std::int64_t item) {
             const ReadAhead::Taken taken = ring.Take(item);
@@ -70,7 +70,7 @@ TEST(ReadAhead, GivesEachItemItsBytes) {
 TEST(ReadAhead, ReadsInOrderAndNothingWhereThereIsNothing) {
   std::vector<std::int64_t> read;
   {
-    ReadAhead ring({.most_threads = 1, .items = 4, .bytes = 100, .end = 9},
+    ReadAhead ring({.max_threads = 1, .items = 4, .bytes = 100, .end = 9},
                    {.size = [](std::int64_t item) { return item % 3 == 1 ? 0U : 10U; },
                     .read = [&](std::int64_t item, auto) { read.push_back(item); }});
     for (std::int64_t item = 0; item < 9; ++item) ring.Take(item);
@@ -86,7 +86,7 @@ TEST(ReadAhead, ThrowsAnErrorAtItsItemAlone) {
       if (item % 10 == 3) throw std::runtime_error(std::to_string(item));
       Fill(item, bytes);
     };
-    ReadAhead ring({.most_threads = 3, .items = 8, .bytes = 1000, .end = 40},
+    ReadAhead ring({.max_threads = 3, .items = 8, .bytes = 1000, .end = 40},
                    {.size = [](std::int64_t) { return 10U; }, .read = read});
     for (std::int64_t item = 0; item < 40; ++item) {
       const ReadAhead::Taken taken = ring.Take(item);
@@ -113,16 +113,16 @@ TEST(ReadAhead, StaysWithinItsItemsAndBytes) {
   struct Bounds {
     std::int64_t items;
     std::size_t bytes;
-    std::size_t most_bytes;
+    std::size_t max_bytes;
   };
   for (const Bounds& bounds : {Bounds{6, 10000, 10000}, Bounds{64, 300, 300 + kLarge}}) {
     std::atomic<std::size_t> held_bytes = 0;
     std::atomic<std::int64_t> held_items = 0;
-    ReadAhead ring({.most_threads = 4, .items = bounds.items, .bytes = bounds.bytes, .end = 400},
+    ReadAhead ring({.max_threads = 4, .items = bounds.items, .bytes = bounds.bytes, .end = 400},
                    {.size = [](std::int64_t item) { return item % 20 == 19 ? kLarge : 50; },
                     .read =
                         [&](std::int64_t, std::span<std::uint8_t> bytes) {
-                          EXPECT_LE(held_bytes += bytes.size(), bounds.most_bytes);
+                          EXPECT_LE(held_bytes += bytes.size(), bounds.max_bytes);
                           EXPECT_LE(++held_items, bounds.items);
                           Sleep();
                         }});
@@ -139,7 +139,7 @@ TEST(ReadAhead, StaysWithinItsItemsAndBytes) {
 
 TEST(ReadAhead, WaitsWithALargeItemUntilNothingElseIsHeld) {
   std::atomic<std::int64_t> last_read = -1;
-  ReadAhead ring({.most_threads = 4, .items = 8, .bytes = 100, .end = 8},
+  ReadAhead ring({.max_threads = 4, .items = 8, .bytes = 100, .end = 8},
                  {.size = [](std::int64_t item) { return item == 2 ? 101U : 10U; },
                   .read =
                       [&](std::int64_t item, auto) {
@@ -162,42 +162,42 @@ TEST(ReadAheadFor, HasItsShareForEachWorkerAndABoundForAll) {
   EXPECT_EQ(one.end, 77);
   EXPECT_EQ(one.items, 128);
   EXPECT_EQ(one.bytes, 16U << 20);
-  EXPECT_EQ(one.most_threads, 64);
+  EXPECT_EQ(one.max_threads, 64);
   const ReadAhead::Options many = ReadAheadFor(1000, 77);
   EXPECT_EQ(many.items, 2048);
   EXPECT_EQ(many.bytes, 256U << 20);
-  EXPECT_EQ(many.most_threads, 512);
+  EXPECT_EQ(many.max_threads, 512);
 }
 
 TEST(ReadAhead, SeeksWhileItReads) {
-  std::int64_t told = 0;  // not atomic: nothing is read when it changes
+  std::int64_t logged = 0;  // not atomic: nothing is read when it changes
   std::atomic<int> under_way = 0;
-  ReadAhead ring({.most_threads = 4, .items = 16, .bytes = 1000, .end = kNoLastItem},
-                 {.size = [&](std::int64_t item) { return SmallSize(item + told); },
+  ReadAhead ring({.max_threads = 4, .items = 16, .bytes = 1000, .end = kNoLastItem},
+                 {.size = [&](std::int64_t item) { return SmallSize(item + logged); },
                   .read =
                       [&](std::int64_t item, std::span<std::uint8_t> bytes) {
                         ++under_way;
                         Sleep();
-                        Fill(item + told, bytes);
+                        Fill(item + logged, bytes);
                         --under_way;
                       }});
   for (int i = 0; i < 50; ++i) {
     const std::int64_t target = i * 7919 % 1000;
     ring.Seek(target, [&] {
       EXPECT_EQ(under_way, 0);
-      told = i;
+      logged = i;
     });
     for (std::int64_t item = target; item < target + i % 5; ++item) {
       const ReadAhead::Taken taken = ring.Take(item);
-      EXPECT_EQ(taken.bytes().size(), SmallSize(item + told));
-      EXPECT_TRUE(IsFilled(item + told, taken.bytes()));
+      EXPECT_EQ(taken.bytes().size(), SmallSize(item + logged));
+      EXPECT_TRUE(IsFilled(item + logged, taken.bytes()));
     }
   }
   EXPECT_GT(ring.threads(), 0);
 }
 
 TEST(ReadAhead, StartsAnewBehindItsEnd) {
-  ReadAhead ring({.most_threads = 2, .items = 4, .bytes = 1000, .end = 10},
+  ReadAhead ring({.max_threads = 2, .items = 4, .bytes = 1000, .end = 10},
                  {.size = SmallSize, .read = Fill});
   for (int pass = 0; pass < 3; ++pass) {
     for (std::int64_t item = 0; item < 10; ++item) {
@@ -209,7 +209,7 @@ TEST(ReadAhead, StartsAnewBehindItsEnd) {
 
 // One that lies before what is wanted is read by who wants that.
 TEST(ReadAhead, ReadsWhatOthersWantBeforeItsOwn) {
-  ReadAhead ring({.most_threads = 1, .items = 10, .bytes = 1000, .end = 10},
+  ReadAhead ring({.max_threads = 1, .items = 10, .bytes = 1000, .end = 10},
                  {.size = [](std::int64_t) { return 10U; }, .read = Fill});
   EXPECT_TRUE(IsFilled(3, ring.Take(3).bytes()));
   for (const std::int64_t item : {1, 0, 2, 4}) {
@@ -220,7 +220,7 @@ TEST(ReadAhead, ReadsWhatOthersWantBeforeItsOwn) {
 // Two of ten bytes are held at a time, of 1,600: within the first 100 there is room for all.
 TEST(ReadAhead, StaysInTheSameMemoryWhileLittleIsHeld) {
   std::set<const std::uint8_t*> places;
-  ReadAhead ring({.most_threads = 1, .items = 64, .bytes = 1600, .end = 1000},
+  ReadAhead ring({.max_threads = 1, .items = 64, .bytes = 1600, .end = 1000},
                  {.size = [](std::int64_t) { return 10U; },
                   .read = [&](std::int64_t, auto bytes) { places.insert(bytes.data()); }});
   std::unique_ptr<Held> last;
@@ -239,7 +239,7 @@ TEST(ReadAhead, UsesItsMemoryToTheLastByte) {
                                    {30, {1}, 40}, {31, {2, 3}, 0}, {50, {4, 5}, 0}, {20, {}, 50}};
   std::vector<const std::uint8_t*> begins;
   ReadAhead ring(
-      {.most_threads = 1, .items = 8, .bytes = 100, .end = std::ssize(steps)},
+      {.max_threads = 1, .items = 8, .bytes = 100, .end = std::ssize(steps)},
       {.size = [&](std::int64_t item) { return steps[static_cast<std::size_t>(item)].size; },
        .read = [&](std::int64_t, auto bytes) { begins.push_back(bytes.data()); }});
   std::vector<std::unique_ptr<Held>> held;
@@ -283,7 +283,7 @@ class ReluMask {
 };
 
 TEST(ReadAheadThreads, HasNoThreadAsLongAsNoReadSleeps) {
-  ReadAhead ring({.most_threads = 8, .items = 10, .bytes = 1000, .end = 101},
+  ReadAhead ring({.max_threads = 8, .items = 10, .bytes = 1000, .end = 101},
                  {.size = [](std::int64_t) { return 10U; }, .read = Fill});
   for (std::int64_t item = 0; item < 100; ++item) ring.Take(item);
   EXPECT_EQ(ring.threads(), 0);
@@ -291,16 +291,16 @@ TEST(ReadAheadThreads, HasNoThreadAsLongAsNoReadSleeps) {
 
 TEST(ReadAheadThreads, AddsNoThreadWhereThereIsNoRoom) {
   ReadAhead ring(
-      {.most_threads = 4, .items = 1, .bytes = 100, .end = 10},
+      {.max_threads = 4, .items = 1, .bytes = 100, .end = 10},
       {.size = [](std::int64_t) { return 10U; }, .read = [](std::int64_t, auto) { Sleep(); }});
   for (std::int64_t item = 0; item < 10; ++item) ring.Take(item);
   EXPECT_EQ(ring.threads(), 0);
 }
 
 TEST(ReadAheadThreads, AddsThreadsForThoseWhoWaitUpToItsMost) {
-  constexpr int kMost = 4;
+  constexpr int kMax = 4;
   ReluMask relu_mask;
-  ReadAhead ring({.most_threads = kMost, .items = 20, .bytes = 1000, .end = 20},
+  ReadAhead ring({.max_threads = kMax, .items = 20, .bytes = 1000, .end = 20},
                  {.size = [](std::int64_t) { return 10U; },
                   .read =
                       [&](std::int64_t item, auto) {
@@ -314,14 +314,14 @@ TEST(ReadAheadThreads, AddsThreadsForThoseWhoWaitUpToItsMost) {
   for (int item = 1; item < 10; ++item) {
     workers.emplace_back([&, item] { ring.Take(item); });
     // Each who waits adds one at most; what is left when there are enough is read by who wants it.
-    relu_mask.WaitUntilArrived(std::max(item, std::min(item + 1, kMost)));
-    EXPECT_EQ(ring.threads(), std::min(item + 1, kMost));
+    relu_mask.WaitUntilArrived(std::max(item, std::min(item + 1, kMax)));
+    EXPECT_EQ(ring.threads(), std::min(item + 1, kMax));
   }
   EXPECT_EQ(relu_mask.arrived(), 9);
   relu_mask.Open();
   workers.clear();
   for (std::int64_t item = 10; item < 20; ++item) ring.Take(item);
-  EXPECT_EQ(ring.threads(), kMost);
+  EXPECT_EQ(ring.threads(), kMax);
 }
 
 // Whether this thread of the process sleeps, as the kernel says.
@@ -342,7 +342,7 @@ TEST(ReadAheadThreads, FillsUpAgainWhenHalfOfItIsFree) {
     std::atomic<std::int64_t> begun = -1;
     std::atomic<pid_t> thread = 0;
     ReadAhead ring(
-        {.most_threads = 1, .items = bounds.items, .bytes = bounds.bytes, .end = kNoLastItem},
+        {.max_threads = 1, .items = bounds.items, .bytes = bounds.bytes, .end = kNoLastItem},
         {.size = [](std::int64_t) { return 10U; },
          .read =
              [&](std::int64_t item, auto) {
@@ -365,7 +365,7 @@ TEST(ReadAheadThreads, FillsUpAgainWhenHalfOfItIsFree) {
 
 TEST(ReadAheadThreads, GoesOnWithTheThreadsThatItGets) {
   EXPECT_EXIT(WithFewThreads([] {
-                ReadAhead ring({.most_threads = 1000, .items = 2000, .bytes = 20000, .end = 2000},
+                ReadAhead ring({.max_threads = 1000, .items = 2000, .bytes = 20000, .end = 2000},
                                {.size = [](std::int64_t) { return 10U; },
                                 .read =
                                     [](std::int64_t item, std::span<std::uint8_t> bytes) {
@@ -385,7 +385,7 @@ TEST(ReadAheadThreads, GoesOnWithTheThreadsThatItGets) {
 TEST(ReadAheadThreads, EndsWhileReadsHang) {
   std::atomic<int> begun = 0;
   {
-    ReadAhead ring({.most_threads = 2, .items = 1000, .bytes = 10000, .end = kNoLastItem},
+    ReadAhead ring({.max_threads = 2, .items = 1000, .bytes = 10000, .end = kNoLastItem},
                    {.size = [](std::int64_t) { return 1U; },
                     .read =
                         [&](std::int64_t, auto) {

@@ -263,7 +263,7 @@ TEST_F(RecordCacheTest, AFileThatIsBeingRemovedForEverIsNotWaitedFor) {
   const std::string path = Open().record_cache()->path;
   const support::Descriptor held(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_EQ(::flock(held.fd(), LOCK_EX), 0);
-  options_.patience = std::chrono::milliseconds(20);
+  options_.timeout = std::chrono::milliseconds(20);
   const DataSet set = Open();
   EXPECT_EQ(HitsForTheTruth(set), 0);
   EXPECT_EQ(set.record_cache()->path, "");
@@ -288,11 +288,11 @@ TEST_F(RecordCacheTest, WhatCannotBeWrittenIsReadFromTheSet) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(RecordCacheTest, AFolderThatCannotBeUsedIsRefused) {
+TEST_F(RecordCacheTest, ADirectoryThatCannotBeUsedIsRejected) {
   fs::create_directory(options_.dir);
   fs::permissions(options_.dir, fs::perms::all);
-  EXPECT_THAT(tests::Refusal<Error>(EX_OSERR, [&] { Open(); }),
-              StartsWith("--record_cache: cannot use the folder " + options_.dir));
+  EXPECT_THAT(tests::Rejection<Error>(EX_OSERR, [&] { Open(); }),
+              StartsWith("--record_cache: cannot use the directory " + options_.dir));
 }
 
 TEST_F(RecordCacheTest, ManyProcessesFillOneFile) {

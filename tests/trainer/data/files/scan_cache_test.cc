@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr int kRecordsOfSet = 6;
 
-// A set of three files with 1, 2 and 3 records, and a folder for what is found.
+// A set of three files with 1, 2 and 3 records, and a directory for what is found.
 class ScanCacheTest : public ::testing::Test {
  protected:
   ScanCacheTest() {
@@ -200,7 +200,7 @@ TEST_F(ScanCacheTest, IsWithoutEffectWithAnyByteChanged) {
 
 // Somebody with this user's rights writes records that fill their file, with a good checksum: each
 // record that is read is refused, none is taken for another.
-TEST_F(ScanCacheTest, AForgeryIsRefusedWhenItsRecordsAreRead) {
+TEST_F(ScanCacheTest, AForgeryIsRejectedWhenItsRecordsAreRead) {
   Scan();
   const RecordFile file(paths_[1], true);
   auto files = ParseScans(AsBytes(ReadText(KeptPath())), "node1 /set train-");
@@ -215,11 +215,11 @@ TEST_F(ScanCacheTest, AForgeryIsRefusedWhenItsRecordsAreRead) {
   }
 }
 
-TEST_F(ScanCacheTest, AFolderThatCannotBeUsedIsNotedAndNoMore) {
+TEST_F(ScanCacheTest, ADirectoryThatCannotBeUsedIsNotedAndNoMore) {
   ScanCacheOptions options = options_;
   options.dir = dir_ / "none/kept";
   EXPECT_EQ(ScannedForTheTruth(options), 3);
-  EXPECT_THAT(Scan(options).cost.note, StartsWith("cannot make the folder " + options.dir));
+  EXPECT_THAT(Scan(options).cost.note, StartsWith("cannot make the directory " + options.dir));
 
   fs::create_directory(options_.dir);
   ::chmod(options_.dir.c_str(), 0777);
@@ -229,7 +229,7 @@ TEST_F(ScanCacheTest, AFolderThatCannotBeUsedIsNotedAndNoMore) {
 }
 
 // As in a file system that is full or read-only: locks of an earlier process are there.
-TEST_F(ScanCacheTest, AFolderThatCannotBeWrittenIsNotedAndNoMore) {
+TEST_F(ScanCacheTest, ADirectoryThatCannotBeWrittenIsNotedAndNoMore) {
   Scan();
   const std::string kept = KeptPath();
   fs::remove(kept);
@@ -239,14 +239,14 @@ TEST_F(ScanCacheTest, AFolderThatCannotBeWrittenIsNotedAndNoMore) {
 }
 
 TEST_F(ScanCacheTest, NobodyWaitsForEver) {
-  const PrivateFolder folder(options_.dir);
+  const PrivateDirectory directory(options_.dir);
   std::vector<support::Descriptor> locks;
   for (const char digit : std::string("0123456789abcdef")) {
-    auto lock = folder.Lock(std::string("lock-") + digit, std::chrono::milliseconds(0));
+    auto lock = directory.Lock(std::string("lock-") + digit, std::chrono::milliseconds(0));
     ASSERT_TRUE(lock);
     locks.push_back(std::move(*lock));
   }
-  options_.patience = std::chrono::milliseconds(20);
+  options_.timeout = std::chrono::milliseconds(20);
   EXPECT_EQ(ScannedForTheTruth(), 3);
   EXPECT_THAT(Scan().cost.note, StartsWith(options_.dir + ": another process holds the lock"));
   EXPECT_THAT(KeptPath(), IsEmpty());
@@ -286,13 +286,13 @@ TEST_F(ScanCacheTest, AProcessThatIsKilledHoldsNobodyUp) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
   const pid_t child = StartProcess([&] {
-    const PrivateFolder folder(options_.dir);
+    const PrivateDirectory directory(options_.dir);
     std::vector<support::Descriptor> locks;
     for (const char digit : std::string("0123456789abcdef")) {
-      locks.push_back(*folder.Lock(std::string("lock-") + digit, std::chrono::milliseconds(0)));
+      locks.push_back(*directory.Lock(std::string("lock-") + digit, std::chrono::milliseconds(0)));
     }
-    const bool told = ::write(pipe[1], "x", 1) == 1;
-    while (told) ::pause();
+    const bool logged = ::write(pipe[1], "x", 1) == 1;
+    while (logged) ::pause();
     return 1;
   });
   char byte = 0;
@@ -339,13 +339,13 @@ TEST_F(ScanCacheTest, TheManifestIsComparedWithWhatIsKept) {
   MakeShardManifest(dir_.path(), true, 1);
   for (int i = 0; i < 2; ++i) DataSet(dir_.path(), "", Split::kTrain, 1, {}, options_);
   const std::string complaint = " has other records than those, or in another order,";
-  const auto refusal = [&] {
+  const auto rejection = [&] {
     return DataErrorOf([&] { DataSet(dir_.path(), "", Split::kTrain, 1, {}, options_); });
   };
   WriteRecords(paths_[1], {"ccc", "bb"});
-  EXPECT_THAT(refusal(), StartsWith(paths_[1] + complaint));
+  EXPECT_THAT(rejection(), StartsWith(paths_[1] + complaint));
   // Kept by now, and refused all the same.
-  EXPECT_THAT(refusal(), StartsWith(paths_[1] + complaint));
+  EXPECT_THAT(rejection(), StartsWith(paths_[1] + complaint));
 }
 
 TEST_F(ScanCacheTest, WithIndexFilesNothingIsScannedOrKept) {

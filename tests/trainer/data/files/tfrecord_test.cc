@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 namespace fs = std::filesystem;
 
-std::string RefusalOfRecordIndex(const std::string& text, std::uint64_t data_bytes) {
+std::string RejectionOfRecordIndex(const std::string& text, std::uint64_t data_bytes) {
   return DataErrorOf([&] { ParseIndex(text, "idx/train-0", data_bytes); });
 }
 
@@ -37,34 +37,35 @@ TEST(RecordIndex, LastLineNeedsNoNewline) {
   EXPECT_THAT(ParseIndex("0 21", "idx", 21), ElementsAre(RecordPlace{0, 21}));
 }
 
-TEST(RecordIndex, RefusesLinesThatAreNotTwoNumbers) {
+TEST(RecordIndex, RejectsLinesThatAreNotTwoNumbers) {
   for (const char* line : {"", "21", "0 21 ", "0  21", "a b", "-0 21", "0 99999999999999999999"}) {
-    EXPECT_THAT(RefusalOfRecordIndex("0 20\n" + std::string(line) + "\n", 41),
+    EXPECT_THAT(RejectionOfRecordIndex("0 20\n" + std::string(line) + "\n", 41),
                 StartsWith("idx/train-0:2: expected \"OFFSET SIZE\""))
         << line;
   }
 }
 
-TEST(RecordIndex, RefusesGapsOverlapsAndRecordsThatAreTooShort) {
+TEST(RecordIndex, RejectsGapsOverlapsAndRecordsThatAreTooShort) {
   EXPECT_EQ(
-      RefusalOfRecordIndex("0 21\n22 16\n", 38),
+      RejectionOfRecordIndex("0 21\n22 16\n", 38),
       "idx/train-0:2: a record of 16 bytes at offset 22 does not fit: 21 of the data file's 38 "
       "bytes are taken by the lines before; make a new index with: ddldata index DATA_DIR "
       "INDEX_DIR");
-  EXPECT_THAT(RefusalOfRecordIndex("0 21\n20 17\n", 37),
+  EXPECT_THAT(RejectionOfRecordIndex("0 21\n20 17\n", 37),
               StartsWith("idx/train-0:2: a record of 17 bytes"));
-  EXPECT_THAT(RefusalOfRecordIndex("0 15\n", 15),
+  EXPECT_THAT(RejectionOfRecordIndex("0 15\n", 15),
               StartsWith("idx/train-0:1: a record of 15 bytes"));
 }
 
-TEST(RecordIndex, RefusesIndexOfAFileOfAnotherSize) {
-  EXPECT_THAT(RefusalOfRecordIndex("0 21\n", 20),
+TEST(RecordIndex, RejectsIndexOfAFileOfAnotherSize) {
+  EXPECT_THAT(RejectionOfRecordIndex("0 21\n", 20),
               StartsWith("idx/train-0:1: a record of 21 bytes"));
   EXPECT_THAT(
-      RefusalOfRecordIndex("0 21\n", 37),
+      RejectionOfRecordIndex("0 21\n", 37),
       StartsWith("idx/train-0:2: the index ends at byte 21 but the data file has 37 bytes"));
-  EXPECT_THAT(RefusalOfRecordIndex("", 37), StartsWith("idx/train-0:1: the index ends at byte 0"));
-  EXPECT_THAT(RefusalOfRecordIndex("0 18446744073709551615\n", 37),
+  EXPECT_THAT(RejectionOfRecordIndex("", 37),
+              StartsWith("idx/train-0:1: the index ends at byte 0"));
+  EXPECT_THAT(RejectionOfRecordIndex("0 18446744073709551615\n", 37),
               StartsWith("idx/train-0:1: a record of 1844"));
 }
 
@@ -117,7 +118,7 @@ TEST_F(TfRecord, AScanHasTheChecksumOfAllRecordsByAReadForEach) {
   EXPECT_EQ(RecordFile(path_, true).ScanWithChecksum(), RecordScan{});
 }
 
-TEST_F(TfRecord, AFileThatBecomesShorterIsRefused) {
+TEST_F(TfRecord, AFileThatBecomesShorterIsRejected) {
   GoodBytes();
   const RecordFile file(path_, true);
   std::filesystem::resize_file(path_, 37 + 3016 - 2);
@@ -143,21 +144,21 @@ TEST_F(TfRecord, FileWithoutCommitLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
 }
 
-TEST_F(TfRecord, RefusesFileThatEndsWithinARecord) {
+TEST_F(TfRecord, RejectsFileThatEndsWithinARecord) {
   const std::string bytes = GoodBytes();
   const std::string message = ScanError(bytes.substr(0, bytes.size() - 1));
   EXPECT_THAT(message, StartsWith(path_ + ", record at offset 37: "));
   EXPECT_THAT(message, HasSubstr("3000 bytes of data but only 3003 bytes of the file follow"));
 }
 
-TEST_F(TfRecord, RefusesFileThatEndsWithinAHeader) {
+TEST_F(TfRecord, RejectsFileThatEndsWithinAHeader) {
   EXPECT_EQ(ScanError(GoodBytes().substr(0, 30)),
             path_ +
                 ", record at offset 21: the file ends within the record's header: it is truncated "
                 "or not a TFRecord");
 }
 
-TEST_F(TfRecord, RefusesDamagedLength) {
+TEST_F(TfRecord, RejectsDamagedLength) {
   std::string bytes = GoodBytes();
   bytes[21] ^= 1;
   EXPECT_EQ(ScanError(bytes), path_ +
@@ -165,12 +166,12 @@ TEST_F(TfRecord, RefusesDamagedLength) {
                                   "file is damaged or not a TFRecord");
 }
 
-TEST_F(TfRecord, RefusesText) {
+TEST_F(TfRecord, RejectsText) {
   EXPECT_THAT(ScanError("this is a text, not a record file\n"), EndsWith("or not a TFRecord"));
 }
 
 // As TFRecordOptions("GZIP") of TensorFlow writes them.
-TEST_F(TfRecord, RefusesCompressedFiles) {
+TEST_F(TfRecord, RejectsCompressedFiles) {
   const std::string gzip = std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10) + "compressed";
   EXPECT_EQ(ScanError(gzip), path_ +
                                  ", record at offset 0: the file is compressed: unpack it with "
@@ -178,7 +179,7 @@ TEST_F(TfRecord, RefusesCompressedFiles) {
   EXPECT_THAT(ScanError(GoodBytes().substr(0, 21) + gzip), EndsWith("or not a TFRecord"));
 }
 
-TEST_F(TfRecord, RefusesDamagedData) {
+TEST_F(TfRecord, RejectsDamagedData) {
   std::string bytes = GoodBytes();
   bytes[100] ^= 0x10;
   WriteText(path_, bytes);
@@ -190,7 +191,7 @@ TEST_F(TfRecord, RefusesDamagedData) {
       path_ + ", record at offset 37: the checksum of the data is wrong: the file is damaged");
 }
 
-TEST_F(TfRecord, RefusesPlaceThatIsNoRecord) {
+TEST_F(TfRecord, RejectsPlaceThatIsNoRecord) {
   GoodBytes();
   const RecordFile file(path_, true);
   EXPECT_THAT(DataErrorOf([&] {
@@ -203,7 +204,7 @@ TEST_F(TfRecord, RefusesPlaceThatIsNoRecord) {
               HasSubstr("no record of 37 bytes begins here"));
 }
 
-TEST_F(TfRecord, RefusesFileThatShrank) {
+TEST_F(TfRecord, RejectsFileThatShrank) {
   GoodBytes();
   const RecordFile file(path_, true);
   const auto places = file.Scan();
@@ -211,7 +212,7 @@ TEST_F(TfRecord, RefusesFileThatShrank) {
   EXPECT_THAT(DataErrorOf([&] { ReadOne(file, places[2]); }), HasSubstr("became shorter"));
 }
 
-TEST_F(TfRecord, RefusesMissingFileAndDirectory) {
+TEST_F(TfRecord, RejectsMissingFileAndDirectory) {
   EXPECT_EQ(DataErrorOf([&] { RecordFile(path_, true); }),
             "cannot open " + path_ + ": No such file or directory");
   EXPECT_EQ(DataErrorOf([&] { RecordFile(dir_.path(), true); }),
@@ -220,15 +221,15 @@ TEST_F(TfRecord, RefusesMissingFileAndDirectory) {
 
 constexpr std::chrono::milliseconds kAtOnce{0};
 
-class PrivateFolderTest : public ::testing::Test {
+class PrivateDirectoryTest : public ::testing::Test {
  protected:
-  std::string Refusal() const {
-    return tests::Refusal<Error>(EX_OSERR, [&] { PrivateFolder folder(path_); });
+  std::string Rejection() const {
+    return tests::Rejection<Error>(EX_OSERR, [&] { PrivateDirectory directory(path_); });
   }
 
-  static std::string ReadFrom(const PrivateFolder& folder, const std::string& name,
+  static std::string ReadFrom(const PrivateDirectory& directory, const std::string& name,
                               std::uint64_t max_bytes = 100) {
-    const auto bytes = folder.Read(name, max_bytes);
+    const auto bytes = directory.Read(name, max_bytes);
     return bytes ? std::string(bytes->begin(), bytes->end()) : "nothing";
   }
 
@@ -236,111 +237,111 @@ class PrivateFolderTest : public ::testing::Test {
   const std::string path_ = dir_ / "own";
 };
 
-TEST_F(PrivateFolderTest, IsMadeForThisUserAlone) {
+TEST_F(PrivateDirectoryTest, IsMadeForThisUserAlone) {
   const mode_t before = ::umask(0);
-  PrivateFolder folder(path_);
-  folder.Write("a", "one");
+  PrivateDirectory directory(path_);
+  directory.Write("a", "one");
   ::umask(before);
   EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_all);
   EXPECT_EQ(fs::status(path_ + "/a").permissions(), fs::perms::owner_read | fs::perms::owner_write);
-  EXPECT_EQ(ReadFrom(PrivateFolder(path_), "a"), "one");
+  EXPECT_EQ(ReadFrom(PrivateDirectory(path_), "a"), "one");
 }
 
-TEST_F(PrivateFolderTest, IsRefusedWhereOthersMayHaveBeen) {
+TEST_F(PrivateDirectoryTest, IsRejectedWhereOthersMayHaveBeen) {
   fs::create_directory(path_);
   ::chmod(path_.c_str(), 0755);
-  EXPECT_THAT(Refusal(), HasSubstr(path_ + ": it is open to others: chmod 700"));
+  EXPECT_THAT(Rejection(), HasSubstr(path_ + ": it is open to others: chmod 700"));
   ::chmod(path_.c_str(), 0701);
-  EXPECT_THAT(Refusal(), HasSubstr("open to others"));
+  EXPECT_THAT(Rejection(), HasSubstr("open to others"));
   ::chmod(path_.c_str(), 0700);
-  EXPECT_EQ(Refusal(), "");
+  EXPECT_EQ(Rejection(), "");
 }
 
-TEST_F(PrivateFolderTest, IsRefusedWhereItIsAnotherUsers) {
-  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can give a folder to another user";
+TEST_F(PrivateDirectoryTest, IsRejectedWhereItIsAnotherUsers) {
+  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can give a directory to another user";
   fs::create_directory(path_);
   ::chmod(path_.c_str(), 0700);
   ASSERT_EQ(::chown(path_.c_str(), tests::kNobody, tests::kNobody), 0);
-  EXPECT_THAT(Refusal(), HasSubstr(path_ + ": it is of another user"));
+  EXPECT_THAT(Rejection(), HasSubstr(path_ + ": it is of another user"));
 }
 
-TEST_F(PrivateFolderTest, IsNoLinkAndNoFile) {
+TEST_F(PrivateDirectoryTest, IsNoLinkAndNoFile) {
   fs::create_directory(dir_ / "elsewhere");
   ::chmod((dir_ / "elsewhere").c_str(), 0700);
   fs::create_directory_symlink(dir_ / "elsewhere", path_);
-  EXPECT_THAT(Refusal(), HasSubstr("cannot open the folder " + path_));
+  EXPECT_THAT(Rejection(), HasSubstr("cannot open the directory " + path_));
   fs::remove(path_);
   WriteText(path_, "a file");
-  EXPECT_THAT(Refusal(), HasSubstr("cannot open the folder " + path_));
+  EXPECT_THAT(Rejection(), HasSubstr("cannot open the directory " + path_));
 }
 
-TEST_F(PrivateFolderTest, NeedsTheFolderAbove) {
+TEST_F(PrivateDirectoryTest, NeedsTheDirectoryAbove) {
   EXPECT_EQ(::access(path_.c_str(), F_OK), -1);
   const std::string deep = path_ + "/deeper";
-  EXPECT_THROW(PrivateFolder folder(deep), Error);
+  EXPECT_THROW(PrivateDirectory directory(deep), Error);
 }
 
-TEST_F(PrivateFolderTest, ReadsPlainFilesOfThisUserUpToALimit) {
-  const PrivateFolder folder(path_);
-  EXPECT_EQ(ReadFrom(folder, "none"), "nothing");
-  folder.Write("a", "12345");
-  EXPECT_EQ(ReadFrom(folder, "a", 5), "12345");
-  EXPECT_EQ(ReadFrom(folder, "a", 4), "nothing");
+TEST_F(PrivateDirectoryTest, ReadsPlainFilesOfThisUserUpToALimit) {
+  const PrivateDirectory directory(path_);
+  EXPECT_EQ(ReadFrom(directory, "none"), "nothing");
+  directory.Write("a", "12345");
+  EXPECT_EQ(ReadFrom(directory, "a", 5), "12345");
+  EXPECT_EQ(ReadFrom(directory, "a", 4), "nothing");
   fs::create_symlink("a", path_ + "/link");
-  EXPECT_EQ(ReadFrom(folder, "link"), "nothing");
+  EXPECT_EQ(ReadFrom(directory, "link"), "nothing");
   ASSERT_EQ(::mkfifo((path_ + "/pipe").c_str(), 0600), 0);
-  EXPECT_EQ(ReadFrom(folder, "pipe"), "nothing");
+  EXPECT_EQ(ReadFrom(directory, "pipe"), "nothing");
   fs::create_directory(path_ + "/folder");
-  EXPECT_EQ(ReadFrom(folder, "folder"), "nothing");
+  EXPECT_EQ(ReadFrom(directory, "directory"), "nothing");
   if (tests::HasOtherUsers()) {
     ASSERT_EQ(::chown((path_ + "/a").c_str(), tests::kNobody, tests::kNobody), 0);
-    EXPECT_EQ(ReadFrom(folder, "a"), "nothing");
+    EXPECT_EQ(ReadFrom(directory, "a"), "nothing");
   }
 }
 
-TEST_F(PrivateFolderTest, WritesWhole) {
-  const PrivateFolder folder(path_);
-  folder.Write("a", "old and long");
+TEST_F(PrivateDirectoryTest, WritesWhole) {
+  const PrivateDirectory directory(path_);
+  directory.Write("a", "old and long");
   WriteText(path_ + "/.a.tmp", "of a process that was killed");
-  folder.Write("a", "new");
-  EXPECT_EQ(ReadFrom(folder, "a"), "new");
+  directory.Write("a", "new");
+  EXPECT_EQ(ReadFrom(directory, "a"), "new");
   EXPECT_EQ(std::distance(fs::directory_iterator(path_), fs::directory_iterator()), 1);
   // Where it cannot have its name, nothing is left.
   fs::create_directory(path_ + "/b");
-  EXPECT_THROW(folder.Write("b", "x"), Error);
+  EXPECT_THROW(directory.Write("b", "x"), Error);
   EXPECT_FALSE(fs::exists(path_ + "/.b.tmp"));
 }
 
-TEST_F(PrivateFolderTest, KeepsTheNewestFiles) {
-  const PrivateFolder folder(path_);
+TEST_F(PrivateDirectoryTest, KeepsTheNewestFiles) {
+  const PrivateDirectory directory(path_);
   const auto now = fs::file_time_type::clock::now();
   int age = 0;
   for (const char* name : {"x-new", "x-older", "x-oldest", "other"}) {
-    folder.Write(name, name);
+    directory.Write(name, name);
     fs::last_write_time(path_ + "/" + name, now - std::chrono::hours(++age));
   }
-  folder.Prune("x-", 3);
+  directory.Prune("x-", 3);
   EXPECT_TRUE(fs::exists(path_ + "/x-oldest"));
-  folder.Prune("x-", 2);
+  directory.Prune("x-", 2);
   EXPECT_FALSE(fs::exists(path_ + "/x-oldest"));
   EXPECT_TRUE(fs::exists(path_ + "/x-older"));
   EXPECT_TRUE(fs::exists(path_ + "/other"));
 }
 
-TEST_F(PrivateFolderTest, HasLocksOfWhichOneHolderHasEach) {
-  const PrivateFolder folder(path_);
-  auto held = folder.Lock("lock-1", kAtOnce);
+TEST_F(PrivateDirectoryTest, HasLocksOfWhichOneHolderHasEach) {
+  const PrivateDirectory directory(path_);
+  auto held = directory.Lock("lock-1", kAtOnce);
   ASSERT_TRUE(held);
-  EXPECT_FALSE(folder.Lock("lock-1", kAtOnce));
-  EXPECT_TRUE(folder.Lock("lock-2", kAtOnce));
+  EXPECT_FALSE(directory.Lock("lock-1", kAtOnce));
+  EXPECT_TRUE(directory.Lock("lock-2", kAtOnce));
   held.reset();
-  EXPECT_TRUE(folder.Lock("lock-1", kAtOnce));
+  EXPECT_TRUE(directory.Lock("lock-1", kAtOnce));
 }
 
-TEST_F(PrivateFolderTest, HasNoLockInPlaceOfALink) {
-  const PrivateFolder folder(path_);
+TEST_F(PrivateDirectoryTest, HasNoLockInPlaceOfALink) {
+  const PrivateDirectory directory(path_);
   fs::create_symlink(dir_ / "target", path_ + "/lock-1");
-  EXPECT_FALSE(folder.Lock("lock-1", kAtOnce));
+  EXPECT_FALSE(directory.Lock("lock-1", kAtOnce));
   EXPECT_FALSE(fs::exists(dir_ / "target"));
 }
 

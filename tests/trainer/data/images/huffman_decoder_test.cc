@@ -97,7 +97,7 @@ TEST(HuffmanDecoder, AFullBlockNeedsNoEnd) {
   }
 }
 
-TEST(HuffmanDecoder, RefusesMoreThanABlockHas) {
+TEST(HuffmanDecoder, RejectsMoreThanABlockHas) {
   const std::string three = "0" + Repeat("101", 3);  // 48 of the 63 coefficients
   const std::string full = three + Repeat("111", 15);
   const std::string one_too_many = three + "101";
@@ -107,7 +107,7 @@ TEST(HuffmanDecoder, RefusesMoreThanABlockHas) {
   EXPECT_FALSE(Scan(Bytes(one_too_many) + kEndOfImage).Skip());
 }
 
-TEST(HuffmanDecoder, RefusesDifferencesWithoutEnd) {
+TEST(HuffmanDecoder, RejectsDifferencesWithoutEnd) {
   const std::string much = "10" + Repeat("1", 15) + "0";
   Scan scan(Bytes(Repeat(much, 40)) + kEndOfImage);
   int units = 0;
@@ -115,7 +115,7 @@ TEST(HuffmanDecoder, RefusesDifferencesWithoutEnd) {
   EXPECT_EQ(units, 32) << "32 x 32767 is below 2^20";
 }
 
-TEST(HuffmanDecoder, RefusesWhatIsNoCode) {
+TEST(HuffmanDecoder, RejectsWhatIsNoCode) {
   EXPECT_FALSE(Scan(Bytes("11") + kEndOfImage).Read()) << "of a difference";
 }
 
@@ -127,7 +127,7 @@ TEST(HuffmanDecoder, DataEndsWithAMarker) {
   EXPECT_FALSE(Scan(unit + "\xff\xff").Read()) << "any number of ff may stand before a marker";
 }
 
-TEST(HuffmanDecoder, RefusesToReadOnBehindTheEnd) {
+TEST(HuffmanDecoder, RejectsToReadOnBehindTheEnd) {
   Scan scan(Bytes("00"
                   "00"
                   "00"

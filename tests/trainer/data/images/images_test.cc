@@ -91,7 +91,7 @@ TEST(ImageDecoder, NamesKindsOfImagesThatItDoesNotRead) {
   EXPECT_THAT(DataErrorOf([&] { decoder.ReadHeader({}); }), HasSubstr("empty"));
 }
 
-TEST(ImageDecoder, RefusesADamagedPng) {
+TEST(ImageDecoder, RejectsADamagedPng) {
   if (const std::string why = WhyNoPng(); !why.empty()) GTEST_SKIP() << why;
   ImageDecoder decoder;
   const std::string png = RedAndBluePng();
@@ -120,7 +120,7 @@ TEST_F(ImageFilesTest, FilesAreTakenWhateverTheirNamesInTheOrderGiven) {
   EXPECT_THAT(FindImageFiles(given), ElementsAre(b, a, hidden, b));
 }
 
-TEST_F(ImageFilesTest, FoldersAreTakenWithAllImagesBelow) {
+TEST_F(ImageFilesTest, DirectoriesAreTakenWithAllImagesBelow) {
   const fs::path last = Make("z.png");
   const fs::path deep = Make("cat/2020/one.jpg");
   const fs::path upper = Make("A.JPEG");
@@ -133,16 +133,16 @@ TEST_F(ImageFilesTest, FoldersAreTakenWithAllImagesBelow) {
   EXPECT_THAT(FindImageFiles(given), ElementsAre(other, upper, deep, last));
 }
 
-TEST_F(ImageFilesTest, RefusesWhatIsNotThereOrHasNoImages) {
+TEST_F(ImageFilesTest, RejectsWhatIsNotThereOrHasNoImages) {
   Make("texts/a.txt");
-  const auto refusal = [&](const fs::path& path) {
+  const auto rejection = [&](const fs::path& path) {
     const std::vector<fs::path> given = {path};
     return DataErrorOf([&] { FindImageFiles(given); });
   };
-  EXPECT_THAT(refusal(root_ / "absent.jpg"), HasSubstr("absent.jpg: No such file"));
-  EXPECT_THAT(refusal(root_ / "texts"), HasSubstr("texts has no images"));
+  EXPECT_THAT(rejection(root_ / "absent.jpg"), HasSubstr("absent.jpg: No such file"));
+  EXPECT_THAT(rejection(root_ / "texts"), HasSubstr("texts has no images"));
   fs::create_directory_symlink(root_, root_ / "texts" / "round");
-  EXPECT_THAT(refusal(root_ / "texts"), HasSubstr("a link to a folder above?"));
+  EXPECT_THAT(rejection(root_ / "texts"), HasSubstr("a link to a directory above?"));
 }
 
 // The whole image, made smaller by the decoder.
@@ -272,7 +272,7 @@ class Png : public ::testing::Test {
 
 Values PixelsOf(const PngPicture& picture) { return DecodePng(AsBytes(PngOf(picture))).pixels; }
 
-std::string RefusalOfPng(const std::string& file) {
+std::string RejectionOfPng(const std::string& file) {
   return DataErrorOf([&] { DecodePng(AsBytes(file)); });
 }
 
@@ -375,26 +375,26 @@ TEST_F(Png, WarningsAreNotPrinted) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-TEST_F(Png, RefusesWhatIsDamaged) {
+TEST_F(Png, RejectsWhatIsDamaged) {
   const std::string file = PngOf({.rows = {FromHex("4080c0")}});
   const std::size_t pixels = file.find("IDAT");
   for (const std::size_t size : {std::size_t{8}, std::size_t{20}, pixels - 4, pixels + 8}) {
-    EXPECT_EQ(RefusalOfPng(file.substr(0, size)),
+    EXPECT_EQ(RejectionOfPng(file.substr(0, size)),
               "cannot decode the PNG image: read beyond end of data");
   }
   std::string changed = file;
   changed[pixels + 12] ^= 1;
-  EXPECT_THAT(RefusalOfPng(changed), HasSubstr("cannot decode the PNG image: "));
-  EXPECT_THAT(RefusalOfPng(PngOf({.height = 2, .rows = {FromHex("4080c0")}})),
+  EXPECT_THAT(RejectionOfPng(changed), HasSubstr("cannot decode the PNG image: "));
+  EXPECT_THAT(RejectionOfPng(PngOf({.height = 2, .rows = {FromHex("4080c0")}})),
               HasSubstr("cannot decode the PNG image: "));
 }
 
-TEST_F(Png, RefusesTooManyPixelsBeforeThereIsRoomForThem) {
-  EXPECT_THAT(RefusalOfPng(PngOf({.width = 65501, .rows = {""}})),
+TEST_F(Png, RejectsTooManyPixelsBeforeThereIsRoomForThem) {
+  EXPECT_THAT(RejectionOfPng(PngOf({.width = 65501, .rows = {""}})),
               HasSubstr("the PNG image is too large: 65501 x 1 pixels, at most "));
-  EXPECT_THAT(RefusalOfPng(PngOf({.width = 65500, .height = 65500, .rows = {""}})),
+  EXPECT_THAT(RejectionOfPng(PngOf({.width = 65500, .height = 65500, .rows = {""}})),
               HasSubstr("the PNG image is too large: 65500 x 65500 pixels, at most "));
-  EXPECT_THAT(RefusalOfPng(PngOf({.width = 2000000, .rows = {""}})), HasSubstr("PNG image: "));
+  EXPECT_THAT(RejectionOfPng(PngOf({.width = 2000000, .rows = {""}})), HasSubstr("PNG image: "));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ const std::uint8_t* PixelAt(const ImagePiece& piece, int x, int y) {
                        3];
 }
 
-std::string RefusalOfJpeg(const std::string& jpeg) {
+std::string RejectionOfJpeg(const std::string& jpeg) {
   return DataErrorOf([&] { DecodeAll(jpeg); });
 }
 
@@ -106,41 +106,41 @@ TEST(Jpeg, AdobesCmykBecomesRgb) {
 }
 
 TEST(Jpeg, NamesWhatIsNotAJpeg) {
-  EXPECT_EQ(RefusalOfJpeg(""), "the image is not a JPEG file: it is empty");
-  EXPECT_EQ(RefusalOfJpeg("Not an image\nat all"),
+  EXPECT_EQ(RejectionOfJpeg(""), "the image is not a JPEG file: it is empty");
+  EXPECT_EQ(RejectionOfJpeg("Not an image\nat all"),
             "the image is not a JPEG file: it is text that begins with \"Not an image\"");
-  EXPECT_EQ(RefusalOfJpeg("\x89PNG\r\n\x1a\n...."),
+  EXPECT_EQ(RejectionOfJpeg("\x89PNG\r\n\x1a\n...."),
             "the image is not a JPEG file: it is a PNG image");
-  EXPECT_EQ(RefusalOfJpeg("GIF89a"), "the image is not a JPEG file: it is a GIF image");
+  EXPECT_EQ(RejectionOfJpeg("GIF89a"), "the image is not a JPEG file: it is a GIF image");
   const std::string not_jpeg = "the image is not a JPEG file: it is ";
-  EXPECT_EQ(RefusalOfJpeg("\x1f\x8b\x08"), not_jpeg + "compressed: unpack it with gunzip");
-  EXPECT_EQ(RefusalOfJpeg("PK\x03\x04"), not_jpeg + "a ZIP archive: unpack it with unzip");
-  EXPECT_EQ(RefusalOfJpeg("icns...."), not_jpeg + "an icon of macOS");
-  EXPECT_EQ(RefusalOfJpeg("version https://git-lfs.github.com/spec/v1\noid sha256:1\n"),
+  EXPECT_EQ(RejectionOfJpeg("\x1f\x8b\x08"), not_jpeg + "compressed: unpack it with gunzip");
+  EXPECT_EQ(RejectionOfJpeg("PK\x03\x04"), not_jpeg + "a ZIP archive: unpack it with unzip");
+  EXPECT_EQ(RejectionOfJpeg("icns...."), not_jpeg + "an icon of macOS");
+  EXPECT_EQ(RejectionOfJpeg("version https://git-lfs.github.com/spec/v1\noid sha256:1\n"),
             not_jpeg + "a pointer of Git LFS: git lfs pull gets the image");
-  EXPECT_EQ(RefusalOfJpeg(std::string(4, '\x01')),
+  EXPECT_EQ(RejectionOfJpeg(std::string(4, '\x01')),
             "the image is not a JPEG file: it does not begin with the bytes ff d8");
 }
 
-TEST(Jpeg, RefusesTruncatedImages) {
+TEST(Jpeg, RejectsTruncatedImages) {
   for (const bool progressive : {false, true}) {
     const std::string jpeg = MakeJpeg({64, 64}, 1, {.progressive = progressive});
     for (const std::size_t length :
          {std::size_t{2}, jpeg.size() / 4, jpeg.size() / 2, jpeg.size() - 20}) {
-      EXPECT_THAT(RefusalOfJpeg(jpeg.substr(0, length)),
+      EXPECT_THAT(RejectionOfJpeg(jpeg.substr(0, length)),
                   HasSubstr("cannot decode the JPEG image: "))
           << length;
     }
   }
 }
 
-TEST(Jpeg, RefusesDamagedData) {
+TEST(Jpeg, RejectsDamagedData) {
   std::string jpeg = MakeJpeg({64, 64});
   for (std::size_t i = jpeg.size() / 2; i < jpeg.size() / 2 + 40; ++i) jpeg[i] = '\xff';
-  EXPECT_THAT(RefusalOfJpeg(jpeg), HasSubstr("Corrupt JPEG data"));
+  EXPECT_THAT(RejectionOfJpeg(jpeg), HasSubstr("Corrupt JPEG data"));
 }
 
-TEST(Jpeg, GoesOnAfterARefusal) {
+TEST(Jpeg, GoesOnAfterARejection) {
   JpegDecoder decoder;
   const std::string jpeg = MakeJpeg({64, 48});
   ImagePiece piece;
@@ -158,12 +158,12 @@ TEST(Jpeg, StrayBytesBetweenMarkersAreNoDamage) {
   EXPECT_EQ(DecodeAll(stray).pixels, DecodeAll(jpeg).pixels);
 }
 
-TEST(Jpeg, RefusesImagesThatClaimToBeHuge) {
+TEST(Jpeg, RejectsImagesThatClaimToBeHuge) {
   std::string jpeg = MakeJpeg({16, 16});
   const std::size_t frame = jpeg.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
   jpeg.replace(frame + 5, 4, "\xff\x00\xff\x00", 4);
-  EXPECT_EQ(RefusalOfJpeg(jpeg),
+  EXPECT_EQ(RejectionOfJpeg(jpeg),
             "the JPEG image is too large: 65280 x 65280 pixels, at most 100000000 are decoded");
 }
 
@@ -516,7 +516,7 @@ TEST(HuffmanTable, SymbolsOfProgressiveImagesAreNoSteps) {
   EXPECT_TRUE(AreEqual(table->StepAt(std::uint64_t{1} << 63), {0, 1, 16}));
 }
 
-TEST(HuffmanTable, RefusesWhatIsNoPrefixCode) {
+TEST(HuffmanTable, RejectsWhatIsNoPrefixCode) {
   HuffmanTable table(HuffmanSymbols::kDifferences);
   EXPECT_TRUE(table.Assign({{2}, {}}));
   EXPECT_FALSE(table.Assign({{3}, {}}));

@@ -59,9 +59,9 @@ TEST(EventRecords, HaveAValueThatIsZero) {
 }
 
 TEST(EventFile, BeginsWithTheVersionAndGoesOnWithWhatItIsTold) {
-  TemporaryFolder folder;
+  TemporaryDirectory directory;
   EventFile file(
-      folder.path(), "gpu025", "another one", [](int) {}, [] { return kNow; });
+      directory.path(), "gpu025", "another one", [](int) {}, [] { return kNow; });
   EXPECT_THAT(file.path().filename(), HasSubstr("events.out.tfevents.1593597600.gpu025."));
   EXPECT_EQ(ContentOf(file.path()), VersionRecord(kNow));
   file.StartTraining({.first_step = 3});
@@ -79,8 +79,8 @@ TEST(EventFile, BeginsWithTheVersionAndGoesOnWithWhatItIsTold) {
   EXPECT_EQ(file.lost_events(), 0);
 }
 
-TEST(EventFile, RefusesAFolderThatIsNotThereAndAFileThatIs) {
-  TemporaryFolder folder;
+TEST(EventFile, RejectsADirectoryThatIsNotThereAndAFileThatIs) {
+  TemporaryDirectory directory;
   const auto make = [&](const std::filesystem::path& place) -> std::string {
     try {
       EventFile(
@@ -92,10 +92,10 @@ TEST(EventFile, RefusesAFolderThatIsNotThereAndAFileThatIs) {
     return "made";
   };
   EXPECT_THAT(
-      make(folder.path() / "x"),
+      make(directory.path() / "x"),
       HasSubstr(": No such file or directory; check it, or give another --tensorboard_dir"));
-  EXPECT_EQ(make(folder.path()), "made");
-  EXPECT_THAT(make(folder.path()), HasSubstr("File exists"));
+  EXPECT_EQ(make(directory.path()), "made");
+  EXPECT_THAT(make(directory.path()), HasSubstr("File exists"));
 }
 
 TEST(IterationDurations, AreThoseOfTheStudysProgram) {
@@ -212,8 +212,8 @@ nlohmann::json Parsed(const std::filesystem::path& path) {
 }
 
 TEST(TraceFile, HasAllRanksInOneObject) {
-  TemporaryFolder folder;
-  const auto path = folder.path() / "trace.json";
+  TemporaryDirectory directory;
+  const auto path = directory.path() / "trace.json";
   TraceFile file(path);
   file.Add(0, "a\"b", kSpans);
   file.Add(1, "c", {});
@@ -226,23 +226,23 @@ TEST(TraceFile, HasAllRanksInOneObject) {
 }
 
 TEST(TraceFile, ThatIsNotFinishedIsNotThere) {
-  TemporaryFolder folder;
-  { TraceFile(folder.path() / "trace.json").Add(0, "a", kSpans); }
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  TemporaryDirectory directory;
+  { TraceFile(directory.path() / "trace.json").Add(0, "a", kSpans); }
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 TEST(TraceFile, TellsWhyItCannotBeWritten) {
-  TemporaryFolder folder;
-  EXPECT_EQ(TraceFile(folder.path() / "x" / "trace.json").Finish(), ENOENT);
-  std::filesystem::create_directory(folder.path() / "trace.json");
-  EXPECT_EQ(TraceFile(folder.path() / "trace.json").Finish(), EISDIR);
-  EXPECT_FALSE(std::filesystem::exists(folder.path() / ".trace.json.tmp"));
+  TemporaryDirectory directory;
+  EXPECT_EQ(TraceFile(directory.path() / "x" / "trace.json").Finish(), ENOENT);
+  std::filesystem::create_directory(directory.path() / "trace.json");
+  EXPECT_EQ(TraceFile(directory.path() / "trace.json").Finish(), EISDIR);
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / ".trace.json.tmp"));
 }
 
 class PrometheusFileTest : public ::testing::Test {
  protected:
   std::string Text() const {
-    std::ifstream file(folder_.path() / "ddltraind-rank-00003.prom");
+    std::ifstream file(directory_.path() / "ddltraind-rank-00003.prom");
     std::ostringstream text;
     text << file.rdbuf();
     return text.str();
@@ -263,10 +263,10 @@ class PrometheusFileTest : public ::testing::Test {
     file_.Step(metrics);
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
   TimePoint now_{std::chrono::milliseconds(1593597600500)};
   std::vector<int> losses_;
-  PrometheusFile file_{folder_.path(),
+  PrometheusFile file_{directory_.path(),
                        {3, "gpu025", "0.1.0"},
                        [this](int error) { losses_.push_back(error); },
                        [this] { return now_; }};
@@ -357,7 +357,7 @@ TEST_F(PrometheusFileTest, EndsWithTheEvaluationAndTheLastMeans) {
 }
 
 TEST_F(PrometheusFileTest, EscapesTheValuesOfLabels) {
-  PrometheusFile file(folder_.path(), {3, "a\"b\\c\nd", "0"}, [](int) {});
+  PrometheusFile file(directory_.path(), {3, "a\"b\\c\nd", "0"}, [](int) {});
   ASSERT_EQ(file.Start(), 0);
   EXPECT_THAT(Text(), HasSubstr("host=\"a\\\"b\\\\c\\nd\"} 1\n"));
 }
@@ -365,7 +365,7 @@ TEST_F(PrometheusFileTest, EscapesTheValuesOfLabels) {
 TEST_F(PrometheusFileTest, WhatCannotBeWrittenIsToldOnceAndTheOldTextStays) {
   ASSERT_EQ(file_.Start(), 0);
   const std::string before = Text();
-  const std::filesystem::path partial = folder_.path() / ".ddltraind-rank-00003.prom.tmp";
+  const std::filesystem::path partial = directory_.path() / ".ddltraind-rank-00003.prom.tmp";
   std::filesystem::create_directory(partial);
   file_.End();
   file_.End();
@@ -381,12 +381,12 @@ TEST_F(PrometheusFileTest, WhatCannotBeWrittenIsToldOnceAndTheOldTextStays) {
 }
 
 TEST_F(PrometheusFileTest, LeavesNothingBesideTheFile) {
-  PrometheusFile in_a_place_that_is_a_folder(folder_.path(), {4, "h", "0"}, [](int) {});
-  std::filesystem::create_directory(in_a_place_that_is_a_folder.path());
-  EXPECT_EQ(in_a_place_that_is_a_folder.Start(), EISDIR);
+  PrometheusFile in_a_place_that_is_a_directory(directory_.path(), {4, "h", "0"}, [](int) {});
+  std::filesystem::create_directory(in_a_place_that_is_a_directory.path());
+  EXPECT_EQ(in_a_place_that_is_a_directory.Start(), EISDIR);
   ASSERT_EQ(file_.Start(), 0);
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory_.path())) {
     names.push_back(entry.path().filename());
   }
   EXPECT_THAT(names,

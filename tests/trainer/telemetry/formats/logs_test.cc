@@ -348,7 +348,7 @@ using Json = nlohmann::ordered_json;
 class TrainingJsonTest : public ::testing::Test {
  protected:
   Json Read() const {
-    std::ifstream file(folder_.path() / "training.json");
+    std::ifstream file(directory_.path() / "training.json");
     return Json::parse(file);
   }
   // `steps` of the launch from the `first`-th on, every third of which is displayed; each is of an
@@ -368,10 +368,10 @@ class TrainingJsonTest : public ::testing::Test {
     }
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
   TimePoint now_{std::chrono::seconds(1593597600)};
   std::vector<int> losses_;
-  TrainingJson log_{folder_.path() / "training.json",
+  TrainingJson log_{directory_.path() / "training.json",
                     [this](int error) { losses_.push_back(error); }, [this] { return now_; }};
 };
 
@@ -417,7 +417,7 @@ TEST_F(TrainingJsonTest, HasAListOfIterationsForEachEpoch) {
 TEST_F(TrainingJsonTest, IsWrittenWhenAnEpochEndsButNotTooOften) {
   now_ += std::chrono::seconds(4);
   Steps(0, 5);
-  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training.json"));
+  EXPECT_FALSE(std::filesystem::exists(directory_.path() / "training.json"));
   now_ += std::chrono::seconds(1);
   Steps(5, 5);
   EXPECT_EQ(Read()["epoch"]["x"].size(), 2U);
@@ -428,7 +428,7 @@ TEST_F(TrainingJsonTest, IsWrittenWhenAnEpochEndsButNotTooOften) {
 }
 
 TEST_F(TrainingJsonTest, WhatCannotBeWrittenIsTold) {
-  std::filesystem::create_directory(folder_.path() / ".training.json.tmp");
+  std::filesystem::create_directory(directory_.path() / ".training.json.tmp");
   log_.EndTraining({});
   EXPECT_THAT(losses_, ElementsAre(EISDIR));
 }

@@ -32,13 +32,13 @@ using ::testing::StartsWith;
 class HostStateTest : public testing::Test {
  protected:
   void Write(const std::string& file, const std::string& text) {
-    const std::filesystem::path path = folder_.path() / file;
+    const std::filesystem::path path = directory_.path() / file;
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path) << text;
   }
 
-  TemporaryFolder folder_;
-  HostState host_{folder_.path()};
+  TemporaryDirectory directory_;
+  HostState host_{directory_.path()};
   HostState::Clock::time_point now_ = HostState::Clock::now();
 };
 
@@ -135,7 +135,7 @@ TEST(StateSampler, EndsWithoutWaitingForItsInterval) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(1));
 }
 
-const std::string kFakeNvml = tests::BuildFolder() + "/tests/libfake_energy_nvml.so";
+const std::string kFakeNvml = tests::BuildDirectory() + "/tests/libfake_energy_nvml.so";
 
 TEST(GpuMeter, ReadsMemoryAndTheMeanPowerSinceItsStart) {
   GpuMeter meter(kFakeNvml, "0000:1B:00.0");
@@ -179,7 +179,7 @@ TEST(GpuMeter, TellsNothingWithoutNvmlOrItsFunctions) {
   EXPECT_FALSE(GpuMeter("libc.so.6", "0000:1B:00.0").Read());
 }
 
-const std::string kFakeCupti = tests::BuildFolder() + "/tests/libfake_cupti.so";
+const std::string kFakeCupti = tests::BuildDirectory() + "/tests/libfake_cupti.so";
 
 // Calls of the fake, which KernelTrace has loaded.
 template <typename... Arguments>
@@ -464,7 +464,7 @@ TEST(StepTimer, ForgetsOnReset) {
   EXPECT_DOUBLE_EQ(timer.Mean().step, 1);
 }
 
-TEST(StepTimer, RefusesAnEmptyWindow) { EXPECT_THROW(StepTimer(0), Error); }
+TEST(StepTimer, RejectsAnEmptyWindow) { EXPECT_THROW(StepTimer(0), Error); }
 
 TEST(StepTimer, NamesItsPhases) {
   EXPECT_EQ(NameOf(StepPhase::kInputWait), "input wait");

@@ -35,8 +35,8 @@ const auto kLibcBacktrace = reinterpret_cast<Backtrace>(::dlsym(RTLD_NEXT, "back
 extern "C" int backtrace(void** frames, int count) {
   while (held_thread == static_cast<pid_t>(::syscall(SYS_gettid))) is_held = true;
   std::array<void*, 65> all{};  // with this function, which is no frame
-  const int most = std::min(count + 1, static_cast<int>(all.size()));
-  const int taken = std::max(kLibcBacktrace(all.data(), most) - 1, 0);
+  const int max = std::min(count + 1, static_cast<int>(all.size()));
+  const int taken = std::max(kLibcBacktrace(all.data(), max) - 1, 0);
   std::copy_n(all.begin() + 1, taken, frames);
   return taken;
 }
@@ -59,9 +59,9 @@ ThreadStack StackOf(pid_t thread, std::chrono::milliseconds answer_time = kLongA
 
 // Whether the thread is in the kernel's read, and not in another way to it, as a fault of a page.
 bool IsInRead(pid_t thread) {
-  const std::string folder = "/proc/self/task/" + std::to_string(thread);
-  std::ifstream call(folder + "/syscall");
-  if (!call) return StateInKernel(folder) != "runs";  // this kernel does not tell
+  const std::string directory = "/proc/self/task/" + std::to_string(thread);
+  std::ifstream call(directory + "/syscall");
+  if (!call) return StateInKernel(directory) != "runs";  // this kernel does not tell
   long number = -1;
   return call >> number && number == SYS_read;
 }
@@ -123,8 +123,8 @@ class ThreadStacks : public testing::Test {
 };
 
 TEST_F(ThreadStacks, TellWhereEachThreadIsTheMainThreadFirst) {
-  const TemporaryFolder folder;
-  const Reader reader(folder.path() / "fifo");
+  const TemporaryDirectory directory;
+  const Reader reader(directory.path() / "fifo");
   const std::vector<ThreadStack> stacks = CollectThreadStacks(kLongAnswerTime);
   ASSERT_FALSE(stacks.empty());
   EXPECT_EQ(stacks[0].id, ::getpid());
@@ -146,22 +146,22 @@ TEST_F(ThreadStacks, InBriefHaveOneForeignFunctionAndOurs) {
 }
 
 TEST_F(ThreadStacks, AThreadCanBeAskedAgainAndAgain) {
-  const TemporaryFolder folder;
-  const Reader reader(folder.path() / "fifo");
+  const TemporaryDirectory directory;
+  const Reader reader(directory.path() / "fifo");
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(reader.Stack().frames.empty());
 }
 
 TEST_F(ThreadStacks, AThreadThatBlocksTheSignalHasWhatLinuxSays) {
-  const TemporaryFolder folder;
-  const Reader reader(folder.path() / "fifo", /*blocks_signals=*/true);
+  const TemporaryDirectory directory;
+  const Reader reader(directory.path() / "fifo", /*blocks_signals=*/true);
   const ThreadStack stack = reader.Stack();
   EXPECT_THAT(stack.frames, IsEmpty());
   EXPECT_THAT(stack.state, HasSubstr("cannot be asked: sleeps"));
 }
 
 TEST_F(ThreadStacks, NobodyIsAskedWhileAHandlerThatWasGivenUpStillWrites) {
-  const TemporaryFolder folder;
-  const Reader reader(folder.path() / "fifo");
+  const TemporaryDirectory directory;
+  const Reader reader(directory.path() / "fifo");
   is_held = false;
   held_thread = reader.id();
   while (!is_held) EXPECT_THAT(StackOf(reader.id(), 50ms).frames, IsEmpty());
@@ -200,9 +200,9 @@ TEST_F(ThreadStacks, AFunctionOfTheKernelIsNotTakenForOneOfTheProgram) {
 TEST_F(ThreadStacks, NameTheFileThatIsBeingRead) {
   if (!std::ifstream("/proc/self/syscall")) GTEST_SKIP() << "this kernel does not tell";
   EXPECT_EQ(FileBeingRead(), "");
-  const TemporaryFolder folder;
-  const Reader reader(folder.path() / "fifo");
-  EXPECT_EQ(FileBeingRead(), (folder.path() / "fifo").string());
+  const TemporaryDirectory directory;
+  const Reader reader(directory.path() / "fifo");
+  EXPECT_EQ(FileBeingRead(), (directory.path() / "fifo").string());
 }
 
 TEST_F(ThreadStacks, TellOfAProcessThatIsStoppedOrHasEnded) {
@@ -213,23 +213,23 @@ TEST_F(ThreadStacks, TellOfAProcessThatIsStoppedOrHasEnded) {
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
-  const std::string folder = "/proc/" + std::to_string(child);
-  EXPECT_EQ(StateInKernel(folder), "stopped");
+  const std::string directory = "/proc/" + std::to_string(child);
+  EXPECT_EQ(StateInKernel(directory), "stopped");
   ::kill(child, SIGCONT);
   siginfo_t info = {};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(StateInKernel(folder), "ended");
+  EXPECT_EQ(StateInKernel(directory), "ended");
   ::waitpid(child, &status, 0);
-  EXPECT_EQ(StateInKernel(folder), "");
+  EXPECT_EQ(StateInKernel(directory), "");
 }
 
 TEST(ElfSymbols, KnowNothingOfWhatIsNoElfFile) {
-  const TemporaryFolder folder;
-  EXPECT_EQ(ElfSymbols(folder.path() / "missing").NameOf(0x1000), "");
-  std::ofstream(folder.path() / "short") << "\177ELF";
-  EXPECT_EQ(ElfSymbols(folder.path() / "short").NameOf(0x1000), "");
-  std::ofstream(folder.path() / "text") << std::string(1000, 'x');
-  EXPECT_EQ(ElfSymbols(folder.path() / "text").NameOf(0x1000), "");
+  const TemporaryDirectory directory;
+  EXPECT_EQ(ElfSymbols(directory.path() / "missing").NameOf(0x1000), "");
+  std::ofstream(directory.path() / "short") << "\177ELF";
+  EXPECT_EQ(ElfSymbols(directory.path() / "short").NameOf(0x1000), "");
+  std::ofstream(directory.path() / "text") << std::string(1000, 'x');
+  EXPECT_EQ(ElfSymbols(directory.path() / "text").NameOf(0x1000), "");
   EXPECT_EQ(ElfSymbols("/proc/self/exe").NameOf(0), "");
 }
 

@@ -25,12 +25,12 @@ using ::testing::MatchesRegex;
 TEST(LineOutput, TellsOnceWhatAFullDiskLosesAndCounts) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   ASSERT_GE(full, 0);
-  std::vector<int> told;
-  LineOutput buffer(full, /*is_own=*/true, [&](int error) { told.push_back(error); });
+  std::vector<int> logged;
+  LineOutput buffer(full, /*is_own=*/true, [&](int error) { logged.push_back(error); });
   std::ostream out(&buffer);
   for (int line = 0; line < 3; ++line) out << "line " << line << "\n" << std::flush;
   EXPECT_TRUE(out.good());
-  EXPECT_THAT(told, ElementsAre(ENOSPC));
+  EXPECT_THAT(logged, ElementsAre(ENOSPC));
   EXPECT_EQ(buffer.lost_lines(), 3);
   ::close(full);
 }
@@ -66,8 +66,8 @@ std::string AfterAFullDisk(bool is_own) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::signal(SIGXFSZ, SIG_IGN);
-    int told = 0;
-    LineOutput buffer(fd, is_own, [&](int) { ++told; });
+    int logged = 0;
+    LineOutput buffer(fd, is_own, [&](int) { ++logged; });
     std::ostream out(&buffer);
     out << "line one.\n" << std::flush;
     LimitFiles(15);
@@ -75,7 +75,7 @@ std::string AfterAFullDisk(bool is_own) {
     out << "line 3...\n" << std::flush;
     LimitFiles(RLIM_INFINITY);
     out << "line four\n" << std::flush;
-    ::_exit(told == 1 && buffer.lost_lines() == 2 ? 0 : 1);
+    ::_exit(logged == 1 && buffer.lost_lines() == 2 ? 0 : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);

@@ -35,12 +35,12 @@ class ToldSource final : public DataLoader {
   std::int64_t samples() const override { return source_.samples(); }
   void Seek(const Position& position) override { source_.Seek(position); }
   bool Next(HostBatch& batch) override {
-    if (told) told("next");
+    if (logged) logged("next");
     if (--left_until_bad == 0) throw Error(EX_DATAERR, "a bad record");
     return source_.Next(batch);
   }
 
-  std::function<void(const char*)> told;
+  std::function<void(const char*)> logged;
   int left_until_bad = 0;
 
  private:
@@ -63,7 +63,7 @@ class Evaluation {
   std::optional<EvaluationResult> Run(int stop_after = 0) {
     int requested = 0;
     return Evaluate({*backend_, network_, device_batch_, communicator_, *stream_}, source_, [&] {
-      if (source_.told) source_.told("count");  // asked at each exchange
+      if (source_.logged) source_.logged("count");  // asked at each exchange
       return ++requested == stop_after;
     });
   }
@@ -87,7 +87,7 @@ std::string OrderOf(std::unique_ptr<Backend> backend, int stop_after = 0) {
   ThreadCommunicator alone(world, 0);
   Evaluation evaluation(alone, 4, 12, std::move(backend));
   std::string order;
-  evaluation.source().told = [&](const char* what) { order += std::string(what) + " "; };
+  evaluation.source().logged = [&](const char* what) { order += std::string(what) + " "; };
   EXPECT_EQ(evaluation.Run(stop_after).has_value(), stop_after == 0);
   return order;
 }
@@ -185,7 +185,7 @@ TEST(Evaluate, AllRanksLeaveWhenOneIsAskedToStop) {
   });
 }
 
-TEST(Evaluate, RefusesASetWithoutImages) {
+TEST(Evaluate, RejectsASetWithoutImages) {
   ThreadWorld world(1);
   ThreadCommunicator alone(world, 0);
   Evaluation evaluation(alone, 2, 0);
@@ -207,8 +207,8 @@ TEST(Evaluate, RequiresNumbersWithAdviceForItsMode) {
       try {
         RequireNumbers(result, is_of_training);
         ADD_FAILURE() << "not refused";
-      } catch (const NotFinite& refusal) {
-        const std::string text = refusal.what();
+      } catch (const NotFinite& rejection) {
+        const std::string text = rejection.what();
         EXPECT_EQ(text.find("--lr_init") != std::string::npos, is_of_training) << text;
       }
     }
@@ -247,10 +247,10 @@ class PredictModeTest : public testing::Test {
     std::ofstream(path, std::ios::binary) << bytes;
   }
 
-  const TemporaryFolder folder_;
-  const fs::path image_ = folder_.path() / "n02105855_2933.JPEG";
+  const TemporaryDirectory directory_;
+  const fs::path image_ = directory_.path() / "n02105855_2933.JPEG";
   const std::string jpeg_ = EncodeJpeg(std::vector<std::uint8_t>(48 * 40 * 3, 90), {48, 40}, {});
-  TrainConfig config_ = SmallConfig(folder_.path());
+  TrainConfig config_ = SmallConfig(directory_.path());
 };
 
 TEST_F(PredictModeTest, TellsTheClassesOfAnImageFile) {
@@ -285,8 +285,8 @@ TEST_F(PredictModeTest, ReadsAPngByTheNameOfAJpeg) {
   }
 }
 
-TEST_F(PredictModeTest, TakesFilesAndFoldersAndGoesOnBehindABadOne) {
-  const fs::path images = folder_.path() / "images";
+TEST_F(PredictModeTest, TakesFilesAndDirectoriesAndGoesOnBehindABadOne) {
+  const fs::path images = directory_.path() / "images";
   Write(image_, jpeg_);
   Write(images / "b" / "1.jpg", jpeg_);
   Write(images / "a.jpg", "this is text");
@@ -312,9 +312,9 @@ TEST_F(PredictModeTest, StopsBetweenImages) {
   EXPECT_EQ(result.predictions.size(), 1);
 }
 
-TEST_F(PredictModeTest, RefusesToNameClassesByWhatIsNoNumber) {
+TEST_F(PredictModeTest, RejectsToNameClassesByWhatIsNoNumber) {
   Write(image_, jpeg_);
-  const fs::path model = CheckpointFolder(config_.model_dir, 6) / kModelFile;
+  const fs::path model = CheckpointDirectory(config_.model_dir, 6) / kModelFile;
   const SafetensorsFile file = SafetensorsFile::Read(model.string());
   std::vector<HostTensor> tensors;
   for (const TensorEntry& entry : file.tensors()) {
@@ -323,13 +323,13 @@ TEST_F(PredictModeTest, RefusesToNameClassesByWhatIsNoNumber) {
     // Numbers, of which the sums are none.
     if (entry.name == "fc.weight") std::ranges::fill(tensors.back().values, 3e38F);
   }
-  config_.init_from = folder_.path() / "huge.safetensors";
+  config_.init_from = directory_.path() / "huge.safetensors";
   WriteTensorFile(config_.init_from, tensors, {}, "another file");
-  EXPECT_THAT(tests::Refusal<Error>(EX_SOFTWARE, [&] { RunAlone(config_); }),
+  EXPECT_THAT(tests::Rejection<Error>(EX_SOFTWARE, [&] { RunAlone(config_); }),
               HasSubstr("the network gives no numbers for " + image_.string()));
 }
 
-TEST_F(PredictModeTest, RefusesAFileThatIsNotThereByName) {
+TEST_F(PredictModeTest, RejectsAFileThatIsNotThereByName) {
   try {
     RunAlone(config_);
     FAIL() << "not refused";

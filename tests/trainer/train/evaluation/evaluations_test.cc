@@ -26,8 +26,8 @@ using testing::StartsWith;
 constexpr int kBatches = 4;  // of an evaluation: 64 images
 
 // Six steps of 16 images, evaluated after 2, 4 and 6.
-TrainConfig EvaluatingConfig(const fs::path& folder) {
-  TrainConfig config = SmallConfig(folder);
+TrainConfig EvaluatingConfig(const fs::path& directory) {
+  TrainConfig config = SmallConfig(directory);
   config.mode = RunMode::kTrainAndEvaluate;
   config.batch_size = 16;
   config.eval_every = 2;
@@ -59,10 +59,10 @@ int EvaluationsIn(const std::string& log) {
 }
 
 // Weights, momentum, statistics.
-std::map<std::string, std::vector<float>> EndOf(const fs::path& folder, std::int64_t step = 6) {
+std::map<std::string, std::vector<float>> EndOf(const fs::path& directory, std::int64_t step = 6) {
   std::map<std::string, std::vector<float>> all;
   for (const char* file : {kModelFile, kOptimizerFile}) {
-    for (auto& [name, values] : TensorsOf(CheckpointFolder(folder, step) / file)) {
+    for (auto& [name, values] : TensorsOf(CheckpointDirectory(directory, step) / file)) {
       all[file + ("/" + name)] = values;
     }
   }
@@ -70,9 +70,9 @@ std::map<std::string, std::vector<float>> EndOf(const fs::path& folder, std::int
 }
 
 // "6: 0.5", for each checkpoint of a run.
-std::vector<std::string> Checkpointed(const fs::path& folder) {
+std::vector<std::string> Checkpointed(const fs::path& directory) {
   std::vector<std::string> found;
-  for (const CheckpointPath& checkpoint : ListCheckpoints(folder)) {
+  for (const CheckpointPath& checkpoint : ListCheckpoints(directory)) {
     const std::optional<double> top1 = ReadCheckpoint(checkpoint.directory).manifest.state.top1;
     found.push_back(std::to_string(checkpoint.step) + ": " +
                     (top1 ? std::to_string(*top1) : std::string("not evaluated")));
@@ -84,8 +84,8 @@ TEST(Evaluations, OfATrainingChangeNotOneBitOfItOnEveryBackEnd) {
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
-    const TemporaryFolder with;
-    const TemporaryFolder without;
+    const TemporaryDirectory with;
+    const TemporaryDirectory without;
     TrainConfig config = EvaluatingConfig(with.path());
     EXPECT_EQ(EvaluationsIn(RunEvaluating(config, 0, {}, backend).log), 3);
     config.model_dir = without.path();
@@ -96,11 +96,11 @@ TEST(Evaluations, OfATrainingChangeNotOneBitOfItOnEveryBackEnd) {
 }
 
 TEST(Evaluations, OfATrainingOfTwoRanksChangeNotOneBitOfIt) {
-  const TemporaryFolder with;
-  const TemporaryFolder without;
-  const auto run = [](const fs::path& folder, std::int64_t eval_every) {
+  const TemporaryDirectory with;
+  const TemporaryDirectory without;
+  const auto run = [](const fs::path& directory, std::int64_t eval_every) {
     RunRanks(2, [&](Communicator& communicator) {
-      TrainConfig config = EvaluatingConfig(folder);
+      TrainConfig config = EvaluatingConfig(directory);
       config.batch_size = 8;
       config.eval_every = eval_every;
       std::ostringstream log;
@@ -116,8 +116,8 @@ TEST(Evaluations, OfATrainingOfTwoRanksChangeNotOneBitOfIt) {
 // There the next batch of the training is on the device before the evaluation begins.
 TEST(Evaluations, OnADeviceLeaveTheNextBatchOfTheTrainingAlone) {
   const auto trained = [](std::int64_t eval_every) {
-    const TemporaryFolder folder;
-    TrainConfig config = EvaluatingConfig(folder.path());
+    const TemporaryDirectory directory;
+    TrainConfig config = EvaluatingConfig(directory.path());
     config.eval_every = eval_every;
     PromptBackend backend;
     GeneratedSource training({.batch = config.batch_size});
@@ -131,46 +131,46 @@ TEST(Evaluations, OnADeviceLeaveTheNextBatchOfTheTrainingAlone) {
                         .evaluation = &evaluation,
                         .outputs = {MakeLogger(log, 0, "info")}});
     EXPECT_EQ(EvaluationsIn(log.str()), eval_every == 0 ? 1 : 6);
-    return EndOf(folder.path());
+    return EndOf(directory.path());
   };
   EXPECT_EQ(trained(1), trained(0));
 }
 
 TEST(Evaluations, AreCountedInEpochsOrSteps) {
-  const TemporaryFolder folder;
-  TrainConfig config = EvaluatingConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = EvaluatingConfig(directory.path());
   config.schedule.iter_unit = IterationUnit::kEpoch;
   config.schedule.num_iter = 3;  // epochs of 4 steps
   config.eval_every = 2;
   const EvaluatedRun run = RunEvaluating(config);
   EXPECT_EQ(run.result.step, 12);
   EXPECT_EQ(EvaluationsIn(run.log), 2);
-  EXPECT_TRUE(fs::exists(CheckpointFolder(folder.path(), 8)));  // the best so far
+  EXPECT_TRUE(fs::exists(CheckpointDirectory(directory.path(), 8)));  // the best so far
 }
 
 // Two steps, then three batches of the evaluation.
 TEST(Evaluations, AreBrokenOffByAStopAndDoneByTheNextLaunch) {
-  const TemporaryFolder folder;
-  const TemporaryFolder straight;
-  const TrainConfig config = EvaluatingConfig(folder.path());
+  const TemporaryDirectory directory;
+  const TemporaryDirectory straight;
+  const TrainConfig config = EvaluatingConfig(directory.path());
   const EvaluatedRun first = RunEvaluating(config, /*stop_after=*/2 + 3);
   EXPECT_EQ(first.result.ending, Ending::kStopped);
   EXPECT_EQ(first.result.step, 2);
   EXPECT_EQ(EvaluationsIn(first.log), 0);
-  EXPECT_FALSE(ReadManifest(CheckpointFolder(folder.path(), 2)).state.top1.has_value());
+  EXPECT_FALSE(ReadManifest(CheckpointDirectory(directory.path(), 2)).state.top1.has_value());
 
   const EvaluatedRun second = RunEvaluating(config);
   EXPECT_EQ(second.result.step, 6);
   EXPECT_EQ(EvaluationsIn(second.log), 3);
   EXPECT_EQ(EvaluationsIn(RunEvaluating(EvaluatingConfig(straight.path())).log), 3);
-  EXPECT_EQ(EndOf(folder.path()), EndOf(straight.path()));
-  EXPECT_EQ(Checkpointed(folder.path()), Checkpointed(straight.path()));
+  EXPECT_EQ(EndOf(directory.path()), EndOf(straight.path()));
+  EXPECT_EQ(Checkpointed(directory.path()), Checkpointed(straight.path()));
 }
 
 // A run that ends with 75 has a checkpoint.
 TEST(Evaluations, ThatAreBrokenOffHideNoCheckpointThatCouldNotBeWritten) {
-  const TemporaryFolder folder;
-  TrainConfig config = EvaluatingConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = EvaluatingConfig(directory.path());
   config.checkpoint_every = 2;
   const WriteHook hook = [](std::string_view call) {
     if (call == "rename") throw Error(EX_OSERR, "no room");
@@ -179,32 +179,32 @@ TEST(Evaluations, ThatAreBrokenOffHideNoCheckpointThatCouldNotBeWritten) {
 }
 
 TEST(Evaluations, AreNotRepeatedByTheNextLaunch) {
-  const TemporaryFolder folder;
-  TrainConfig config = EvaluatingConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = EvaluatingConfig(directory.path());
   config.schedule.run_iter = 2;
   EXPECT_EQ(EvaluationsIn(RunEvaluating(config).log), 1);
   EXPECT_EQ(EvaluationsIn(RunEvaluating(config).log), 1);  // of step 4
   // A stop that comes with the step leaves its evaluation to the next launch too.
   config.schedule.run_iter = -1;
-  config.model_dir = folder.path() / "stopped";
+  config.model_dir = directory.path() / "stopped";
   EXPECT_EQ(EvaluationsIn(RunEvaluating(config, /*stop_after=*/2).log), 0);
   EXPECT_EQ(EvaluationsIn(RunEvaluating(config).log), 3);
 }
 
 // As in the trainer whose options these are: scripts that start it again and again read a curve.
 TEST(Evaluations, EndEveryLaunchThatDidWhatItWasAskedFor) {
-  const TemporaryFolder folder;
-  TrainConfig config = EvaluatingConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = EvaluatingConfig(directory.path());
   config.eval_every = 0;
-  config.export_dir = folder.path();
+  config.export_dir = directory.path();
   config.schedule.run_iter = 3;
   const EvaluatedRun first = RunEvaluating(config);
   EXPECT_EQ(EvaluationsIn(first.log), 1);
   EXPECT_FALSE(first.result.evaluation.has_value());  // of the whole training
   EXPECT_THAT(first.log, HasSubstr("weights written: "));
   const auto of_step_3 = TensorsOf(ExportFile(config));
-  EXPECT_EQ(of_step_3, TensorsOf(CheckpointFolder(folder.path(), 3) / kModelFile));
-  EXPECT_THAT(Checkpointed(folder.path()), ElementsAre(StartsWith("3: 0.")));
+  EXPECT_EQ(of_step_3, TensorsOf(CheckpointDirectory(directory.path(), 3) / kModelFile));
+  EXPECT_THAT(Checkpointed(directory.path()), ElementsAre(StartsWith("3: 0.")));
 
   const EvaluatedRun stopped = RunEvaluating(config, /*stop_after=*/1);
   EXPECT_EQ(EvaluationsIn(stopped.log), 0);
@@ -217,22 +217,22 @@ TEST(Evaluations, EndEveryLaunchThatDidWhatItWasAskedFor) {
 }
 
 TEST(Evaluations, KeepTheBestBesideTheNewest) {
-  const TemporaryFolder folder;
-  TrainConfig config = EvaluatingConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = EvaluatingConfig(directory.path());
   config.eval_every = 1;
   config.keep_checkpoints = 1;
   config.checkpoint_every = 1;
   config.schedule.num_iter = 8;
   RunEvaluating(config);
   // What each step's evaluation finds, by a run that keeps all.
-  config.model_dir = folder.path() / "all";
+  config.model_dir = directory.path() / "all";
   config.keep_checkpoints = 100;
   RunEvaluating(config);
   const auto all = ListEvaluated(config.model_dir).known;
   ASSERT_EQ(all.size(), 8U);
   const std::int64_t best = BestOf(all)->step;
   std::vector<std::int64_t> kept;
-  for (const CheckpointPath& checkpoint : ListCheckpoints(folder.path())) {
+  for (const CheckpointPath& checkpoint : ListCheckpoints(directory.path())) {
     kept.push_back(checkpoint.step);
   }
   EXPECT_EQ(kept, best == 8 ? std::vector<std::int64_t>{8} : std::vector<std::int64_t>({8, best}));
@@ -241,7 +241,7 @@ TEST(Evaluations, KeepTheBestBesideTheNewest) {
 // Killed before it makes and before it renames each file and each checkpoint.
 TEST(Evaluations, EndAsInOneGoAfterAKillAtAnyTime) {
   for (const std::int64_t checkpoint_every : {2, 3}) {
-    const TemporaryFolder whole;
+    const TemporaryDirectory whole;
     TrainConfig config = EvaluatingConfig(whole.path());
     config.checkpoint_every = checkpoint_every;
     config.keep_checkpoints = 1;
@@ -251,8 +251,8 @@ TEST(Evaluations, EndAsInOneGoAfterAKillAtAnyTime) {
     for (std::size_t fatal = 0; fatal < calls.size(); ++fatal) {
       if (calls[fatal] != "rename" && calls[fatal] != "mkdir") continue;
       SCOPED_TRACE(calls[fatal] + ", number " + std::to_string(fatal));
-      const TemporaryFolder folder;
-      config.model_dir = folder.path();
+      const TemporaryDirectory directory;
+      config.model_dir = directory.path();
       const int status = RunInChild([&] {
         std::size_t number = 0;
         RunEvaluating(config, 0, [&](std::string_view) {
@@ -261,8 +261,8 @@ TEST(Evaluations, EndAsInOneGoAfterAKillAtAnyTime) {
       });
       ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
       EXPECT_TRUE(RunEvaluating(config).result.evaluation.has_value());
-      EXPECT_EQ(EndOf(folder.path()), EndOf(whole.path()));
-      EXPECT_EQ(Checkpointed(folder.path()), Checkpointed(whole.path()));
+      EXPECT_EQ(EndOf(directory.path()), EndOf(whole.path()));
+      EXPECT_EQ(Checkpointed(directory.path()), Checkpointed(whole.path()));
       ++kills;
     }
     EXPECT_GE(kills, 6);
@@ -270,10 +270,10 @@ TEST(Evaluations, EndAsInOneGoAfterAKillAtAnyTime) {
 }
 
 TEST(Evaluations, EndTheTrainingOnceTheTargetIsReached) {
-  const TemporaryFolder folder;
-  TrainConfig config = EvaluatingConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = EvaluatingConfig(directory.path());
   config.stop_at_top1 = 1;  // chance is 25
-  config.export_dir = folder.path();
+  config.export_dir = directory.path();
   const EvaluatedRun run = RunEvaluating(config);
   EXPECT_EQ(run.result.ending, Ending::kCompleted);
   EXPECT_EQ(run.result.step, 2);
@@ -294,8 +294,8 @@ TEST(Evaluations, EndTheTrainingOnceTheTargetIsReached) {
 }
 
 TEST(Evaluations, LeaveATrainingAloneThatDoesNotReachItsTarget) {
-  const TemporaryFolder folder;
-  TrainConfig config = EvaluatingConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = EvaluatingConfig(directory.path());
   config.schedule.lr_init = 0;
   config.stop_at_top1 = 100;
   const EvaluatedRun run = RunEvaluating(config);
@@ -309,8 +309,8 @@ class EvaluationsOfNoRun : public testing::Test {
   Evaluations Make(std::int64_t first = 0) {
     return {config_, alone_, MakeSchedule(config_.schedule, 64, {16, 1}).From({first, 16 * first})};
   }
-  const TemporaryFolder folder_;
-  TrainConfig config_ = EvaluatingConfig(folder_.path());
+  const TemporaryDirectory directory_;
+  TrainConfig config_ = EvaluatingConfig(directory_.path());
   ThreadWorld world_{1};
   ThreadCommunicator alone_{world_, 0};
 };

@@ -183,9 +183,9 @@ TEST_F(ReportTest, MllogHasTheEpochsTheSetsAndTheAccuracy) {
 TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
   std::ostringstream text;
   MlLog mllog(text, {"open", "org", "platform", "research"});
-  const TemporaryFolder folder;
-  EventFile events(folder.path(), "node", "", [](int) {});
-  PrometheusFile prometheus(folder.path(), {}, [](int) {});
+  const TemporaryDirectory directory;
+  EventFile events(directory.path(), "node", "", [](int) {});
+  PrometheusFile prometheus(directory.path(), {}, [](int) {});
   ThreadCommunicator communicator(world_, 0);
   outputs_ = {.log = MakeLogger(log_text_, 0, "info"), .logs = {&mllog, &events, &prometheus}};
   LogDispatcher report(config_, communicator, outputs_, kWork);
@@ -245,7 +245,7 @@ TEST_F(ReportTest, TheLogOfRankZeroHasTheMedians) {
 
 // 8 images per second on the GPU of each rank.
 TEST_F(ReportTest, TheLogOfRankZeroHasTheFiguresOfItsGpu) {
-  GpuMeter gpu(tests::BuildFolder() + "/tests/libfake_energy_nvml.so", "0000:1C:00.0");
+  GpuMeter gpu(tests::BuildDirectory() + "/tests/libfake_energy_nvml.so", "0000:1C:00.0");
   outputs_.gpu = &gpu;
   RunReport(0);
   EXPECT_THAT(log_text_.str(),
@@ -324,13 +324,13 @@ class StepProfileTest : public testing::Test {
   }
 
   TrainConfig MakeConfig() const {
-    TrainConfig config = SmallConfig(folder_.path());
+    TrainConfig config = SmallConfig(directory_.path());
     config.profile = {.first = 3, .count = 2};
-    config.results_dir = folder_.path();
+    config.results_dir = directory_.path();
     return config;
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
   TrainConfig config_ = MakeConfig();
   std::string log_;
 };
@@ -357,8 +357,8 @@ TEST_F(StepProfileTest, IsOfTheStepsThatWereAskedFor) {
   EXPECT_THAT(layers, Contains("fc"));
   EXPECT_THAT(layers, Not(Contains(HasSubstr("weight"))));
   EXPECT_LE(document.at("op_seconds"), document.at("step_seconds"));
-  EXPECT_THAT(log_, HasSubstr("profile written: " + (folder_.path() / "profile.csv").string()));
-  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "profile.csv"));
+  EXPECT_THAT(log_, HasSubstr("profile written: " + (directory_.path() / "profile.csv").string()));
+  EXPECT_TRUE(std::filesystem::exists(directory_.path() / "profile.csv"));
 }
 
 TEST_F(StepProfileTest, IsOfThoseOfThemThatTheLaunchMakes) {
@@ -372,11 +372,11 @@ TEST_F(StepProfileTest, WarnsWhereThereAreNone) {
   EXPECT_THAT(Train().profile, IsEmpty());
   EXPECT_THAT(log_, HasSubstr("warning: --profile shows nothing: steps 7 to 8 are not among the "
                               "steps 1 to 6 of this launch"));
-  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "profile.json"));
+  EXPECT_FALSE(std::filesystem::exists(directory_.path() / "profile.json"));
 }
 
 TEST_F(StepProfileTest, AFileThatCannotBeWrittenIsAWarning) {
-  config_.results_dir = folder_.path() / "x";
+  config_.results_dir = directory_.path() / "x";
   EXPECT_THAT(Train().profile, Not(IsEmpty()));
   EXPECT_THAT(log_, HasSubstr("profile.csv: cannot be written: No such file or directory; the run "
                               "goes on without it"));
@@ -453,12 +453,12 @@ TEST_F(StepProfileOfStepsTest, IsOfNoneWhereNoneEnded) {
 
 TEST_F(StepProfileTest, ChangesNoWeight) {
   Train();
-  TemporaryFolder other;
+  TemporaryDirectory other;
   RunAlone(SmallConfig(other.path()));
-  const auto weights = [](const TemporaryFolder& folder) {
-    return TensorsOf(CheckpointFolder(folder.path(), 6) / "model.safetensors");
+  const auto weights = [](const TemporaryDirectory& directory) {
+    return TensorsOf(CheckpointDirectory(directory.path(), 6) / "model.safetensors");
   };
-  EXPECT_EQ(weights(folder_), weights(other));
+  EXPECT_EQ(weights(directory_), weights(other));
 }
 
 }  // namespace

@@ -58,15 +58,15 @@ class VariabilityLogTest : public testing::Test {
     return files;
   }
   TrainConfig MakeConfig() const {
-    TrainConfig config = SmallConfig(folder_.path() / "run");
+    TrainConfig config = SmallConfig(directory_.path() / "run");
     config.mode = RunMode::kTrainingBenchmark;
     config.warmup_steps = 0;
-    config.variability_dir = folder_.path() / "study";
+    config.variability_dir = directory_.path() / "study";
     std::filesystem::create_directories(config.variability_dir);
     return config;
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
   TrainConfig config_ = MakeConfig();
 };
 
@@ -120,7 +120,7 @@ TEST_F(VariabilityLogTest, HasEveryOpOfEveryStepAndTheStateOfTheDevice) {
 
 // By a CUPTI that stands in for a GPU's.
 TEST_F(VariabilityLogTest, HasTheKernelsOfAGpuAndSaysWhatIsLost) {
-  const std::string library = tests::BuildFolder() + "/tests/libfake_cupti.so";
+  const std::string library = tests::BuildDirectory() + "/tests/libfake_cupti.so";
   KernelTrace kernels({library});
   ASSERT_EQ(kernels.problem(), "");
   void* const cupti = ::dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD);
@@ -176,8 +176,8 @@ TEST_F(VariabilityLogTest, SaysWhyRowsOfAGpuAreOps) {
   EXPECT_THAT(log_text.str(), HasSubstr("rows are ops, not kernels: CUPTI is not here"));
 }
 
-TEST_F(VariabilityLogTest, AFolderThatCannotBeWrittenIsRefused) {
-  config_.variability_dir = folder_.path() / "nowhere";
+TEST_F(VariabilityLogTest, ADirectoryThatCannotBeWrittenIsRejected) {
+  config_.variability_dir = directory_.path() / "nowhere";
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
   const auto backend = MakeBackend("reference", {});

@@ -17,16 +17,16 @@ using testing::HasSubstr;
 class LoopControlTest : public testing::Test {
  protected:
   LoopControlTest() { std::filesystem::create_directory(orders()); }
-  std::filesystem::path orders() const { return folder_.path() / "orders"; }
-  std::filesystem::path run() const { return folder_.path() / "run"; }
-  static TrainConfig ConfigIn(const std::filesystem::path& folder) {
-    TrainConfig config = SmallConfig(folder);
+  std::filesystem::path orders() const { return directory_.path() / "orders"; }
+  std::filesystem::path run() const { return directory_.path() / "run"; }
+  static TrainConfig ConfigIn(const std::filesystem::path& directory) {
+    TrainConfig config = SmallConfig(directory);
     config.checkpoint_every = 0;
     return config;
   }
   // Files are looked at once a second: here it is a second from one look to the next.
   RunRequestsOptions RequestsOf(RunControl& control) {
-    return {.folder = orders(),
+    return {.directory = orders(),
             .limit = {},
             .clock = [seconds = 0]() mutable { return TimePoint(std::chrono::seconds(++seconds)); },
             .log = MakeLogger(log_, 0, "off"),
@@ -60,7 +60,7 @@ class LoopControlTest : public testing::Test {
     return of_root;
   }
 
-  const TemporaryFolder folder_;
+  const TemporaryDirectory directory_;
   std::ostringstream log_;
   RunControl control_{{}, 10};
   RunMode mode_ = RunMode::kTrain;
@@ -68,7 +68,7 @@ class LoopControlTest : public testing::Test {
 };
 
 TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
-  const std::filesystem::path other = folder_.path() / "other";
+  const std::filesystem::path other = directory_.path() / "other";
   RunRanks(2, [&](Communicator& communicator) {
     std::ostringstream log;
     RunRank(ConfigIn(other), communicator, log);
@@ -83,7 +83,7 @@ TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
     if (round == 2 || round == 4) control_.Take({ControlCommand::kCheckpoint});
     if (round == 3) {
       EXPECT_EQ(status.checkpoint_step, 3);
-      EXPECT_TRUE(exists(CheckpointFolder(run(), 3)));
+      EXPECT_TRUE(exists(CheckpointDirectory(run(), 3)));
     }
     if (round == 5) {
       EXPECT_TRUE(status.requested.empty());
@@ -95,15 +95,15 @@ TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
   EXPECT_EQ(control_.status().step, 6);
   EXPECT_EQ(control_.status().checkpoint_step, 6);
   for (const char* file : {kModelFile, kOptimizerFile}) {
-    EXPECT_EQ(TensorsOf(CheckpointFolder(run(), 6) / file),
-              TensorsOf(CheckpointFolder(other, 6) / file));
+    EXPECT_EQ(TensorsOf(CheckpointDirectory(run(), 6) / file),
+              TensorsOf(CheckpointDirectory(other, 6) / file));
   }
   EXPECT_THAT(log_.str(), AllOf(HasSubstr("paused after step 3: "),
                                 HasSubstr("going on after step 3, paused for 0:00:0")));
 }
 
 TEST_F(LoopControlTest, EvaluatesOnceWhenItIsAskedToAndEndsBitEqual) {
-  const std::filesystem::path other = folder_.path() / "other";
+  const std::filesystem::path other = directory_.path() / "other";
   RunRanks(2, [&](Communicator& communicator) {
     std::ostringstream log;
     RunRank(ConfigIn(other), communicator, log);
@@ -119,11 +119,11 @@ TEST_F(LoopControlTest, EvaluatesOnceWhenItIsAskedToAndEndsBitEqual) {
   ASSERT_NE(last, std::string::npos);
   EXPECT_EQ(log.find(line, last + 1), std::string::npos);
   // The first of all is the best so far.
-  EXPECT_TRUE(exists(CheckpointFolder(run(), 3)));
+  EXPECT_TRUE(exists(CheckpointDirectory(run(), 3)));
   EXPECT_TRUE(control_.status().requested.empty());
   for (const char* file : {kModelFile, kOptimizerFile}) {
-    EXPECT_EQ(TensorsOf(CheckpointFolder(run(), 6) / file),
-              TensorsOf(CheckpointFolder(other, 6) / file));
+    EXPECT_EQ(TensorsOf(CheckpointDirectory(run(), 6) / file),
+              TensorsOf(CheckpointDirectory(other, 6) / file));
   }
 }
 
@@ -136,7 +136,7 @@ TEST_F(LoopControlTest, StopEndsAPauseWithACheckpoint) {
   EXPECT_EQ(result.step, 2);
   EXPECT_EQ(control_.status().state, RunState::kStopping);
   EXPECT_EQ(control_.status().checkpoint_step, 2);
-  EXPECT_TRUE(exists(CheckpointFolder(run(), 2)));
+  EXPECT_TRUE(exists(CheckpointDirectory(run(), 2)));
 }
 
 TEST_F(LoopControlTest, AFileEndsAPauseAsWellAndIsRemovedThoughAllIsSaved) {
@@ -164,8 +164,8 @@ TEST_F(LoopControlTest, ACheckpointIsWrittenAfterTheStepAndOnce) {
   AskAfter(2, ControlCommand::kCheckpoint);
   const TrainResult result = Train([](int) { ADD_FAILURE(); });
   EXPECT_EQ(result.ending, Ending::kCompleted);
-  EXPECT_TRUE(exists(CheckpointFolder(run(), 3)));
-  EXPECT_FALSE(exists(CheckpointFolder(run(), 4)));
+  EXPECT_TRUE(exists(CheckpointDirectory(run(), 3)));
+  EXPECT_FALSE(exists(CheckpointDirectory(run(), 4)));
 }
 
 TEST_F(LoopControlTest, NobodyPausesAfterTheLastStep) {

@@ -17,14 +17,14 @@ using testing::HasSubstr;
 std::map<std::string, std::vector<float>> OnCheckpointSaved(const std::filesystem::path& model_dir,
                                                             std::int64_t step) {
   std::map<std::string, std::vector<float>> all;
-  const std::filesystem::path folder = CheckpointFolder(model_dir, step);
+  const std::filesystem::path directory = CheckpointDirectory(model_dir, step);
   for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
-    for (auto& [name, values] : TensorsOf(folder / file)) all[file + ("/" + name)] = values;
+    for (auto& [name, values] : TensorsOf(directory / file)) all[file + ("/" + name)] = values;
   }
   return all;
 }
 
-std::string Refusal(const TrainConfig& config, int exit_code) {
+std::string Rejection(const TrainConfig& config, int exit_code) {
   try {
     RunAlone(config);
   } catch (const Error& error) {
@@ -39,8 +39,8 @@ TEST(Trainer, AResumedRunIsBitEqualToOneThatNeverStoppedOnEveryBackEnd) {
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
-    const TemporaryFolder straight;
-    const TemporaryFolder stopped;
+    const TemporaryDirectory straight;
+    const TemporaryDirectory stopped;
     EXPECT_EQ(RunAlone(SmallConfig(straight.path()), 0, backend).step, 6);
 
     const TrainResult first = RunAlone(SmallConfig(stopped.path()), /*stop_after=*/2, backend);
@@ -55,14 +55,15 @@ TEST(Trainer, AResumedRunIsBitEqualToOneThatNeverStoppedOnEveryBackEnd) {
 }
 
 TEST(Trainer, AResumedRunOfTwoRanksIsBitEqualToo) {
-  const TemporaryFolder straight;
-  const TemporaryFolder stopped;
-  const auto run = [](const std::filesystem::path& folder, int stopping_rank) {
+  const TemporaryDirectory straight;
+  const TemporaryDirectory stopped;
+  const auto run = [](const std::filesystem::path& directory, int stopping_rank) {
     RunRanks(2, [&](Communicator& communicator) {
       std::ostringstream log_text;
       // One rank alone is asked to stop; both must.
       const int stop_after = communicator.rank() == stopping_rank ? 3 : 0;
-      const TrainResult result = RunRank(SmallConfig(folder), communicator, log_text, stop_after);
+      const TrainResult result =
+          RunRank(SmallConfig(directory), communicator, log_text, stop_after);
       EXPECT_EQ(result.step, stopping_rank < 0 ? 6 : 3);
     });
   };
@@ -75,8 +76,8 @@ TEST(Trainer, AResumedRunOfTwoRanksIsBitEqualToo) {
 // Batch norm is local to a rank, so it has to be frozen.  What is left is the order of sums: over 4
 // samples twice and then over 2 ranks, against over 8 samples.
 TEST(Trainer, TwoRanksLearnWhatOneLearnsWithTwiceTheBatch) {
-  const TemporaryFolder one;
-  const TemporaryFolder two;
+  const TemporaryDirectory one;
+  const TemporaryDirectory two;
   TrainConfig config = SmallConfig(one.path());
   config.freeze_batch_norm = true;
   config.batch_size = 8;
@@ -89,8 +90,8 @@ TEST(Trainer, TwoRanksLearnWhatOneLearnsWithTwiceTheBatch) {
     std::ostringstream log_text;
     RunRank(config, communicator, log_text);
   });
-  const auto model = TensorsOf(CheckpointFolder(one.path(), 6) / "model.safetensors");
-  const auto other = TensorsOf(CheckpointFolder(two.path(), 6) / "model.safetensors");
+  const auto model = TensorsOf(CheckpointDirectory(one.path(), 6) / "model.safetensors");
+  const auto other = TensorsOf(CheckpointDirectory(two.path(), 6) / "model.safetensors");
   ASSERT_EQ(model.size(), other.size());
   for (const auto& [name, values] : model) {
     double squares = 0;
@@ -107,10 +108,10 @@ TEST(Trainer, TwoRanksLearnWhatOneLearnsWithTwiceTheBatch) {
 // rate of 0 leave them as they started.
 TEST(Trainer, AllRanksStartFromTheWeightsOfRankZero) {
   const auto evaluated = [](std::uint64_t seed_of_rank_1) {
-    const TemporaryFolder folder;
+    const TemporaryDirectory directory;
     double loss = 0;
     RunRanks(2, [&](Communicator& communicator) {
-      TrainConfig config = SmallConfig(folder.path());
+      TrainConfig config = SmallConfig(directory.path());
       config.mode = RunMode::kTrainAndEvaluate;
       config.schedule.lr_init = 0;
       config.schedule.num_iter = 1;
@@ -131,24 +132,24 @@ TEST(Trainer, RanksCompareHowWeightsLieBeforeAnythingElse) {
   ThreadCommunicator communicator(world, 1);
   const auto backend = MakeBackend("reference", {});
   GeneratedSource source({});
-  std::vector<ConsistencyItem> told;
+  std::vector<ConsistencyItem> logged;
   const TrainerDeps deps{.backend = *backend,
                          .communicator = communicator,
                          .training = &source,
                          .outputs = {},
                          .agree = [&](const std::vector<ConsistencyItem>& items) {
-                           told = items;
+                           logged = items;
                            throw Error(EX_CONFIG, "unlike the others");
                          }};
-  const TemporaryFolder folder;
-  EXPECT_THROW(RunTrainer(SmallConfig(folder.path()), deps), Error);
-  ASSERT_FALSE(told.empty());
-  EXPECT_EQ(told.front().name, "conv1.weight");
+  const TemporaryDirectory directory;
+  EXPECT_THROW(RunTrainer(SmallConfig(directory.path()), deps), Error);
+  ASSERT_FALSE(logged.empty());
+  EXPECT_EQ(logged.front().name, "conv1.weight");
 }
 
 TEST(Trainer, LearnsAndEvaluates) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.mode = RunMode::kTrainAndEvaluate;
   config.batch_size = 8;
   config.schedule.num_iter = 60;
@@ -161,8 +162,8 @@ TEST(Trainer, LearnsAndEvaluates) {
 }
 
 TEST(Trainer, EvaluatesWhatWasSaved) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.mode = RunMode::kTrainAndEvaluate;
   const TrainResult trained = RunAlone(config);
   config.mode = RunMode::kEvaluate;
@@ -173,78 +174,78 @@ TEST(Trainer, EvaluatesWhatWasSaved) {
 }
 
 TEST(Trainer, EvaluatesTheFileThatIsGivenRatherThanTheRun) {
-  const TemporaryFolder folder;
-  const TemporaryFolder other;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  const TemporaryDirectory other;
+  TrainConfig config = SmallConfig(directory.path());
   config.mode = RunMode::kTrainAndEvaluate;
   const TrainResult trained = RunAlone(config);
   TrainConfig second = SmallConfig(other.path());
   second.seed = config.seed + 1;
   RunAlone(second);
   second.mode = RunMode::kEvaluate;
-  second.init_from = CheckpointFolder(folder.path(), 6) / "model.safetensors";
+  second.init_from = CheckpointDirectory(directory.path(), 6) / "model.safetensors";
   EXPECT_EQ(RunAlone(second).evaluation->loss, trained.evaluation->loss);
 }
 
-TEST(Trainer, RefusesToEvaluateNothing) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+TEST(Trainer, RejectsToEvaluateNothing) {
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.mode = RunMode::kEvaluate;
-  EXPECT_THAT(Refusal(config, EX_USAGE), HasSubstr("--init_from"));
+  EXPECT_THAT(Rejection(config, EX_USAGE), HasSubstr("--init_from"));
 }
 
 TEST(Trainer, ALaunchOfRunIterLeavesTheRestToTheNext) {
-  const TemporaryFolder folder;
-  const TemporaryFolder straight;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  const TemporaryDirectory straight;
+  TrainConfig config = SmallConfig(directory.path());
   config.schedule.run_iter = 4;
   EXPECT_EQ(RunAlone(config).step, 4);
   EXPECT_EQ(RunAlone(config).step, 6);
   RunAlone(SmallConfig(straight.path()));
-  EXPECT_EQ(OnCheckpointSaved(folder.path(), 6), OnCheckpointSaved(straight.path(), 6));
+  EXPECT_EQ(OnCheckpointSaved(directory.path(), 6), OnCheckpointSaved(straight.path(), 6));
 }
 
 TEST(Trainer, AFinishedRunIsNotTrainedFurther) {
-  const TemporaryFolder folder;
-  RunAlone(SmallConfig(folder.path()));
-  const auto before = std::filesystem::last_write_time(CheckpointFolder(folder.path(), 6));
-  const TrainResult again = RunAlone(SmallConfig(folder.path()));
+  const TemporaryDirectory directory;
+  RunAlone(SmallConfig(directory.path()));
+  const auto before = std::filesystem::last_write_time(CheckpointDirectory(directory.path(), 6));
+  const TrainResult again = RunAlone(SmallConfig(directory.path()));
   EXPECT_EQ(again.ending, Ending::kCompleted);
   EXPECT_EQ(again.step, 6);
-  EXPECT_EQ(std::filesystem::last_write_time(CheckpointFolder(folder.path(), 6)), before);
+  EXPECT_EQ(std::filesystem::last_write_time(CheckpointDirectory(directory.path(), 6)), before);
 }
 
 TEST(Trainer, CheckpointsEveryNStepsAndKeepsTheNewest) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.checkpoint_every = 2;
   config.keep_checkpoints = 2;
   RunAlone(config);
-  EXPECT_FALSE(std::filesystem::exists(CheckpointFolder(folder.path(), 2)));
-  EXPECT_TRUE(std::filesystem::exists(CheckpointFolder(folder.path(), 4)));
-  EXPECT_TRUE(std::filesystem::exists(CheckpointFolder(folder.path(), 6)));
+  EXPECT_FALSE(std::filesystem::exists(CheckpointDirectory(directory.path(), 2)));
+  EXPECT_TRUE(std::filesystem::exists(CheckpointDirectory(directory.path(), 4)));
+  EXPECT_TRUE(std::filesystem::exists(CheckpointDirectory(directory.path(), 6)));
 }
 
-TEST(Trainer, RefusesTheCheckpointOfAnotherNetwork) {
-  const TemporaryFolder folder;
-  RunAlone(SmallConfig(folder.path()));
-  TrainConfig config = SmallConfig(folder.path());
+TEST(Trainer, RejectsTheCheckpointOfAnotherNetwork) {
+  const TemporaryDirectory directory;
+  RunAlone(SmallConfig(directory.path()));
+  TrainConfig config = SmallConfig(directory.path());
   config.classes = 3;
-  EXPECT_THAT(Refusal(config, EX_DATAERR), HasSubstr("--classes=4"));
+  EXPECT_THAT(Rejection(config, EX_DATAERR), HasSubstr("--classes=4"));
 }
 
 // Every tensor is as the other back end left it, and the next step starts from there.
 TEST(Trainer, GoesOnFromTheBitsOfAnotherBackEndOnEveryBackEnd) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.schedule.run_iter = 3;
   RunAlone(config, 0, "reference");
-  const auto before = OnCheckpointSaved(folder.path(), 3);
+  const auto before = OnCheckpointSaved(directory.path(), 3);
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
-    const TemporaryFolder copy;
-    std::filesystem::copy(folder.path(), copy.path(), std::filesystem::copy_options::recursive);
+    const TemporaryDirectory copy;
+    std::filesystem::copy(directory.path(), copy.path(), std::filesystem::copy_options::recursive);
     config = SmallConfig(copy.path());
     config.schedule.lr_init = 0;
     config.momentum = 1;
@@ -261,41 +262,41 @@ TEST(Trainer, GoesOnFromTheBitsOfAnotherBackEndOnEveryBackEnd) {
 }
 
 TEST(Trainer, StopsWhenTheLossIsNotFinite) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.schedule.lr_init = 1e30;
   config.schedule.num_iter = 50;
-  EXPECT_THAT(Refusal(config, EX_SOFTWARE), HasSubstr("diverged"));
-  EXPECT_FALSE(std::filesystem::exists(CheckpointFolder(folder.path(), 50)));
+  EXPECT_THAT(Rejection(config, EX_SOFTWARE), HasSubstr("diverged"));
+  EXPECT_FALSE(std::filesystem::exists(CheckpointDirectory(directory.path(), 50)));
 }
 
 TEST(Trainer, NeverWritesWeightsThatAreNotNumbers) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.schedule.lr_init = 1e40;  // the loss of the one step is still that of good weights
   config.weight_decay = 1000;
   config.schedule.num_iter = 1;
-  config.export_dir = folder.path();
-  EXPECT_THAT(Refusal(config, EX_SOFTWARE),
+  config.export_dir = directory.path();
+  EXPECT_THAT(Rejection(config, EX_SOFTWARE),
               AllOf(HasSubstr("the weights are not written: "), HasSubstr("diverged")));
-  EXPECT_FALSE(std::filesystem::exists(CheckpointFolder(folder.path(), 1)));
+  EXPECT_FALSE(std::filesystem::exists(CheckpointDirectory(directory.path(), 1)));
   EXPECT_FALSE(std::filesystem::exists(ExportFile(config)));
 }
 
-TEST(Trainer, RefusesToReportAnEvaluationWithoutALoss) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+TEST(Trainer, RejectsToReportAnEvaluationWithoutALoss) {
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.mode = RunMode::kTrainAndEvaluate;
   config.schedule.lr_init = 1e30;
   config.schedule.num_iter = 1;
-  EXPECT_THAT(Refusal(config, EX_SOFTWARE),
+  EXPECT_THAT(Rejection(config, EX_SOFTWARE),
               AllOf(HasSubstr("the loss of the evaluation is"), HasSubstr("--lr_init")));
 }
 
 TEST(Trainer, DumpsTheStateOfAStep) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
-  config.dump_state = folder.path() / "state.safetensors";
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
+  config.dump_state = directory.path() / "state.safetensors";
   config.dump_state_step = 1;
   config.weight_decay = 0;
   RunAlone(config);
@@ -308,9 +309,9 @@ TEST(Trainer, DumpsTheStateOfAStep) {
 }
 
 TEST(Trainer, SaysWhenTheStepOfADumpIsNotInTheLaunch) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
-  config.dump_state = folder.path() / "state.safetensors";
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
+  config.dump_state = directory.path() / "state.safetensors";
   config.dump_state_step = 7;
   ThreadWorld world(1);
   ThreadCommunicator alone(world, 0);
@@ -321,36 +322,36 @@ TEST(Trainer, SaysWhenTheStepOfADumpIsNotInTheLaunch) {
 }
 
 TEST(Trainer, ExportsWeightsFromWhichARunCanStart) {
-  const TemporaryFolder folder;
-  const TemporaryFolder next;
-  TrainConfig config = SmallConfig(folder.path());
-  config.export_dir = folder.path();
+  const TemporaryDirectory directory;
+  const TemporaryDirectory next;
+  TrainConfig config = SmallConfig(directory.path());
+  config.export_dir = directory.path();
   RunAlone(config);
   const auto weights = TensorsOf(ExportFile(config));
-  EXPECT_EQ(weights, TensorsOf(CheckpointFolder(folder.path(), 6) / "model.safetensors"));
+  EXPECT_EQ(weights, TensorsOf(CheckpointDirectory(directory.path(), 6) / "model.safetensors"));
 
   TrainConfig start = SmallConfig(next.path());
   start.init_from = ExportFile(config);
   start.schedule.run_iter = 0;
   RunAlone(start);
-  EXPECT_EQ(TensorsOf(CheckpointFolder(next.path(), 0) / "model.safetensors"), weights);
+  EXPECT_EQ(TensorsOf(CheckpointDirectory(next.path(), 0) / "model.safetensors"), weights);
 }
 
 TEST(Trainer, BenchmarksMeasureAndWriteNothing) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.warmup_steps = 2;
   for (const RunMode mode : {RunMode::kTrainingBenchmark, RunMode::kInferenceBenchmark}) {
     config.mode = mode;
     EXPECT_GT(RunAlone(config).images_per_second, 0);
   }
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 // In warm-up and afterwards.
 TEST(Trainer, StopsABenchmarkWhenAskedTo) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.warmup_steps = 2;
   for (const RunMode mode : {RunMode::kTrainingBenchmark, RunMode::kInferenceBenchmark}) {
     config.mode = mode;
@@ -360,12 +361,12 @@ TEST(Trainer, StopsABenchmarkWhenAskedTo) {
       EXPECT_EQ(result.images_per_second, 0);
     }
   }
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 TEST(Trainer, StopsABenchmarkOnAllRanksWhenOneIsAskedTo) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.warmup_steps = 2;
   for (const RunMode mode : {RunMode::kTrainingBenchmark, RunMode::kInferenceBenchmark}) {
     config.mode = mode;
@@ -377,12 +378,12 @@ TEST(Trainer, StopsABenchmarkOnAllRanksWhenOneIsAskedTo) {
   }
 }
 
-TEST(Trainer, RefusesABenchmarkThatIsAllWarmUp) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+TEST(Trainer, RejectsABenchmarkThatIsAllWarmUp) {
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.mode = RunMode::kTrainingBenchmark;
   config.warmup_steps = 6;
-  EXPECT_THAT(Refusal(config, EX_USAGE), HasSubstr("--warmup_steps"));
+  EXPECT_THAT(Rejection(config, EX_USAGE), HasSubstr("--warmup_steps"));
 }
 
 }  // namespace

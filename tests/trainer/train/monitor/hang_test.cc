@@ -28,10 +28,10 @@ using namespace std::chrono_literals;
 class HangJudge : public testing::Test {
  protected:
   std::filesystem::path file(const std::string& name) const {
-    return folder_.path() / ".hang-1" / name;
+    return directory_.path() / ".hang-1" / name;
   }
   void Say(const RankState& state) const {
-    std::filesystem::create_directories(folder_.path() / ".hang-1");
+    std::filesystem::create_directories(directory_.path() / ".hang-1");
     ASSERT_EQ(support::ReplaceFile(file(std::to_string(state.rank)), ToText(state)), 0);
   }
   // `own_stacks`: how those of this rank are written.
@@ -39,7 +39,7 @@ class HangJudge : public testing::Test {
              const RankState& other) {
     watch_.emplace(HangWatchdogOptions{
         .floor_seconds = floor,
-        .model_dir = folder_.path(),
+        .model_dir = directory_.path(),
         .run_name = "1",
         .rank = rank_,
         .size = 2,
@@ -63,7 +63,7 @@ class HangJudge : public testing::Test {
   }
   static std::vector<ThreadStack> OneStack() { return {{.frames = {{"Wait()", "a.out(+0x1)"}}}}; }
 
-  const TemporaryFolder folder_;
+  const TemporaryDirectory directory_;
   int rank_ = 0;
   std::chrono::milliseconds own_stacks_time_ = 60s;
   std::chrono::milliseconds others_stacks_time_ = 10ms;
@@ -83,7 +83,7 @@ TEST_F(HangJudge, LeavesNothingBehindAndReportsNothingWhereTheRunGoesOnBeforeThe
   while (std::filesystem::exists(file("0"))) std::this_thread::sleep_for(10ms);
   watch_.reset();
   EXPECT_FALSE(is_logged_);
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
 }
 
 TEST_F(HangJudge, ReportsWithoutItsOwnStacksWhereTheseHangAsWell) {
@@ -268,8 +268,8 @@ class BrokenCommunicator : public ThreadCommunicator {
 };
 
 TEST(Watched, AWaitThatThrowsIsOver) {
-  const TemporaryFolder folder;
-  HangWatchdog watch({.model_dir = folder.path(),
+  const TemporaryDirectory directory;
+  HangWatchdog watch({.model_dir = directory.path(),
                       .run_name = "1",
                       .host = "n1",
                       .on_hang = [](const std::string&) {}});

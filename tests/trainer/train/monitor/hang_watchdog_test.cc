@@ -39,15 +39,15 @@ std::vector<ThreadStack> WriteStacksInTime(const StackDumpOptions& options) {
 // Two ranks that begin `activity` after healthy steps, in which rank 1 does `last` before it comes;
 // what rank 0 reports.  The floor of rank 1 is so long that it says nothing before rank 0 does, if
 // it is not `other_floor`.
-std::string ReportOf(double floor, const std::filesystem::path& folder, Activity activity,
-                     const std::function<void(const std::atomic<bool>& told)>& last,
+std::string ReportOf(double floor, const std::filesystem::path& directory, Activity activity,
+                     const std::function<void(const std::atomic<bool>& logged)>& last,
                      double other_floor = 1000) {
   std::string report;
-  std::atomic<bool> told = false;
+  std::atomic<bool> logged = false;
   RunRanks(2, [&](Communicator& communicator) {
     const bool is_first = communicator.rank() == 0;
     HangWatchdog watch({.floor_seconds = is_first ? floor : other_floor,
-                        .model_dir = folder,
+                        .model_dir = directory,
                         .run_name = "1",
                         .rank = communicator.rank(),
                         .size = 2,
@@ -56,7 +56,7 @@ std::string ReportOf(double floor, const std::filesystem::path& folder, Activity
                             [&, is_first](const std::string& line) {
                               if (!is_first) return;
                               report = line;
-                              told = true;
+                              logged = true;
                             },
                         .write_stacks = WriteStacksInTime,
                         .own_stacks_time = kLong,
@@ -69,7 +69,7 @@ std::string ReportOf(double floor, const std::filesystem::path& folder, Activity
       watched->Barrier();
     }
     watch.Enter(activity, 3);
-    if (!is_first) last(told);
+    if (!is_first) last(logged);
     watched->Barrier();
   });
   return report;
@@ -80,25 +80,25 @@ void SleepSeconds(double seconds) {
 }
 
 TEST_F(HangWatchTest, NamesTheRankThatDoesNotComeAndRemovesItsFiles) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   const std::string report =
-      ReportOf(0.3, folder.path(), Activity::kTraining, [](const std::atomic<bool>& told) {
-        while (!told) SleepSeconds(0.02);
+      ReportOf(0.3, directory.path(), Activity::kTraining, [](const std::atomic<bool>& logged) {
+        while (!logged) SleepSeconds(0.02);
       });
   EXPECT_THAT(report, HasSubstr("in training, step 3: rank 1 on n2 "));
   EXPECT_THAT(report, HasSubstr("; stacks of "));
-  EXPECT_THAT(report, HasSubstr(" in " + (folder.path() / "stacks").string()));
-  std::filesystem::remove_all(folder.path() / "stacks");
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_THAT(report, HasSubstr(" in " + (directory.path() / "stacks").string()));
+  std::filesystem::remove_all(directory.path() / "stacks");
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 TEST_F(HangWatchTest, WritesTheStacksOfEachRank) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   const auto file_of = [&](int rank) {
-    return folder.path() / "stacks" / ("rank-" + std::to_string(rank) + ".txt");
+    return directory.path() / "stacks" / ("rank-" + std::to_string(rank) + ".txt");
   };
   ReportOf(
-      0.3, folder.path(), Activity::kTraining,
+      0.3, directory.path(), Activity::kTraining,
       [&](const std::atomic<bool>&) {
         while (!std::filesystem::exists(file_of(0)) || !std::filesystem::exists(file_of(1))) {
           SleepSeconds(0.02);
@@ -116,20 +116,20 @@ TEST_F(HangWatchTest, WritesTheStacksOfEachRank) {
 }
 
 TEST_F(HangWatchTest, SaysNothingOfARankThatIsLateButComes) {
-  const TemporaryFolder folder;
-  EXPECT_THAT(ReportOf(2, folder.path(), Activity::kTraining,
+  const TemporaryDirectory directory;
+  EXPECT_THAT(ReportOf(2, directory.path(), Activity::kTraining,
                        [](const std::atomic<bool>&) { SleepSeconds(0.3); }),
               IsEmpty());
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 TEST_F(HangWatchTest, NamesTheRankThatTheOthersNeverMeet) {
-  const TemporaryFolder folder;
-  std::filesystem::create_directory(folder.path() / ".hang-1");
-  std::ofstream(folder.path() / ".hang-1/0") << "of a run that was killed";
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.path() / ".hang-1");
+  std::ofstream(directory.path() / ".hang-1/0") << "of a run that was killed";
   std::promise<std::string> report;
   HangWatchdog watch({.floor_seconds = 0.05,
-                      .model_dir = folder.path(),
+                      .model_dir = directory.path(),
                       .run_name = "1",
                       .rank = 0,
                       .size = 2,
@@ -141,16 +141,16 @@ TEST_F(HangWatchTest, NamesTheRankThatTheOthersNeverMeet) {
 }
 
 TEST_F(HangWatchTest, HasNoBoundForWhatFollowsTheMeeting) {
-  const TemporaryFolder folder;
-  std::promise<void> told;
-  std::future<void> is_reported = told.get_future();
+  const TemporaryDirectory directory;
+  std::promise<void> logged;
+  std::future<void> is_reported = logged.get_future();
   HangWatchdog watch({.floor_seconds = 0.05,
-                      .model_dir = folder.path(),
+                      .model_dir = directory.path(),
                       .run_name = "1",
                       .rank = 0,
                       .size = 1,
                       .host = "n1",
-                      .on_hang = [&](const std::string&) { told.set_value(); }});
+                      .on_hang = [&](const std::string&) { logged.set_value(); }});
   watch.BeginWaiting();
   watch.Pause();
   // Ten times the floor is 0.5.
@@ -161,65 +161,65 @@ TEST_F(HangWatchTest, HasNoBoundForWhatFollowsTheMeeting) {
   EXPECT_EQ(is_reported.wait_for(kLong), std::future_status::ready);
 }
 
-// Whether a rank that has met the others `beats` times in `activity`, and not any more, is told
-// within `time`.  Its floor is 0.2 s.
+// Whether a rank that has met the others `heartbeats` times in `activity`, and not any more, is
+// told within `time`.  Its floor is 0.2 s.
 struct Beginning {
   Activity activity;
-  int beats;
+  int heartbeats;
   int size = 1;
   std::int64_t batches = 1;
 };
 bool IsTold(const Beginning& beginning, std::chrono::milliseconds time) {
-  const TemporaryFolder folder;
-  std::promise<void> told;
+  const TemporaryDirectory directory;
+  std::promise<void> logged;
   HangWatchdog watch({.floor_seconds = 0.2,
-                      .model_dir = folder.path(),
+                      .model_dir = directory.path(),
                       .run_name = "1",
                       .rank = 0,
                       .size = beginning.size,
                       .host = "n1",
                       .batches = beginning.batches,
-                      .on_hang = [&](const std::string&) { told.set_value(); }});
+                      .on_hang = [&](const std::string&) { logged.set_value(); }});
   watch.Enter(beginning.activity, 0);
-  for (int beat = 0; beat < beginning.beats; ++beat) {
+  for (int beat = 0; beat < beginning.heartbeats; ++beat) {
     watch.BeginWaiting();
     watch.EndWaiting();
   }
   watch.BeginWaiting();
-  return told.get_future().wait_for(time) == std::future_status::ready;
+  return logged.get_future().wait_for(time) == std::future_status::ready;
 }
 
 // Ten times the floor, however many batches went before: a rank may be late for its first sum.
 TEST_F(HangWatchTest, GivesAllBatchesOfTheFirstStepMoreTime) {
-  EXPECT_FALSE(IsTold({.activity = Activity::kTraining, .beats = 5, .batches = 6}, 700ms));
-  EXPECT_TRUE(IsTold({.activity = Activity::kTraining, .beats = 5}, kLong));
+  EXPECT_FALSE(IsTold({.activity = Activity::kTraining, .heartbeats = 5, .batches = 6}, 700ms));
+  EXPECT_TRUE(IsTold({.activity = Activity::kTraining, .heartbeats = 5}, kLong));
 }
 
 // Before it there is a call for each rank, and the batch itself.
 TEST_F(HangWatchTest, GivesTheFirstEvaluationBatchMoreTimeHoweverManyRanksThereAre) {
-  EXPECT_FALSE(IsTold({.activity = Activity::kEvaluation, .beats = 9, .size = 8}, 700ms));
-  EXPECT_TRUE(IsTold({.activity = Activity::kEvaluation, .beats = 13, .size = 8}, kLong));
+  EXPECT_FALSE(IsTold({.activity = Activity::kEvaluation, .heartbeats = 9, .size = 8}, 700ms));
+  EXPECT_TRUE(IsTold({.activity = Activity::kEvaluation, .heartbeats = 13, .size = 8}, kLong));
 }
 
 TEST_F(HangWatchTest, GivesCheckpointsMoreTime) {
-  const TemporaryFolder folder;
-  EXPECT_THAT(ReportOf(0.2, folder.path(), Activity::kCheckpoint,
+  const TemporaryDirectory directory;
+  EXPECT_THAT(ReportOf(0.2, directory.path(), Activity::kCheckpoint,
                        [](const std::atomic<bool>&) { SleepSeconds(0.6); }),
               IsEmpty());
 }
 
 TEST_F(HangWatchTest, TakesAPauseInWhichTheRanksMeetForProgress) {
-  const TemporaryFolder folder;
-  EXPECT_THAT(ReportOf(0.1, folder.path(), Activity::kPause, [](const std::atomic<bool>&) {}),
+  const TemporaryDirectory directory;
+  EXPECT_THAT(ReportOf(0.1, directory.path(), Activity::kPause, [](const std::atomic<bool>&) {}),
               IsEmpty());
-  std::atomic<bool> told = false;
+  std::atomic<bool> logged = false;
   HangWatchdog watch({.floor_seconds = 1,
-                      .model_dir = folder.path(),
+                      .model_dir = directory.path(),
                       .run_name = "2",
                       .rank = 0,
                       .size = 1,
                       .host = "n1",
-                      .on_hang = [&](const std::string&) { told = true; }});
+                      .on_hang = [&](const std::string&) { logged = true; }});
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
   watch.ExchangeHosts(communicator);
@@ -229,20 +229,20 @@ TEST_F(HangWatchTest, TakesAPauseInWhichTheRanksMeetForProgress) {
     SleepSeconds(0.1);
     watched->Barrier();
   }
-  EXPECT_FALSE(told);
+  EXPECT_FALSE(logged);
 }
 
 TEST_F(HangWatchTest, NamesTheRankThatDoesNotComeInAPause) {
-  const TemporaryFolder folder;
-  EXPECT_THAT(ReportOf(0.1, folder.path(), Activity::kPause,
-                       [](const std::atomic<bool>& told) {
-                         while (!told) SleepSeconds(0.02);
+  const TemporaryDirectory directory;
+  EXPECT_THAT(ReportOf(0.1, directory.path(), Activity::kPause,
+                       [](const std::atomic<bool>& logged) {
+                         while (!logged) SleepSeconds(0.02);
                        }),
               HasSubstr("in a pause, after step 3: rank 1 on n2 "));
 }
 
 TEST_F(HangWatchTest, SaysThatARankWaitsForItsDataAndGoesOn) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   std::vector<std::string> waits;  // as rank 0 says
   std::string hang;                // as any rank says
   std::mutex mutex;
@@ -251,7 +251,7 @@ TEST_F(HangWatchTest, SaysThatARankWaitsForItsDataAndGoesOn) {
     const bool is_first = communicator.rank() == 0;
     // A machine that is busy may let a rank come half a second later than the other.
     HangWatchdog watch({.floor_seconds = 1,
-                        .model_dir = folder.path(),
+                        .model_dir = directory.path(),
                         .run_name = "1",
                         .rank = communicator.rank(),
                         .size = 2,
@@ -289,11 +289,11 @@ TEST_F(HangWatchTest, SaysThatARankWaitsForItsDataAndGoesOn) {
 }
 
 TEST_F(HangWatchTest, EndsTheRunAfterTenBoundsWithoutData) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   std::atomic<int> waits = 0;
   std::promise<std::string> hang;
   HangWatchdog watch({.floor_seconds = 0.02,  // before the first step the bound is ten times that
-                      .model_dir = folder.path(),
+                      .model_dir = directory.path(),
                       .run_name = "1",
                       .rank = 0,
                       .size = 1,

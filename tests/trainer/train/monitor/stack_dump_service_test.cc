@@ -22,14 +22,14 @@ using testing::HasSubstr;
 class StacksOnRequestTest : public testing::Test {
  protected:
   StacksOnRequestTest() {
-    MakeStackDumpRequest(request(), {.folder = folder_.path() / kStackDumpDirectoryName,
+    MakeStackDumpRequest(request(), {.directory = directory_.path() / kStackDumpDirectoryName,
                                      .ranks = {{"n1", 1}, {"n2", 2}}});
   }
-  std::filesystem::path request() const { return folder_.path() / kStackDumpRequestName; }
+  std::filesystem::path request() const { return directory_.path() / kStackDumpRequestName; }
   std::unique_ptr<StackDumpService> Make(int rank) {
     return std::make_unique<StackDumpService>(
         StackDumpServiceOptions{.request = request(),
-                                .model_dir = folder_.path(),
+                                .model_dir = directory_.path(),
                                 .rank = rank,
                                 .host = "n" + std::to_string(rank + 1),
                                 .seconds_between_looks = 0.01,
@@ -38,8 +38,8 @@ class StacksOnRequestTest : public testing::Test {
   }
   std::optional<RankStackTraces> Read(int rank) const {
     return ParseRankStackTraces(
-        support::ReadWholeFile(folder_.path() / kStackDumpDirectoryName / StackDumpFileName(rank),
-                               1 << 24)
+        support::ReadWholeFile(
+            directory_.path() / kStackDumpDirectoryName / StackDumpFileName(rank), 1 << 24)
             .content);
   }
   // What the rank writes to that order; it is waited for.
@@ -50,7 +50,7 @@ class StacksOnRequestTest : public testing::Test {
     }
   }
 
-  const TemporaryFolder folder_;
+  const TemporaryDirectory directory_;
   std::function<std::string()> doing_ = [] { return "in training, step 17"; };
 };
 
@@ -82,7 +82,7 @@ TEST_F(StacksOnRequestTest, AnOrderThatCannotBeWrittenIsWrittenOnceItCan) {
   const std::uint64_t command = first->Ask();
   EXPECT_EQ(AnswerOf(0, command).command, command);  // it has tried to write it
   MakeStackDumpRequest(request(),
-                       {.folder = folder_.path() / kStackDumpDirectoryName, .ranks = {}});
+                       {.directory = directory_.path() / kStackDumpDirectoryName, .ranks = {}});
   EXPECT_EQ(AnswerOf(1, command).command, command);
   EXPECT_EQ(ReadStackDumpCommand(request()), command);
 }
@@ -112,7 +112,7 @@ TEST_F(StacksOnRequestTest, AnswersAnOrderOnce) {
   auto first = Make(0);
   const std::uint64_t command = first->Ask();
   AnswerOf(0, command);
-  std::filesystem::remove_all(folder_.path() / kStackDumpDirectoryName);
+  std::filesystem::remove_all(directory_.path() / kStackDumpDirectoryName);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // several looks
   first.reset();
   EXPECT_FALSE(Read(0));

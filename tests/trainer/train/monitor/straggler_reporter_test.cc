@@ -60,10 +60,10 @@ TEST(SpikeDetector, NumbersThatHardlyChangeHaveRoom) {
 TEST(SpikeDetector, ANewLevelIsNotToldForEver) {
   SpikeDetector watch(0.1);
   Fill(watch, 128);
-  int told = 0;
-  for (int i = 0; i < 128; ++i) told += watch.Add(6) ? 1 : 0;
-  EXPECT_GE(told, 1);
-  EXPECT_LE(told, 5);
+  int logged = 0;
+  for (int i = 0; i < 128; ++i) logged += watch.Add(6) ? 1 : 0;
+  EXPECT_GE(logged, 1);
+  EXPECT_LE(logged, 5);
 }
 
 TEST(SpikeDetector, LeavesOutWhatIsNoNumber) {
@@ -119,8 +119,8 @@ TEST(RankComparison, NorOfTwoHalves) {
                         "and without a majority"));
 }
 
-TrainConfig ParanoidConfig(const TemporaryFolder& folder) {
-  TrainConfig config = SmallConfig(folder.path());
+TrainConfig ParanoidConfig(const TemporaryDirectory& directory) {
+  TrainConfig config = SmallConfig(directory.path());
   config.checkpoint_every = 0;
   config.paranoid = 2;
   return config;
@@ -130,43 +130,43 @@ TEST(RankComparison, FindsARankWhoseSumHadAnotherBitOnEveryBackEnd) {
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
-    const TemporaryFolder folder;
+    const TemporaryDirectory directory;
     const Fault fault = {.rank = 1, .steps = {2}, .is_own_share = false};
-    const auto ends = TrainWith(fault, ParanoidConfig(folder), 3, true, backend);
+    const auto ends = TrainWith(fault, ParanoidConfig(directory), 3, true, backend);
     EXPECT_THAT(ends[1].message, StartsWith("after step 4 rank 1 on node1 has other weights or "
                                             "momentum than the 2 ranks that are alike"));
     EXPECT_EQ(ends[1].exit_code, EX_OSERR);
     EXPECT_EQ(ends[0].message, "a rank is gone");
     EXPECT_EQ(ends[2].message, "a rank is gone");
-    EXPECT_FALSE(std::filesystem::exists(folder.path() / "checkpoints"));
+    EXPECT_FALSE(std::filesystem::exists(directory.path() / "checkpoints"));
   }
 }
 
 TEST(RankComparison, ComparesBeforeACheckpointToo) {
-  const TemporaryFolder folder;
-  TrainConfig config = ParanoidConfig(folder);
+  const TemporaryDirectory directory;
+  TrainConfig config = ParanoidConfig(directory);
   config.paranoid = 1000;
   config.checkpoint_every = 3;
   const Fault fault = {.rank = 0, .steps = {1}, .is_own_share = false};
   const auto ends = TrainWith(fault, config, 3, true);
   EXPECT_THAT(ends[0].message, StartsWith("after step 3 rank 0 on node0 has other weights"));
-  EXPECT_FALSE(std::filesystem::exists(folder.path() / "checkpoints"));
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "checkpoints"));
 }
 
 TEST(RankComparison, ChangesNothingWhereAllAreAlike) {
-  const TemporaryFolder compared;
-  const TemporaryFolder plain;
+  const TemporaryDirectory compared;
+  const TemporaryDirectory plain;
   TrainConfig config = ParanoidConfig(compared);
   config.paranoid = 1;
   for (const FaultyEnd& end : TrainWith({}, config, 3)) EXPECT_EQ(end.message, "");
   TrainWith({}, SmallConfig(plain.path()), 3);
-  EXPECT_EQ(TensorsOf(CheckpointFolder(compared.path(), 6) / "model.safetensors"),
-            TensorsOf(CheckpointFolder(plain.path(), 6) / "model.safetensors"));
+  EXPECT_EQ(TensorsOf(CheckpointDirectory(compared.path(), 6) / "model.safetensors"),
+            TensorsOf(CheckpointDirectory(plain.path(), 6) / "model.safetensors"));
 }
 
 TEST(RankComparison, OneRankIsToldThatThereIsNothingToCompare) {
-  const TemporaryFolder folder;
-  const auto ends = TrainWith({}, ParanoidConfig(folder), 1);
+  const TemporaryDirectory directory;
+  const auto ends = TrainWith({}, ParanoidConfig(directory), 1);
   EXPECT_EQ(ends[0].message, "");
   EXPECT_THAT(ends[0].log, HasSubstr("--paranoid compares ranks: one rank has none"));
 }

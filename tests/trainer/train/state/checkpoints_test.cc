@@ -75,11 +75,11 @@ class CheckpointsTest : public testing::Test {
     network_.Import(Network::Part::kValue, first, values, *stream_);
   }
   bool Has(std::int64_t step) const {
-    return fs::exists(CheckpointFolder(folder_.path(), step) / "manifest.json");
+    return fs::exists(CheckpointDirectory(directory_.path(), step) / "manifest.json");
   }
 
-  const TemporaryFolder folder_;
-  TrainConfig config_ = SmallConfig(folder_.path());
+  const TemporaryDirectory directory_;
+  TrainConfig config_ = SmallConfig(directory_.path());
   std::ostringstream text_;
   const Logger log_ = MakeLogger(text_, 0, "info");
   const std::unique_ptr<Backend> backend_ = MakeBackend("reference", {.threads = 1});
@@ -94,7 +94,7 @@ TEST_F(CheckpointsTest, OneThatIsWaitedForIsThereAndIsSaid) {
   Save(*checkpoints, 3, kForFile);
   EXPECT_TRUE(Has(3));
   EXPECT_THAT(text_.str(), HasSubstr("checkpoint of step 3 written: " +
-                                     CheckpointFolder(folder_.path(), 3).string()));
+                                     CheckpointDirectory(directory_.path(), 3).string()));
 }
 
 TEST_F(CheckpointsTest, OneInTheBackgroundIsSaidWhenItIsThere) {
@@ -163,7 +163,7 @@ TEST_F(CheckpointsTest, WhatTheThreadThrowsIsThrownBetweenSteps) {
   Save(*checkpoints, 1, kForCopy);
   Save(*checkpoints, 2, kForCopy);
   EXPECT_EQ(FailureOf(*checkpoints, EX_OSERR), "cannot rename: a disk fails");
-  EXPECT_THAT(Listing(folder_.path()), ElementsAre("step-0000000001"));
+  EXPECT_THAT(Listing(directory_.path()), ElementsAre("step-0000000001"));
   EXPECT_THAT(text_.str(), Not(HasSubstr("step 2 written")));
 }
 
@@ -173,7 +173,7 @@ TEST_F(CheckpointsTest, WhatTheThreadThrowsIsThrownByTheNextSave) {
   });
   Save(*checkpoints, 1, kForCopy);
   EXPECT_THROW(Save(*checkpoints, 2, kForFile), Error);
-  EXPECT_THAT(Listing(folder_.path()), IsEmpty());
+  EXPECT_THAT(Listing(directory_.path()), IsEmpty());
 }
 
 // Where another error ends the run, nobody looks any more.
@@ -199,7 +199,7 @@ TEST_F(CheckpointsTest, WeightsThatAreNoNumbersAreNotWritten) {
   EXPECT_THAT(FailureOf(*checkpoints, EX_SOFTWARE),
               AllOf(HasSubstr("the weights are not written: conv1.weight has the value nan"),
                     HasSubstr("diverged")));
-  EXPECT_FALSE(fs::exists(folder_.path() / "checkpoints"));
+  EXPECT_FALSE(fs::exists(directory_.path() / "checkpoints"));
 }
 
 // A run that can go back is about to find them in its next step; one that does not, ends.
@@ -215,7 +215,7 @@ TEST_F(CheckpointsTest, WeightsThatAreNoNumbersAreLeftOutOnceByARunThatCanGoBack
   checkpoints->Finish();
   Save(*checkpoints, 3, kForCopy);
   EXPECT_THAT(FailureOf(*checkpoints, EX_SOFTWARE), HasSubstr("the weights are not written"));
-  EXPECT_FALSE(fs::exists(folder_.path() / "checkpoints"));
+  EXPECT_FALSE(fs::exists(directory_.path() / "checkpoints"));
 }
 
 // The weights may become anything once the copy is taken.
@@ -228,13 +228,13 @@ TEST_F(CheckpointsTest, WhatIsWrittenIsTheStateOfItsStep) {
   BreakTheWeights();
   end.count_down();
   LookUntil(*checkpoints, [&] { return Has(1) && !text_.str().empty(); });
-  const auto model = TensorsOf(CheckpointFolder(folder_.path(), 1) / "model.safetensors");
+  const auto model = TensorsOf(CheckpointDirectory(directory_.path(), 1) / "model.safetensors");
   EXPECT_TRUE(std::isfinite(model.at("conv1.weight").front()));
 }
 
 TEST_F(CheckpointsTest, AnOrderIsObeyedWhenItsFileIsWritten) {
-  const TemporaryFolder orders;
-  RunRequests requests({.folder = orders.path(), .limit = {}, .log = log_});
+  const TemporaryDirectory orders;
+  RunRequests requests({.directory = orders.path(), .limit = {}, .log = log_});
   std::ofstream(orders.path() / "checkpoint");
   std::latch end(1);
   const auto checkpoints = Make(

@@ -43,8 +43,8 @@ TEST(Rollbacks, AreThreeInARowToACheckpointOrOlderOnes) {
   }
 }
 
-TrainConfig RollbackConfig(const fs::path& folder) {
-  TrainConfig config = SmallConfig(folder);
+TrainConfig RollbackConfig(const fs::path& directory) {
+  TrainConfig config = SmallConfig(directory);
   config.on_nan = OnNan::kRollback;
   config.schedule.num_iter = 10;
   config.checkpoint_every = 3;
@@ -52,16 +52,16 @@ TrainConfig RollbackConfig(const fs::path& folder) {
   return config;
 }
 
-Manifest ManifestAt(const fs::path& folder, std::int64_t step) {
-  return ReadCheckpoint(CheckpointFolder(folder, step)).manifest;
+Manifest ManifestAt(const fs::path& directory, std::int64_t step) {
+  return ReadCheckpoint(CheckpointDirectory(directory, step)).manifest;
 }
 
-// `folder` with the checkpoint of `step` of `from` alone, as `change` has it.
-void CopyCheckpoint(const fs::path& from, std::int64_t step, const fs::path& folder,
+// `directory` with the checkpoint of `step` of `from` alone, as `change` has it.
+void CopyCheckpoint(const fs::path& from, std::int64_t step, const fs::path& directory,
                     const std::function<void(CheckpointState&)>& change = {}) {
-  const fs::path copy = CheckpointFolder(folder, step);
+  const fs::path copy = CheckpointDirectory(directory, step);
   fs::create_directories(copy);
-  fs::copy(CheckpointFolder(from, step), copy, fs::copy_options::recursive);
+  fs::copy(CheckpointDirectory(from, step), copy, fs::copy_options::recursive);
   if (!change) return;
   Manifest manifest = ReadManifest(copy);
   change(manifest.state);
@@ -77,8 +77,8 @@ void ExpectGoodEnd(const std::vector<FaultyEnd>& ends) {
 TEST(GoingBack, IsGoingOnFromTheCheckpointWithTheImagesBehindTheStep) {
   for (const std::int64_t accumulate : {1, 2}) {
     SCOPED_TRACE(accumulate);
-    const TemporaryFolder folder;
-    TrainConfig config = RollbackConfig(folder.path() / "run");
+    const TemporaryDirectory directory;
+    TrainConfig config = RollbackConfig(directory.path() / "run");
     config.accumulate = accumulate;
     const std::int64_t images = 8 * accumulate;
     const auto ends = TrainWith({.steps = {4}, .is_of_loss_too = true}, config);
@@ -97,24 +97,24 @@ TEST(GoingBack, IsGoingOnFromTheCheckpointWithTheImagesBehindTheStep) {
     EXPECT_EQ(end.state.epoch * 64 + end.state.epoch_samples, 12 * images);
     EXPECT_EQ(ManifestAt(config.model_dir, 3).state.skipped_images, 0);
 
-    TrainConfig told = config;
-    told.model_dir = folder.path() / "told";
-    CopyCheckpoint(config.model_dir, 3, told.model_dir, [&](CheckpointState& state) {
+    TrainConfig logged = config;
+    logged.model_dir = directory.path() / "told";
+    CopyCheckpoint(config.model_dir, 3, logged.model_dir, [&](CheckpointState& state) {
       state.epoch = 5 * images / 64;
       state.epoch_samples = 5 * images % 64;
       state.skipped_images = 2 * images;
     });
-    ExpectGoodEnd(TrainWith({}, told));
-    EXPECT_EQ(ManifestAt(told.model_dir, 10), end);
+    ExpectGoodEnd(TrainWith({}, logged));
+    EXPECT_EQ(ManifestAt(logged.model_dir, 10), end);
 
     TrainConfig resumed = config;
-    resumed.model_dir = folder.path() / "resumed";
+    resumed.model_dir = directory.path() / "resumed";
     CopyCheckpoint(config.model_dir, 6, resumed.model_dir);
     ExpectGoodEnd(TrainWith({}, resumed));
     EXPECT_EQ(ManifestAt(resumed.model_dir, 10), end);
 
     TrainConfig sound = config;
-    sound.model_dir = folder.path() / "sound";
+    sound.model_dir = directory.path() / "sound";
     ExpectGoodEnd(TrainWith({}, sound));
     EXPECT_EQ(ManifestAt(sound.model_dir, 3), ManifestAt(config.model_dir, 3));
     EXPECT_NE(ManifestAt(sound.model_dir, 10).files, end.files);
@@ -125,11 +125,11 @@ TEST(GoingBack, RestoresAllOnEveryBackEnd) {
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
-    const TemporaryFolder folder;
-    TrainConfig config = RollbackConfig(folder.path() / "run");
+    const TemporaryDirectory directory;
+    TrainConfig config = RollbackConfig(directory.path() / "run");
     ExpectGoodEnd(TrainWith({.steps = {5}}, config, 2, false, backend));
     TrainConfig resumed = config;
-    resumed.model_dir = folder.path() / "resumed";
+    resumed.model_dir = directory.path() / "resumed";
     CopyCheckpoint(config.model_dir, 6, resumed.model_dir);
     ExpectGoodEnd(TrainWith({}, resumed, 2, false, backend));
     EXPECT_EQ(ManifestAt(resumed.model_dir, 10), ManifestAt(config.model_dir, 10));
@@ -137,8 +137,8 @@ TEST(GoingBack, RestoresAllOnEveryBackEnd) {
 }
 
 TEST(GoingBack, EndsAnEpochWithFewerStepsAndTheSameImages) {
-  const TemporaryFolder folder;
-  TrainConfig config = RollbackConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = RollbackConfig(directory.path());
   config.mode = RunMode::kTrainAndEvaluate;
   config.eval_every = 1;
   config.schedule.iter_unit = IterationUnit::kEpoch;
@@ -146,8 +146,8 @@ TEST(GoingBack, EndsAnEpochWithFewerStepsAndTheSameImages) {
   config.checkpoint_every = 5;
   ExpectGoodEnd(TrainWith({.steps = {6, 12}}, config));  // of which the last is step 10
   // After 8 steps' images, of which 2 were skipped.
-  EXPECT_TRUE(ManifestAt(folder.path(), 6).state.top1.has_value());
-  const CheckpointState end = ManifestAt(folder.path(), 13).state;
+  EXPECT_TRUE(ManifestAt(directory.path(), 6).state.top1.has_value());
+  const CheckpointState end = ManifestAt(directory.path(), 13).state;
   EXPECT_EQ(end.epoch, 2);
   EXPECT_EQ(end.epoch_samples, 0);
   EXPECT_EQ(end.skipped_images, 24);
@@ -159,26 +159,26 @@ TEST(GoingBack, EndsAnEpochWithFewerStepsAndTheSameImages) {
 }
 
 TEST(GoingBack, FromTheLastStepLeavesTheCheckpointTheEnd) {
-  const TemporaryFolder folder;
-  TrainConfig config = RollbackConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = RollbackConfig(directory.path());
   config.schedule.iter_unit = IterationUnit::kEpoch;
   config.schedule.num_iter = 1;
-  config.export_dir = folder.path();
+  config.export_dir = directory.path();
   ExpectGoodEnd(TrainWith({.steps = {7}}, config));
-  EXPECT_EQ(ListCheckpoints(folder.path()).front().step, 6);
+  EXPECT_EQ(ListCheckpoints(directory.path()).front().step, 6);
   EXPECT_EQ(TensorsOf(ExportFile(config)),
-            TensorsOf(CheckpointFolder(folder.path(), 6) / "model.safetensors"));
+            TensorsOf(CheckpointDirectory(directory.path(), 6) / "model.safetensors"));
 }
 
 TEST(GoingBack, GoesToTheInitialWeightsWhereNoCheckpointWasDue) {
-  const TemporaryFolder folder;
-  TrainConfig config = RollbackConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = RollbackConfig(directory.path());
   config.checkpoint_every = 100;
   const auto ends = TrainWith({.steps = {1}}, config);
   ExpectGoodEnd(ends);
   EXPECT_THAT(ends[0].log,
               HasSubstr("back at step 0: the 16 images from there to the end of step 1"));
-  EXPECT_EQ(ManifestAt(folder.path(), 10).state.epoch_samples, 12 * 8 % 64);
+  EXPECT_EQ(ManifestAt(directory.path(), 10).state.epoch_samples, 12 * 8 % 64);
   // One that goes on has no need of another.
   config.schedule.num_iter = 12;
   const auto again = TrainWith({}, config);
@@ -197,8 +197,8 @@ TEST(GoingBack, EndsWhereItIsNoHelpSayingSoOnAllRanks) {
        {Divergence{1e30}, Divergence{1e40}, Divergence{1e40, false}, Divergence{1e40, true, true},
         Divergence{1e40, false, true}}) {
     SCOPED_TRACE(testing::Message() << rate << ' ' << in_background << ' ' << evaluates);
-    const TemporaryFolder folder;
-    TrainConfig config = RollbackConfig(folder.path());
+    const TemporaryDirectory directory;
+    TrainConfig config = RollbackConfig(directory.path());
     config.schedule.lr_init = rate;
     config.weight_decay = 1000;  // some weights are beyond the largest number with the second rate
     config.checkpoint_every = rate < 1e38 ? 100 : 1;
@@ -212,9 +212,9 @@ TEST(GoingBack, EndsWhereItIsNoHelpSayingSoOnAllRanks) {
                                 "newer came: training has diverged")));
     EXPECT_EQ(ends[1].message, ends[0].message);
     EXPECT_EQ(ends[1].exit_code, EX_SOFTWARE);
-    EXPECT_EQ(ListCheckpoints(folder.path()).size(), 1U);
-    const bool is_refused = ends[0].log.find("the weights are not written: ") != std::string::npos;
-    EXPECT_EQ(is_refused, rate > 1e38);
+    EXPECT_EQ(ListCheckpoints(directory.path()).size(), 1U);
+    const bool is_rejected = ends[0].log.find("the weights are not written: ") != std::string::npos;
+    EXPECT_EQ(is_rejected, rate > 1e38);
     const bool is_left_out =
         ends[0].log.find("the loss of the evaluation is ") != std::string::npos;
     EXPECT_EQ(is_left_out, evaluates);
@@ -222,17 +222,17 @@ TEST(GoingBack, EndsWhereItIsNoHelpSayingSoOnAllRanks) {
 }
 
 TEST(GoingBack, IsComparedByParanoidRanks) {
-  const TemporaryFolder folder;
-  TrainConfig config = RollbackConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = RollbackConfig(directory.path());
   config.paranoid = 1;
   ExpectGoodEnd(TrainWith({.steps = {3, 4, 8}}, config, 3));
-  EXPECT_EQ(ManifestAt(folder.path(), 10).state.skipped_images, 3 * 12);
+  EXPECT_EQ(ManifestAt(directory.path(), 10).state.skipped_images, 3 * 12);
 }
 
 // What asks for a stop in the bad step gets a checkpoint that is behind it.
 TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
-  const TemporaryFolder folder;
-  const TrainConfig config = RollbackConfig(folder.path());
+  const TemporaryDirectory directory;
+  const TrainConfig config = RollbackConfig(directory.path());
   const Fault fault = {.rank = 0, .steps = {4}};
   std::atomic<bool> ended = false;
   RunControl control({}, 10);
@@ -242,7 +242,7 @@ TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
     FaultyCommunicator communicator(world, rank, fault, ended);
     std::ostringstream log;
     if (rank == 1) return RunRank(config, communicator, log);
-    RunRequests requests({.folder = folder.path(),
+    RunRequests requests({.directory = directory.path(),
                           .limit = {},
                           .log = MakeLogger(log, 0, "off"),
                           .control = &control});
@@ -261,7 +261,7 @@ TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
   EXPECT_THAT(of_return.requested, testing::ElementsAre(ControlCommand::kStop));
   EXPECT_EQ(result.ending, Ending::kStopped);
   EXPECT_EQ(result.step, 4);
-  EXPECT_EQ(ManifestAt(folder.path(), 4).state.skipped_images, 16);
+  EXPECT_EQ(ManifestAt(directory.path(), 4).state.skipped_images, 16);
 }
 
 // An evaluation in which the device lets this rank down, as cuDNN says it.
@@ -280,8 +280,8 @@ class FailingSource : public DataLoader {
 };
 
 TEST(Rollback, IsNotForAnEvaluationThatFails) {
-  const TemporaryFolder folder;
-  TrainConfig config = SmallConfig(folder.path());
+  const TemporaryDirectory directory;
+  TrainConfig config = SmallConfig(directory.path());
   config.mode = RunMode::kTrainAndEvaluate;
   config.eval_every = 2;
   config.on_nan = OnNan::kRollback;

@@ -86,7 +86,7 @@ TEST_F(GradientOverlapTest, BucketsAreOfTheSizesThatAreAskedFor) {
   EXPECT_LE(communicator_.started.back().size_bytes(), std::size_t{65536});
 }
 
-TEST_F(GradientOverlapTest, RefusesToFinishBeforeAllIsStarted) {
+TEST_F(GradientOverlapTest, RejectsToFinishBeforeAllIsStarted) {
   overlap_.Ready(network_.elements() / 2, *stream_);
   EXPECT_THROW(overlap_.Finish(*stream_), Error);
 }

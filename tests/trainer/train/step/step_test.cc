@@ -89,12 +89,12 @@ StepExchange Exchanged(int bad_gradients, int bad_weights = 0) {
   return all;
 }
 
-// The message of the Error that Judge throws.
+// The message of the Error that Check throws.
 std::string EndOf(NonFiniteGuard& watch, const StepResult& record, const StepExchange& all,
                   int exit_code = EX_SOFTWARE) {
   LossScale scale = LossScale::Static(1);
   try {
-    watch.Judge(record, all, scale);
+    watch.Check(record, all, scale);
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), exit_code);
     return error.what();
@@ -117,14 +117,14 @@ TEST(NonFiniteGuard, StopsSayingTheStepWhatItIsAndWhatToTry) {
 TEST(NonFiniteGuard, LeavesARollbackToItsCallerSayingWhatItFound) {
   NonFiniteGuard watch(OnNan::kRollback, kRanks);
   LossScale scale = LossScale::Dynamic(2);
-  EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(0), scale), Verdict::kUpdated);
-  EXPECT_EQ(watch.Judge(RecordOf(NAN), Exchanged(kRanks), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.Check(RecordOf(2), Exchanged(0), scale), Verdict::kUpdated);
+  EXPECT_EQ(watch.Check(RecordOf(NAN), Exchanged(kRanks), scale), Verdict::kRollback);
   EXPECT_EQ(watch.found(), "step 12: the loss is nan (learning rate 0.5)");
-  EXPECT_EQ(watch.Judge(RecordOf(INFINITY), Exchanged(0), scale), Verdict::kRollback);
-  EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(kRanks), scale), Verdict::kOverflowed);
-  EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(kRanks), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.Check(RecordOf(INFINITY), Exchanged(0), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.Check(RecordOf(2), Exchanged(kRanks), scale), Verdict::kOverflowed);
+  EXPECT_EQ(watch.Check(RecordOf(2), Exchanged(kRanks), scale), Verdict::kRollback);
   EXPECT_EQ(watch.found(), "step 12: the gradient is nan (learning rate 0.5)");
-  EXPECT_EQ(watch.Judge(RecordOf(NAN), Exchanged(0, kRanks), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.Check(RecordOf(NAN), Exchanged(0, kRanks), scale), Verdict::kRollback);
   EXPECT_EQ(watch.found(), "step 12: the weights are too large or no numbers (learning rate 0.5)");
 }
 
@@ -143,11 +143,11 @@ TEST(NonFiniteGuard, LeavesOutTenStepsInARowAndNoMore) {
   const auto leave_out_ten = [&] {
     for (int i = 0; i < 10; ++i) {
       const double loss = i % 2 == 0 ? NAN : 2;  // of a gradient alone too
-      EXPECT_EQ(watch.Judge(RecordOf(loss), Exchanged(kRanks), scale), Verdict::kLeftOut);
+      EXPECT_EQ(watch.Check(RecordOf(loss), Exchanged(kRanks), scale), Verdict::kLeftOut);
     }
   };
   leave_out_ten();
-  EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(0), scale), Verdict::kUpdated);
+  EXPECT_EQ(watch.Check(RecordOf(2), Exchanged(0), scale), Verdict::kUpdated);
   leave_out_ten();
   EXPECT_THAT(EndOf(watch, RecordOf(NAN), Exchanged(kRanks)),
               HasSubstr("step 12: the loss is nan (learning rate 0.5), after 10 steps in a row "
@@ -175,7 +175,7 @@ TEST(NonFiniteGuard, AnOverflowLowersTheLossScaleWhateverIsAskedFor) {
   for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip, OnNan::kRollback}) {
     NonFiniteGuard watch(on_nan, kRanks);
     LossScale scale = LossScale::Dynamic(2);
-    EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(kRanks), scale), Verdict::kOverflowed);
+    EXPECT_EQ(watch.Check(RecordOf(2), Exchanged(kRanks), scale), Verdict::kOverflowed);
     EXPECT_EQ(scale.scale(), 1);
   }
 }
@@ -183,12 +183,12 @@ TEST(NonFiniteGuard, AnOverflowLowersTheLossScaleWhateverIsAskedFor) {
 TEST(NonFiniteGuard, ALossThatIsNoNumberDoesNotLowerTheLossScale) {
   NonFiniteGuard watch(OnNan::kSkip, kRanks);
   LossScale scale = LossScale::Dynamic(256);
-  EXPECT_EQ(watch.Judge(RecordOf(NAN), Exchanged(kRanks), scale), Verdict::kLeftOut);
+  EXPECT_EQ(watch.Check(RecordOf(NAN), Exchanged(kRanks), scale), Verdict::kLeftOut);
   EXPECT_EQ(scale.scale(), 256);
 }
 
-TrainConfig SkippingConfig(const TemporaryFolder& folder) {
-  TrainConfig config = SmallConfig(folder.path());
+TrainConfig SkippingConfig(const TemporaryDirectory& directory) {
+  TrainConfig config = SmallConfig(directory.path());
   config.on_nan = OnNan::kSkip;
   config.checkpoint_every = 1;
   config.keep_checkpoints = 100;
@@ -197,8 +197,8 @@ TrainConfig SkippingConfig(const TemporaryFolder& folder) {
 
 // Weights, momentum, and each rank's running statistics.
 using Tensors = std::map<std::string, std::vector<float>>;
-std::pair<Tensors, Tensors> StateAt(const TemporaryFolder& folder, std::int64_t step) {
-  const std::filesystem::path saved = CheckpointFolder(folder.path(), step);
+std::pair<Tensors, Tensors> StateAt(const TemporaryDirectory& directory, std::int64_t step) {
+  const std::filesystem::path saved = CheckpointDirectory(directory.path(), step);
   return {TensorsOf(saved / "model.safetensors"), TensorsOf(saved / "optimizer.safetensors")};
 }
 
@@ -206,21 +206,21 @@ TEST(NonFiniteGuard, AStepThatIsLeftOutLeavesNoTraceOnAnyBackEnd) {
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
-    const TemporaryFolder folder;
+    const TemporaryDirectory directory;
     const Fault fault = {.steps = {2, 4}, .is_of_loss_too = true};
-    const auto ends = TrainWith(fault, SkippingConfig(folder), 2, false, backend);
+    const auto ends = TrainWith(fault, SkippingConfig(directory), 2, false, backend);
     EXPECT_EQ(ends[0].message + ends[1].message, "");
-    EXPECT_EQ(StateAt(folder, 3), StateAt(folder, 2));
-    EXPECT_NE(StateAt(folder, 4), StateAt(folder, 3));
-    EXPECT_EQ(StateAt(folder, 5), StateAt(folder, 4));
-    EXPECT_NE(StateAt(folder, 6), StateAt(folder, 5));
+    EXPECT_EQ(StateAt(directory, 3), StateAt(directory, 2));
+    EXPECT_NE(StateAt(directory, 4), StateAt(directory, 3));
+    EXPECT_EQ(StateAt(directory, 5), StateAt(directory, 4));
+    EXPECT_NE(StateAt(directory, 6), StateAt(directory, 5));
   }
 }
 
 TEST(NonFiniteGuard, StepsThatAreLeftOutAreSaidOnceAndCountedAtTheEnd) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   const Fault fault = {.steps = {2, 4}};
-  const auto ends = TrainWith(fault, SkippingConfig(folder));
+  const auto ends = TrainWith(fault, SkippingConfig(directory));
   EXPECT_THAT(ends[0].log, AllOf(HasSubstr("step 2: a gradient is no number, and the update is "
                                            "left out (--on_nan=skip)"),
                                  Not(HasSubstr("step 4: ")),
@@ -229,8 +229,8 @@ TEST(NonFiniteGuard, StepsThatAreLeftOutAreSaidOnceAndCountedAtTheEnd) {
 }
 
 TEST(NonFiniteGuard, EveryRankEndsAtTheSameStep) {
-  const TemporaryFolder folder;
-  TrainConfig config = SkippingConfig(folder);
+  const TemporaryDirectory directory;
+  TrainConfig config = SkippingConfig(directory);
   config.checkpoint_every = 0;
   config.schedule.num_iter = 20;
   Fault fault = {.is_of_loss_too = true};
@@ -244,7 +244,7 @@ TEST(NonFiniteGuard, EveryRankEndsAtTheSameStep) {
   ends = TrainWith(fault, config);
   EXPECT_THAT(ends[0].message, HasSubstr("step 3: the loss is nan"));
   EXPECT_EQ(ends[1].message, ends[0].message);
-  EXPECT_FALSE(std::filesystem::exists(folder.path() / "checkpoints"));
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "checkpoints"));
 }
 
 TEST(RankSeconds, EachRankHearsOfAllInEveryStep) {

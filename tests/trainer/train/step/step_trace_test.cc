@@ -104,11 +104,11 @@ class StepTraceTest : public testing::Test {
   TrainConfig MakeConfig() const {
     TrainConfig config;
     config.trace = {.first = 3, .count = 2};
-    config.results_dir = folder_.path();
+    config.results_dir = directory_.path();
     return config;
   }
 
-  TemporaryFolder folder_;
+  TemporaryDirectory directory_;
   TrainConfig config_ = MakeConfig();
 };
 
@@ -173,7 +173,7 @@ TEST_F(StepTraceTest, WarnsWhereThereAreNone) {
 }
 
 TEST_F(StepTraceTest, AFileThatCannotBeWrittenIsAWarning) {
-  config_.results_dir = folder_.path() / "x";
+  config_.results_dir = directory_.path() / "x";
   EXPECT_THAT(Launch(0, 10), HasSubstr("trace.json: cannot be written: No such file or directory; "
                                        "the run goes on without it"));
 }

@@ -166,7 +166,7 @@ __device__ inline void Load(const ExpansionBackward& call, int first, int pixels
 }
 
 // Applies both batch norms to what was loaded: what the products read is in shared memory then.
-// Pixels that are not there have zeros.  In place of each part those of the turn from `next` on are
+// Pixels that are not there have zeros.  Instead of each part those of the turn from `next` on are
 // loaded, if that is not before the first pixel.
 template <typename T, TensorCores cores>
 __device__ inline void Apply(const ExpansionBackward& call, int first, int next, int pixels,
@@ -174,7 +174,7 @@ __device__ inline void Apply(const ExpansionBackward& call, int first, int next,
   const int thread = static_cast<int>(threadIdx.x);
   const int group = thread % 32;
   // The coefficients of a pair of channels are read once for all rows, since it is shared memory
-  // that this kernel waits for.  In place of what was loaded comes what goes out.
+  // that this kernel waits for.  Instead of what was loaded comes what goes out.
 #pragma unroll
   for (int pair = 0; pair < 4; ++pair) {
     const float2 of_gradient = shared.of_gradient[pair][group];

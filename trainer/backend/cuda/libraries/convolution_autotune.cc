@@ -72,7 +72,7 @@ NormShape MakeNormShape(const ConvolutionGraph& graph, std::int64_t pixels, std:
 NormShape NormShapeBefore(const ConvolutionGraph& graph) {
   return MakeNormShape(graph, graph.height * graph.width, graph.channels);
 }
-NormShape NormShapeBehind(const ConvolutionGraph& graph) {
+NormShape NextNormShape(const ConvolutionGraph& graph) {
   return MakeNormShape(graph, graph.dst_height() * graph.dst_width(), graph.filters);
 }
 
@@ -110,7 +110,7 @@ std::optional<std::size_t> AutotuneWithBnStats(cudnnHandle_t handle, const Convo
                                                const ConvolutionAlgorithm& without) {
   ConvolutionGraph alone = graph;
   alone.sums = false;
-  const NormShape shape = NormShapeBehind(graph);
+  const NormShape shape = NextNormShape(graph);
   const TimingMemory memory(graph, std::max(WorkspaceBytes(candidates), without.workspace_bytes()));
   const ScratchMemory partial(FloatBytes(NormScratchFloats(shape)));
   return OneOf(candidates,

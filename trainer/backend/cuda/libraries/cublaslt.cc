@@ -26,9 +26,9 @@ void CheckCublas(cublasStatus_t status, const std::string& action) {
   CheckDevice("cuBLASLt: " + action);
   const std::string text = "cuBLASLt: " + action + ": " + cublasLtGetStatusString(status);
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemory(text);
-  const bool refused =
+  const bool rejected =
       status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_NOT_INITIALIZED;
-  throw Error(refused ? EX_UNAVAILABLE : EX_SOFTWARE, text);
+  throw Error(rejected ? EX_UNAVAILABLE : EX_SOFTWARE, text);
 }
 
 cudaDataType_t CublasType(DType dtype) {

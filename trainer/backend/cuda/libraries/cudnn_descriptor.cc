@@ -13,9 +13,9 @@ namespace {
 
 int ExitCodeOf(cudnnStatus_t status) {
   // From 9 on each kind of refusal has a number of its own.
-  const bool refused = status == CUDNN_STATUS_NOT_SUPPORTED ||
-                       status == CUDNN_STATUS_NOT_INITIALIZED || (status >= 3000 && status < 4000);
-  return refused ? EX_UNAVAILABLE : EX_SOFTWARE;
+  const bool rejected = status == CUDNN_STATUS_NOT_SUPPORTED ||
+                        status == CUDNN_STATUS_NOT_INITIALIZED || (status >= 3000 && status < 4000);
+  return rejected ? EX_UNAVAILABLE : EX_SOFTWARE;
 }
 
 // What cuDNN has to say about the last failure, in one line.
@@ -76,12 +76,12 @@ void CudnnDescriptor::Finalize() { CheckCudnn(TryFinalize(), "cuDNN: finalizing 
 
 std::vector<CudnnDescriptor> CudnnDescriptor::GetDescriptors(
     cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const {
-  const std::int64_t most = GetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
+  const std::int64_t max = GetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
   std::vector<CudnnDescriptor> found;
   std::vector<cudnnBackendDescriptor_t> handles;
-  for (std::int64_t i = 0; i < most; ++i) handles.push_back(found.emplace_back(type).get());
-  if (most == 0) return found;
-  const std::int64_t count = GetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, handles.data());
+  for (std::int64_t i = 0; i < max; ++i) handles.push_back(found.emplace_back(type).get());
+  if (max == 0) return found;
+  const std::int64_t count = GetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, max, handles.data());
   while (std::cmp_greater(found.size(), count)) found.pop_back();
   return found;
 }
@@ -93,10 +93,10 @@ void CudnnDescriptor::SetArray(cudnnBackendAttributeName_t name, cudnnBackendAtt
 }
 
 std::int64_t CudnnDescriptor::GetArray(cudnnBackendAttributeName_t name,
-                                       cudnnBackendAttributeType_t type, std::int64_t most,
+                                       cudnnBackendAttributeType_t type, std::int64_t max,
                                        void* values) const {
   std::int64_t count = 0;
-  CheckCudnn(cudnnBackendGetAttribute(descriptor_, name, type, most, &count, values),
+  CheckCudnn(cudnnBackendGetAttribute(descriptor_, name, type, max, &count, values),
              "cuDNN: reading attribute " + std::to_string(name));
   return count;
 }

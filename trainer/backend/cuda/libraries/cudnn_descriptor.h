@@ -51,9 +51,9 @@ class CudnnDescriptor {
   // REQUIRES: finalized.  At most `most` values; fewer if there are fewer.
   template <typename T>
   std::vector<T> Get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                     std::int64_t most) const {
-    std::vector<T> values(static_cast<std::size_t>(most));
-    values.resize(static_cast<std::size_t>(GetArray(name, type, most, values.data())));
+                     std::int64_t max) const {
+    std::vector<T> values(static_cast<std::size_t>(max));
+    values.resize(static_cast<std::size_t>(GetArray(name, type, max, values.data())));
     return values;
   }
   // Descriptors are read into new ones of `type`.
@@ -65,7 +65,7 @@ class CudnnDescriptor {
                 std::int64_t count, const void* values);
   // Returns how many were written.
   std::int64_t GetArray(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                        std::int64_t most, void* values) const;
+                        std::int64_t max, void* values) const;
 
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };

@@ -206,8 +206,8 @@ ConvolutionAlgorithm CudnnDevice::Autotune(const ConvolutionGraph& graph,
 std::vector<ConvolutionAlgorithm> CudnnDevice::CandidatesFor(const ConvolutionGraph& graph,
                                                              const EngineRules& rules) const {
   std::vector<ConvolutionAlgorithm> candidates;
-  const std::size_t most = rules.deterministic ? 1 : kTimedPlans;
-  for (CudnnExecutionPlan& plan : FindPlans(target(), graph, rules, most)) {
+  const std::size_t max = rules.deterministic ? 1 : kTimedPlans;
+  for (CudnnExecutionPlan& plan : FindPlans(target(), graph, rules, max)) {
     candidates.emplace_back(std::move(plan));
   }
   const std::optional<MatmulSpec> product = GemmOf(graph, rules);

@@ -164,13 +164,13 @@ void CudnnExecutionPlan::Execute(cudnnHandle_t handle, const ConvolutionOperands
 }
 
 std::vector<CudnnExecutionPlan> FindPlans(const CudnnTarget& target, const ConvolutionGraph& graph,
-                                          const EngineRules& rules, std::size_t most) {
+                                          const EngineRules& rules, std::size_t max) {
   const CudnnDescriptor operations = MakeOperationGraph(graph, target.handle);
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     const std::vector<CudnnDescriptor> configs = RecommendedConfigs(target, operations, mode);
     std::vector<CudnnExecutionPlan> plans;
     for (const Candidate& candidate : UsableCandidates(configs, mode, graph.dtype, rules)) {
-      if (plans.size() == most) break;
+      if (plans.size() == max) break;
       auto plan = BuildPlan(target, graph, candidate, rules.workspace_limit);
       if (plan) plans.push_back(std::move(*plan));
     }

@@ -80,7 +80,7 @@ class CudnnExecutionPlan {
 // of each engine as long as there are more engines.  Its last resorts are there only if nothing
 // else is.  Throws Error (EX_UNAVAILABLE), which names the graph, if there is none.
 std::vector<CudnnExecutionPlan> FindPlans(const CudnnTarget& target, const ConvolutionGraph& graph,
-                                          const EngineRules& rules, std::size_t most);
+                                          const EngineRules& rules, std::size_t max);
 
 // The plan that FindPlans has called `id` for such a target, graph and rules.  None if cuDNN has
 // another one in its place by now, or cannot build it any more.

@@ -43,12 +43,12 @@ struct Sweep {
 
 // For a pass that is compiled for `blocks_at_once`: all its blocks run from the beginning.
 inline Sweep SweepOf(const NormShape& shape, int blocks_at_once = kBlocksAtOnce) {
-  constexpr int kMostColumns = 32;
+  constexpr int kMaxColumns = 32;
   DDL_CHECK(shape.pixels < std::int64_t{1} << 30);
   Sweep sweep;
   const int eights = shape.padded / 8;
   sweep.columns = 1;
-  while (sweep.columns < eights && sweep.columns < kMostColumns) sweep.columns *= 2;
+  while (sweep.columns < eights && sweep.columns < kMaxColumns) sweep.columns *= 2;
   sweep.groups = (eights + sweep.columns - 1) / sweep.columns;
   const std::int64_t rows = kThreads / sweep.columns;
   const std::int64_t useful = std::max<std::int64_t>((shape.pixels + rows - 1) / rows, 1);

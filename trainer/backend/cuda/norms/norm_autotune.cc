@@ -36,8 +36,8 @@ std::optional<NormLaunchConfig> ParseNormLaunchConfig(const std::string& plan) {
   return std::nullopt;
 }
 
-NormAutotuner::NormAutotuner(DevicePlanCache plans, std::size_t least_bytes)
-    : plans_(std::move(plans)), least_bytes_(least_bytes) {}
+NormAutotuner::NormAutotuner(DevicePlanCache plans, std::size_t min_bytes)
+    : plans_(std::move(plans)), min_bytes_(min_bytes) {}
 
 NormLaunchConfig NormAutotuner::Forward(const NormSize& size) {
   return Choose(size, "forward of a " + ToString(size), [&] {
@@ -59,7 +59,7 @@ NormLaunchConfig NormAutotuner::Backward(const NormSize& size) {
 
 NormLaunchConfig NormAutotuner::Choose(const NormSize& size, const std::string& name,
                                        const std::function<NormLaunchConfig()>& autotune) {
-  if (TensorBytes(size.shape) < least_bytes_) return kNormLaunchConfigs.front();
+  if (TensorBytes(size.shape) < min_bytes_) return kNormLaunchConfigs.front();
   const auto known = known_.find(name);
   if (known != known_.end()) return known->second;
   const std::optional<std::string> kept = plans_.Find(name);

@@ -21,10 +21,10 @@ std::optional<NormLaunchConfig> ParseNormLaunchConfig(const std::string& plan);
 
 class NormAutotuner {
  public:
-  // Tensors below `least_bytes` get the first pace untimed.  Most of them are in the cache then, or
+  // Tensors below `min_bytes` get the first pace untimed.  Most of them are in the cache then, or
   // done before another pace could tell.
-  static constexpr std::size_t kLeastBytes = std::size_t{16} << 20;
-  explicit NormAutotuner(DevicePlanCache plans, std::size_t least_bytes = kLeastBytes);
+  static constexpr std::size_t kMinBytes = std::size_t{16} << 20;
+  explicit NormAutotuner(DevicePlanCache plans, std::size_t min_bytes = kMinBytes);
 
   // As PlanCache has it; else all race, once for each size.  For construction only, as FastestOf.
   NormLaunchConfig Forward(const NormSize& size);
@@ -35,7 +35,7 @@ class NormAutotuner {
                           const std::function<NormLaunchConfig()>& autotune);
 
   const DevicePlanCache plans_;
-  const std::size_t least_bytes_;
+  const std::size_t min_bytes_;
   std::map<std::string, NormLaunchConfig> known_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starting a kernel.  Kernels of this folder keep to a small part of CUDA: threadIdx, blockIdx,
+// Starting a kernel.  Kernels of this directory keep to a small part of CUDA: threadIdx, blockIdx,
 // blockDim, gridDim, __shared__ arrays of fixed size and one that a launch gives, __syncthreads,
 // __shfl_xor_sync over whole warps, tensor_cores.cuh.  tests/trainer/backend/cuda_emulator runs
 // just that part on a CPU, so that every kernel is tested where there is no GPU.
@@ -17,10 +17,10 @@
 namespace trainer {
 
 // The shared memory that a launch has given beside arrays of fixed size, aligned to 16 bytes.
-constexpr std::size_t kMostGivenShared = std::size_t{64} << 10;  // what every GPU has from 7.0 on
+constexpr std::size_t kMaxGivenShared = std::size_t{64} << 10;  // what every GPU has from 7.0 on
 __device__ inline std::byte* GivenShared() {
 #ifdef DDLRUN_CUDA_EMULATOR
-  alignas(16) __shared__ std::byte given_shared[kMostGivenShared];
+  alignas(16) __shared__ std::byte given_shared[kMaxGivenShared];
   return given_shared;
 #else
   extern __shared__ uint4 given_shared[];
@@ -47,7 +47,7 @@ void Launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t s
 template <typename... Parameters, typename... Arguments>
 void LaunchWithShared(std::size_t bytes, void (*kernel)(Parameters...), dim3 grid, dim3 block,
                       cudaStream_t stream, Arguments... arguments) {
-  DDL_CHECK(bytes <= kMostGivenShared);
+  DDL_CHECK(bytes <= kMaxGivenShared);
 #ifdef DDLRUN_CUDA_EMULATOR
   Launch(kernel, grid, block, stream, arguments...);
 #else

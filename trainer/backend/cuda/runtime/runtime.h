@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CUDA's runtime as the other files of this folder see it: its errors as Error, streams, events.
+// CUDA's runtime as the other files of this directory see it: its errors as Error, streams, events.
 
 #pragma once
 

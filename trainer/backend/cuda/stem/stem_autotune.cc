@@ -216,16 +216,16 @@ double Difference(const Candidates& candidates, const StemSize& size) {
     return RelativeDifference(a.data(), b.data(), dtype,
                               static_cast<std::int64_t>(bytes / SizeOf(dtype)));
   };
-  double most = differ(again.dst, stored.dst, candidates.pooled().bytes);
+  double max = differ(again.dst, stored.dst, candidates.pooled().bytes);
   const auto add = [&](double difference) {
-    if (!std::isnan(most) && !(difference <= most)) most = difference;
+    if (!std::isnan(max) && !(difference <= max)) max = difference;
   };
   add(differ(again.diff_filter, stored.diff_filter, candidates.filter().bytes));
   for (int i = 0; i < Results::kArrays; ++i) {
     add(RelativeDifference(again.Channels(i), stored.Channels(i), DType::kFloat32,
                            size.norm.channels));
   }
-  return most;
+  return max;
 }
 
 StemVariant Faster(Convolution& convolution, const StemSize& size) {

@@ -71,7 +71,7 @@ __device__ inline void Unpool(const T* diff_dst, const std::uint8_t* winners,
   }
 }
 
-// The convolution of two rows and two tiles of channels, and in place of the gradient there that of
+// The convolution of two rows and two tiles of channels, and instead of the gradient there that of
 // its result; none outside of the image.
 template <typename T, TensorCores cores>
 __device__ __forceinline__ void Differentiate(const Patch<T, kRows>& patch, const TilePlace& place,

@@ -42,7 +42,7 @@ void RunConvolvedForward(const StemSize& size, const StemOperands& operands,
                          const NormParameters& parameters, const PooledNormForward& call,
                          CUstream_st* stream);
 
-// As RunPooledNormBackward, and then the gradient of the filter, (K, 3, 7, 7), in place of that of
+// As RunPooledNormBackward, and then the gradient of the filter, (K, 3, 7, 7), instead of that of
 // the convolution's result: call.norm.src and diff_src are not used.  call.norm.scratch: of
 // NormScratchFloats and, behind them, StemScratchFloats.
 void RunConvolvedBackward(const StemSize& size, const StemOperands& operands, const float* scale,

@@ -13,7 +13,7 @@ namespace {
 
 // NVTX looks for a profiler at the first call of a process.
 TEST(ProfilerRanges, AreHeardByAProfilerThatNvtxLoads) {
-  const std::string listener = tests::BuildFolder() + "/tests/nvtx_listener.so";
+  const std::string listener = tests::BuildDirectory() + "/tests/nvtx_listener.so";
   ::setenv("NVTX_INJECTION64_PATH", listener.c_str(), 1);
   BeginProfilerRange("outer");
   BeginProfilerRange("inner");
