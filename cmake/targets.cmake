@@ -74,11 +74,11 @@ function(ddl_program name)
 endfunction()
 
 # ddl_test(NAME SOURCES a_test.cc [DEPENDS lib ...] [LABELS unit] [ARGS ...]): one GoogleTest program, one ctest entry.
-# The label defaults to `unit`: no network, no GPU, no Slurm, seconds at most. tests/support/folders.h says
+# The label defaults to `unit`: no network, no GPU, no Slurm, seconds at most. tests/support/directories.h says
 # where fixtures and programs are. The target `unit_tests` is all of this label.
 add_custom_target(unit_tests)
 if(DDLRUN_TESTS)
-  add_library(test_folders STATIC ${PROJECT_SOURCE_DIR}/tests/support/folders.cc)
+  add_library(test_folders STATIC ${PROJECT_SOURCE_DIR}/tests/support/directories.cc)
   target_include_directories(test_folders PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(test_folders PRIVATE DDLRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" DDLRUN_BINARY_DIR="${PROJECT_BINARY_DIR}")
 endif()

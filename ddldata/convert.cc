@@ -15,7 +15,7 @@
 #include "ddldata/image_sources.h"
 #include "ddldata/inspect.h"
 #include "ddldata/label_list.h"
-#include "ddldata/shard_folder.h"
+#include "ddldata/shard_directory.h"
 #include "support/counted.h"
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"

@@ -14,7 +14,7 @@
 
 #include "ddldata/convert_plan.h"
 #include "ddldata/inspect.h"
-#include "ddldata/shard_folder.h"
+#include "ddldata/shard_directory.h"
 #include "trainer/core/consistency_item.h"
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"

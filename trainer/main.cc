@@ -22,7 +22,7 @@
 #include "trainer/outputs/rank_outputs.h"
 #include "trainer/outputs/report_error.h"
 #include "trainer/outputs/root_outputs.h"
-#include "trainer/outputs/run_folders.h"
+#include "trainer/outputs/run_directories.h"
 #include "trainer/program/choose_backend.h"
 #include "trainer/program/choose_communicator.h"
 #include "trainer/program/control_endpoint.h"

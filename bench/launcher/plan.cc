@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/base/scratch_folder.h"
+#include "bench/base/scratch_directory.h"
 #include "support/number.h"
 
 namespace {

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/base/scratch_folder.h"
+#include "bench/base/scratch_directory.h"
 #include "support/number.h"
 #include "trainer/comm/factory.h"
 #include "trainer/outputs/log_file.h"

@@ -13,7 +13,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/control/sample_status.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/run_lock.h"
 #include "trainer/control/control_server.h"

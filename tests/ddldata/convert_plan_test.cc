@@ -4,7 +4,7 @@
 
 #include "ddldata/class_hints.h"
 #include "ddldata/convert_progress.h"
-#include "ddldata/shard_folder.h"
+#include "ddldata/shard_directory.h"
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 

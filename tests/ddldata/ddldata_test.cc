@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "ddldata/synth.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/data/files/data_files.h"

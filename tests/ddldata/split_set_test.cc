@@ -6,7 +6,7 @@
 
 #include "ddldata/convert_plan.h"
 #include "ddldata/inspect.h"
-#include "ddldata/shard_folder.h"
+#include "ddldata/shard_directory.h"
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/thread.h"

@@ -6,9 +6,9 @@
 
 #include <cstdlib>
 
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 
 namespace trainer {
 

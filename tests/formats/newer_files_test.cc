@@ -14,7 +14,7 @@
 #include "launcher/protocol/job_status.h"
 #include "tests/formats/kept_folder.h"
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "trainer/checkpoint/evaluated.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/control/control_address.h"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "rankfile/scanner.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 
 namespace rankfile {

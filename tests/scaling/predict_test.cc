@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "scaling/calibrate.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 
 namespace scaling {

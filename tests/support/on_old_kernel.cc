@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "tests/support/refused_calls.h"
+#include "tests/support/rejected_calls.h"
 
 int main(int, char** argv) {
   // The last calls that 4.18 got; the later ones have greater numbers.

@@ -4,7 +4,7 @@
 
 #include "trainer/checkpoint/names.h"
 #include "trainer/outputs/log_file.h"
-#include "trainer/outputs/run_folders.h"
+#include "trainer/outputs/run_directories.h"
 
 namespace trainer {
 

@@ -9,7 +9,7 @@
 
 #include "trainer/checkpoint/names.h"
 #include "trainer/outputs/logged_parameters.h"
-#include "trainer/outputs/run_folders.h"
+#include "trainer/outputs/run_directories.h"
 #include "trainer/telemetry/formats/dllogger.h"
 #include "trainer/telemetry/formats/mllog.h"
 #include "trainer/telemetry/formats/nvlog.h"

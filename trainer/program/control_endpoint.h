@@ -19,7 +19,7 @@
 #include "trainer/control/control_address.h"
 #include "trainer/control/control_server.h"
 #include "trainer/control/run_control.h"
-#include "trainer/control/socket_folder.h"
+#include "trainer/control/socket_directory.h"
 #include "trainer/options/options.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/telemetry/text/log.h"

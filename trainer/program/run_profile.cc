@@ -8,7 +8,7 @@
 #include "trainer/backend/measured_backend.h"
 #include "trainer/backend/peaks.h"
 #include "trainer/checkpoint/names.h"
-#include "trainer/outputs/run_folders.h"
+#include "trainer/outputs/run_directories.h"
 
 namespace trainer {
 

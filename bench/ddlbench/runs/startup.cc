@@ -12,7 +12,7 @@
 #include <sstream>
 #include <thread>
 
-#include "bench/base/scratch_folder.h"
+#include "bench/base/scratch_directory.h"
 #include "bench/base/statistics.h"
 #include "bench/ddlbench/log_analysis/files.h"
 #include "bench/run_log/log_entry.h"

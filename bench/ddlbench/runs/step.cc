@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <sysexits.h>
 
-#include "bench/base/scratch_folder.h"
+#include "bench/base/scratch_directory.h"
 #include "bench/base/statistics.h"
 #include "bench/ddlbench/runs/command_runner.h"
 #include "bench/run_log/log_entry.h"

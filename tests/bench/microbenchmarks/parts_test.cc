@@ -13,7 +13,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/comm/ranks.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/core/error.h"

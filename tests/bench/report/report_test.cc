@@ -10,7 +10,7 @@
 #include "bench/report/run_groups.h"
 #include "bench/report/views.h"
 #include "support/command_line.h"
-#include "tests/bench/report/report_test_folder.h"
+#include "tests/bench/report/report_test_directory.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"

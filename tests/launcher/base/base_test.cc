@@ -5,7 +5,7 @@
 #include "launcher/base/environment.h"
 #include "launcher/base/inherited_variables.h"
 #include "launcher/base/messages.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 
 namespace launcher {

@@ -3,7 +3,7 @@
 #include "launcher/cli/site_config.h"
 
 #include "launcher/base/error.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 

@@ -7,7 +7,7 @@
 #include "launcher/health/node/gpu_info.h"
 #include "launcher/health/node/nvml.h"
 #include "launcher/health/node/system_info.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 
 namespace launcher {

@@ -3,7 +3,7 @@
 #include "launcher/launch/variable_table.h"
 
 #include "launcher/protocol/rank_variables.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 
 namespace launcher {

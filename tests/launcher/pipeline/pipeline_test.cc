@@ -17,7 +17,7 @@
 #include "launcher/slurm/slurm_version.h"
 #include "support/quoting.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 
 namespace launcher {

@@ -12,7 +12,7 @@
 #include "launcher/slurm/slurm_allocation.h"
 #include "tests/launcher/placement/plan_fixtures.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 

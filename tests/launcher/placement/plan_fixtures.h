@@ -10,7 +10,7 @@
 #include "launcher/allocation/allocation.h"
 #include "launcher/topology/hwloc_topology.h"
 #include "launcher/topology/node_topology.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 
 namespace launcher {
 

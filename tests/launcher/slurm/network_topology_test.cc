@@ -7,7 +7,7 @@
 #include "launcher/allocation/network_order.h"
 #include "launcher/slurm/network_question.h"
 #include "launcher/slurm/pmi_types.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 
 namespace launcher {

@@ -5,7 +5,7 @@
 
 #include "launcher/slurm/slurm_allocation.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
-#include "tests/launcher/slurm/slurm_refusal.h"
+#include "tests/launcher/slurm/slurm_rejection.h"
 #include "tests/support/test.h"
 
 namespace launcher {

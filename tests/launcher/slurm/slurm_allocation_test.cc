@@ -8,7 +8,7 @@
 #include "launcher/slurm/complete_allocation.h"
 #include "rankfile/placement.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
-#include "tests/launcher/slurm/slurm_refusal.h"
+#include "tests/launcher/slurm/slurm_rejection.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 

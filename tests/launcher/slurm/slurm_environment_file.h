@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "launcher/slurm/slurm_variables.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 
 namespace launcher {
 

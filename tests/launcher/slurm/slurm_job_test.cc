@@ -11,7 +11,7 @@
 #include "launcher/slurm/srun_lines.h"
 #include "rankfile/hostlist.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 
 namespace launcher {

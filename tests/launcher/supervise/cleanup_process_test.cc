@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "tests/support/refused_calls.h"
+#include "tests/support/rejected_calls.h"
 #include "tests/support/test.h"
 
 namespace launcher {

@@ -6,7 +6,7 @@
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/gpus_of_node.h"
 #include "launcher/topology/hwloc_topology.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/refusal.h"
-#include "tests/support/refused_calls.h"
+#include "tests/support/rejected_calls.h"
 #include "tests/support/test.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"

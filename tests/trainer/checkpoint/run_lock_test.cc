@@ -7,7 +7,7 @@
 
 #include "tests/support/other_user.h"
 #include "tests/support/refusal.h"
-#include "tests/support/refused_calls.h"
+#include "tests/support/rejected_calls.h"
 #include "tests/support/test.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"

@@ -12,7 +12,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/control/sample_status.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "trainer/control/control_address.h"
 #include "trainer/control/control_client.h"
 #include "trainer/control/control_message.h"

@@ -11,7 +11,7 @@
 
 #include "tests/support/test.h"
 #include "tests/trainer/core/few_threads.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "trainer/core/end_of_process.h"
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"

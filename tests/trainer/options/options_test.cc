@@ -3,7 +3,7 @@
 #include "trainer/options/options.h"
 
 #include "tests/support/test.h"
-#include "tests/trainer/options/options_refusal.h"
+#include "tests/trainer/options/options_rejection.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

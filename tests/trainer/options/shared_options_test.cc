@@ -2,7 +2,7 @@
 
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
-#include "tests/trainer/options/options_refusal.h"
+#include "tests/trainer/options/options_rejection.h"
 #include "trainer/core/error.h"
 #include "trainer/options/option_names.h"
 #include "trainer/options/options.h"

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/directories.h"
 #include "tests/support/emulated.h"
-#include "tests/support/folders.h"
 #include "tests/support/test.h"
 #include "trainer/backend/registry.h"
 #include "trainer/core/philox.h"

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "tests/trainer/train/deferred_backend.h"
 #include "trainer/backend/registry.h"
 #include "trainer/checkpoint/names.h"

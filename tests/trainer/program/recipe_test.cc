@@ -8,7 +8,7 @@
 
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"
 #include "trainer/program/data_loaders.h"

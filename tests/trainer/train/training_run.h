@@ -6,7 +6,7 @@
 #pragma once
 
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "tests/trainer/train/generated_source.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"

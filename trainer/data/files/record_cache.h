@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/files/private_folder.h"
+#include "trainer/data/files/private_directory.h"
 #include "trainer/data/files/record_cache_options.h"
 #include "trainer/data/files/tfrecord.h"
 

@@ -12,7 +12,7 @@
 #include "trainer/core/consistency_item.h"
 #include "trainer/core/error.h"
 #include "trainer/data/files/parallel_for.h"
-#include "trainer/data/files/private_folder.h"
+#include "trainer/data/files/private_directory.h"
 #include "trainer/data/files/scan_file.h"
 
 namespace trainer {

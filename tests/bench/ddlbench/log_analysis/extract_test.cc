@@ -8,7 +8,7 @@
 
 #include "bench/ddlbench/log_analysis/dlperf.h"
 #include "bench/ddlbench/log_analysis/run_names.h"
-#include "tests/bench/ddlbench/unreadable_folder.h"
+#include "tests/bench/ddlbench/unreadable_directory.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
 

@@ -6,7 +6,7 @@
 
 #include "bench/ddlbench/log_analysis/compare.h"
 #include "bench/ddlbench/log_analysis/duration_logs.h"
-#include "tests/bench/ddlbench/unreadable_folder.h"
+#include "tests/bench/ddlbench/unreadable_directory.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
 

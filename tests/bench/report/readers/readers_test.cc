@@ -6,7 +6,7 @@
 #include "bench/report/readers/run_files.h"
 #include "bench/report/readers/thinned_series.h"
 #include "bench/report/readers/training_json_reader.h"
-#include "tests/bench/report/report_test_folder.h"
+#include "tests/bench/report/report_test_directory.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/formats/nvprof_csv.h"

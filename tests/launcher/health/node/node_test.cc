@@ -11,7 +11,7 @@
 #include "launcher/health/node/gpu_info.h"
 #include "launcher/health/node/name_lookup.h"
 #include "launcher/health/node/watchdog.h"
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 
 namespace launcher {

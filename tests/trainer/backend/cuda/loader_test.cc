@@ -4,7 +4,7 @@
 
 #include "trainer/backend/cuda/loader.h"
 
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/formats/event_file.h"
 #include "trainer/telemetry/formats/iteration_durations.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "trainer/telemetry/formats/dllogger.h"
 #include "trainer/telemetry/formats/mllog.h"
 #include "trainer/telemetry/formats/nvlog.h"

@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/meters/device_state.h"
 #include "trainer/telemetry/meters/gpu_meter.h"

@@ -17,7 +17,7 @@
 
 #include "tests/support/emulated.h"
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "trainer/telemetry/stacks/elf_symbols.h"
 
 namespace {

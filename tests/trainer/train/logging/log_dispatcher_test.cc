@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/backend/measured_backend.h"

@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/backend/measured_backend.h"

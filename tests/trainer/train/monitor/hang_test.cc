@@ -7,7 +7,7 @@
 
 #include "support/file.h"
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"
 #include "trainer/train/monitor/hang_report.h"

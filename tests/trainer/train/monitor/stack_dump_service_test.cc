@@ -10,7 +10,7 @@
 
 #include "support/file.h"
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "trainer/control/stack_dump_request.h"
 
 namespace trainer {

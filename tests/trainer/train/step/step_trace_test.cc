@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/trainer/temporary_directory.h"
 #include "tests/trainer/train/thread_ranks.h"
 
 namespace trainer {

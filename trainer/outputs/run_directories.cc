@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/outputs/run_folders.h"
+#include "trainer/outputs/run_directories.h"
 
 #include <string_view>
 #include <system_error>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/base/scratch_folder.h"
+#include "bench/base/scratch_directory.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tests/support/folders.h"
+#include "tests/support/directories.h"
 
 namespace tests {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/data/files/private_folder.h"
+#include "trainer/data/files/private_directory.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

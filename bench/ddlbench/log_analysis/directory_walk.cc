@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/log_analysis/folder_walk.h"
+#include "bench/ddlbench/log_analysis/directory_walk.h"
 
 #include <algorithm>
 #include <system_error>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "ddldata/shard_folder.h"
+#include "ddldata/shard_directory.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

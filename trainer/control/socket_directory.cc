@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/control/socket_folder.h"
+#include "trainer/control/socket_directory.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
