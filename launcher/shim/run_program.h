@@ -2,7 +2,7 @@
 //
 // The last thing that a shim does.  Under the local launcher it becomes the program.  Under srun
 // and mpirun it starts the program and waits for it, and reports on standard error how it ended,
-// which srun and mpirun do not always say (protocol/rank_report.h).
+// which srun and mpirun do not always say (protocol/rank_event.h).
 
 #pragma once
 

@@ -153,7 +153,7 @@ FOREIGN = [
 # What only a program's main may do (launcher/base/environment is the one snapshot of the environment).
 MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
 MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^launcher/shim/(environment_text\.h|own_environment\.cc)$|^trainer/(program/launch_environment|outputs/report_error)\.cc$|^tests/|^bench/")
-PURE = re.compile(r"^launcher/placement/|^rankfile/(?!main)|^scaling/|^launcher/advice/|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
+PURE = re.compile(r"^launcher/placement/|^rankfile/(?!main)|^scaling/|^launcher/advice/|^launcher/health/(check_(?!step)|node_info|pair_schedule|verdict)")
 IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")
 # oneDNN's version is looked at in one place.

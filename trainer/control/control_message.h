@@ -37,7 +37,7 @@ struct ControlRequest {
 struct ControlAnswer {
   std::string rejection = {};  // "": the order was taken
   RunStatus status = {};
-  // Of kStacks: the number of the order (control/stacks_request.h); 0: none.
+  // Of kStacks: the number of the order (control/stack_dump_request.h); 0: none.
   std::uint64_t stack_dump_command = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What must be the same on all ranks of a run, said so that a person can read it where it is not
-// (comm/agreement.h).
+// (comm/rank_consistency.h).
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A network on a back end: stem, bottlenecks, head, and all their memory.  Everything is allocated
-// by the constructor, as planned (model/network_plan.h); nothing is allocated afterwards.
+// by the constructor, as planned (model/network_definition.h); nothing is allocated afterwards.
 //
 // Used from one thread.  The back end outlives the network.  All work is queued on the stream that
 // is passed in; use one stream for all calls.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The hang watch of a run (train/watch/hang_watch.h) as --hang_floor_seconds asks for it.
+// The hang watch of a run (train/monitor/hang_watchdog.h) as --hang_floor_seconds asks for it.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lets people ask a training for the stacks of its ranks (train/watch/stacks_on_request.h).
+// What lets people ask a training for the stacks of its ranks (train/monitor/stack_dump_service.h).
 
 #pragma once
 

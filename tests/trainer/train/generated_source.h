@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A source for tests that keeps the contract of data/source.h: sample k is a function of k alone,
-// so any number of ranks see the same run.  Class c has stripes of its own direction and width, on
-// noise.
+// A source for tests that keeps the contract of data/data_loader.h: sample k is a function of k
+// alone, so any number of ranks see the same run.  Class c has stripes of its own direction and
+// width, on noise.
 
 #pragma once
 

@@ -41,14 +41,15 @@ struct TrainerDeps {
   std::function<bool()> stop_requested = [] { return false; };
   RunRequests* requests = nullptr;  // null: nothing else asks for anything
   std::string host = {};            // of this rank, or ""
-  // What it computes with, and its clocks and temperature of now, or "" (train/watch/stragglers.h).
+  // What it computes with, and its clocks and temperature of now, or ""
+  // (train/monitor/straggler_reporter.h).
   std::function<std::string()> describe_device = {};
   // Clocks and temperature of a short while ago; called in every step.  May be null.
   std::function<DeviceState()> device_state = {};
   // Collective, before anything is summed: throws where the ranks differ in what it is told.
   std::function<void(const std::vector<ConsistencyItem>&)> agree =
       [](const std::vector<ConsistencyItem>&) {};
-  // Told what begins now, and after how many steps (train/watch/hang_watch.h).
+  // Told what begins now, and after how many steps (train/monitor/hang_watchdog.h).
   std::function<void(Activity, std::int64_t)> entered = [](Activity, std::int64_t) {};
   // Told of an error in a training step while the memory is still there that sums over the ranks
   // may be under way in; need not return.

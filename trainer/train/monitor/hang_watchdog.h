@@ -16,7 +16,7 @@
 // (telemetry/stacks/thread_stacks.h) to MODEL_DIR/stacks/rank-N.txt, by a thread that is left
 // behind where it hangs as well.
 //
-// A rank that waits for its data (train/watch/watched.h), while all others wait for it or for
+// A rank that waits for its data (train/monitor/monitored.h), while all others wait for it or for
 // theirs, is not hung: on_wait says so after each further bound, and only after 10 of them the run
 // ends.
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Says, in the log of rank 0, when the ranks wait longer for their sums than before
-// (train/watch/sum_watch.h), and which link between hosts has become slower: no rank is slow then,
-// and times of ranks say nothing.
+// (train/monitor/all_reduce_wait_monitor.h), and which link between hosts has become slower: no
+// rank is slow then, and times of ranks say nothing.
 //
 // A link is from a rank to the next one, the last one's to the first, where they are on different
 // hosts: in the order of the ranks, so one from each host where these are not dealt out in turn.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where a rank writes the stacks of its threads: MODEL_DIR/stacks/rank-N.txt
-// (control/stacks_request.h has its form).
+// (control/stack_dump_request.h has its form).
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the stacks of a rank when somebody asks for those of all (control/stacks_request.h), also
-// while the rank hangs: by a thread of its own, which has nothing to do with the loop.  What the
-// loop computes stays the same; its system calls may come back early.
+// Writes the stacks of a rank when somebody asks for those of all (control/stack_dump_request.h),
+// also while the rank hangs: by a thread of its own, which has nothing to do with the loop.  What
+// the loop computes stays the same; its system calls may come back early.
 //
 // Threads: as the functions say.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Says, in the log of rank 0, which ranks are slower than the others for long
-// (train/watch/straggler_watch.h), where each is, what it computes with, and when it is over.
+// (train/monitor/straggler_detector.h), where each is, what it computes with, and when it is over.
 
 #pragma once
 

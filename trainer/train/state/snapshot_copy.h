@@ -31,8 +31,8 @@ struct StatisticRows {
 
 class SnapshotCopy {
  public:
-  // Takes and touches all memory that it needs (program/memory_needs.h), by Backend::AllocateHost.
-  // `backend` outlives it.
+  // Takes and touches all memory that it needs (program/memory_estimate.h), by
+  // Backend::AllocateHost. `backend` outlives it.
   SnapshotCopy(Backend& backend, const Network& network);
 
   // Copies weights, momentum and averages of `network`, which is that of the constructor; waits for

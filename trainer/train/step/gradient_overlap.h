@@ -8,7 +8,7 @@
 // add.
 //
 // Where an update takes several batches, the sum over these comes first
-// (train/step/gradient_sum.h), and is reduced once, while the last of them runs backward.
+// (train/step/gradient_accumulator.h), and is reduced once, while the last of them runs backward.
 //
 // For a communicator that sums host memory, gradients of another device go there, bucket by bucket,
 // on a stream of their own, and come back all together.  Nothing waits for that while backward is

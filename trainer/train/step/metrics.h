@@ -36,7 +36,7 @@ struct StepExchange {
   int bad_gradients = 0;
   // The same of the weights before the update.
   int bad_weights = 0;
-  // In: of this rank in its place, 0 in the others; out: of all (train/step/rank_seconds.h).  At
+  // In: of this rank in its place, 0 in the others; out: of all (train/step/rank_busy_times.h).  At
   // most RankSeconds::kPlaces, equally many on each rank.
   std::span<double> rank_seconds = {};
   // The same of what ranks say in turn (train/step/rank_metrics_exchange.h); at most

@@ -4,10 +4,11 @@
 // what the ranks tell each other about it.
 //
 // With config.accumulate a step takes several batches, one after the other, some ranks one fewer
-// than others (config.short_ranks): their gradients are added up (train/step/gradient_sum.h), and
-// the last batch's backward pass has the all-reduce beside it. Loss, accuracy and gradient are the
-// mean over all images of the step, the times of a phase the sum over its batches; batch norm sees
-// one batch at a time, and each updates the running statistics.
+// than others (config.short_ranks): their gradients are added up
+// (train/step/gradient_accumulator.h), and the last batch's backward pass has the all-reduce beside
+// it. Loss, accuracy and gradient are the mean over all images of the step, the times of a phase
+// the sum over its batches; batch norm sees one batch at a time, and each updates the running
+// statistics.
 //
 // What becomes of a loss or a gradient that is not finite is for NonFiniteGuard to say.  A step
 // that it leaves out leaves no trace: the running statistics are set back too.  Moving averages of
