@@ -33,7 +33,7 @@ using State = JobStatus::RankState;
 
 constexpr double kNow = 1795343400;
 
-JobStatus MadeUpJob() {
+JobStatus FakeJob() {
   JobStatus status;
   status.job = "12";
   status.host = "n1";
@@ -52,7 +52,7 @@ JobStatus MadeUpJob() {
 }
 
 TEST(JobText, HasAllThatIsKnown) {
-  const std::string text = JobText(MadeUpJob(), kNow);
+  const std::string text = JobText(FakeJob(), kNow);
   EXPECT_THAT(text, HasSubstr("job            12\n"));
   EXPECT_THAT(text, HasSubstr("program        python train.py\n"));
   EXPECT_THAT(text, HasSubstr("ddlrun         process 4711 on n1, srun\n"));
@@ -66,7 +66,7 @@ TEST(JobText, HasAllThatIsKnown) {
 }
 
 TEST(JobText, SaysWhatIsNotKnownAndWhatIsOld) {
-  JobStatus status = MadeUpJob();
+  JobStatus status = FakeJob();
   status.ends.reset();
   for (JobStatus::Rank& rank : status.ranks) rank.silence.reset();
   status.written = kNow - 60;
@@ -77,7 +77,7 @@ TEST(JobText, SaysWhatIsNotKnownAndWhatIsOld) {
 }
 
 TEST(JobText, ShowsFewOfManyFailures) {
-  JobStatus status = MadeUpJob();
+  JobStatus status = FakeJob();
   status.ranks.assign(20, {"n1", State::kEnded, 1, std::nullopt});
   const std::string text = JobText(status, kNow);
   EXPECT_THAT(text, HasSubstr("rank 7 on n1: exit code 1; 12 more\n"));
@@ -85,7 +85,7 @@ TEST(JobText, ShowsFewOfManyFailures) {
 }
 
 TEST(JobJson, HasEachRank) {
-  const auto json = nlohmann::json::parse(JobJson(MadeUpJob(), kNow));
+  const auto json = nlohmann::json::parse(JobJson(FakeJob(), kNow));
   EXPECT_EQ(json["job"], "12");
   EXPECT_EQ(json["restarts"], 1);
   EXPECT_EQ(json["is_old"], false);
@@ -132,7 +132,7 @@ class JobDirectoryTest : public testing::Test {
 };
 
 TEST_F(JobDirectoryTest, TheNewestOfTheJobIsFound) {
-  JobStatus status = MadeUpJob();
+  JobStatus status = FakeJob();
   Make("ddlrun.aaaaaa", status);
   status.restarts = 5;
   status.written += 10;
@@ -151,7 +151,7 @@ TEST_F(JobDirectoryTest, TheNewestOfTheJobIsFound) {
 }
 
 TEST_F(JobDirectoryTest, AFileOfThisNameThatSomebodyElseHasWrittenIsNone) {
-  const auto directory = Make("results", MadeUpJob());
+  const auto directory = Make("results", FakeJob());
   for (const char* text : {"", "all is well\n", "ddlrun", "\nddlrun-status 1\n"}) {
     std::ofstream(directory / launcher::kStatusFileName) << text;
     EXPECT_FALSE(ReadJobStatus(directory).has_value()) << text;
@@ -159,7 +159,7 @@ TEST_F(JobDirectoryTest, AFileOfThisNameThatSomebodyElseHasWrittenIsNone) {
 }
 
 TEST_F(JobDirectoryTest, AFileThatIsNoStatusIsRejected) {
-  const auto directory = Make("ddlrun.aaaaaa", MadeUpJob());
+  const auto directory = Make("ddlrun.aaaaaa", FakeJob());
   ASSERT_TRUE(ReadJobStatus(directory).has_value());
   EXPECT_FALSE(ReadJobStatus(base_.path()).has_value());
   std::ofstream(directory / launcher::kStatusFileName) << "ddlrun-status 1\nin other words\n";

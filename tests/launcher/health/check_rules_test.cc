@@ -2,7 +2,7 @@
 
 #include "launcher/health/check_rules.h"
 
-#include "tests/launcher/health/made_up_facts.h"
+#include "tests/launcher/health/fake_node_info.h"
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(Check, FindsNothingWrongWithHealthyNodes) {
-  const MadeUpJob made(4);
+  const FakeJob made(4);
   const std::vector<Verdict> verdicts = CheckNodes(made.job, made.info);
   EXPECT_EQ(verdicts.size(), 16U);
   for (const Verdict& verdict : verdicts) {
@@ -24,7 +24,7 @@ TEST(Check, FindsNothingWrongWithHealthyNodes) {
 }
 
 TEST(Check, NamesNodesThatDidNotAnswerAndJudgesTheOthers) {
-  MadeUpJob made(4);
+  FakeJob made(4);
   made.info[2] = NodeInfo();
   made.info[3] = NodeInfo();
   made.job.launcher_end = "the launcher ended with exit code 1";
@@ -36,7 +36,7 @@ TEST(Check, NamesNodesThatDidNotAnswerAndJudgesTheOthers) {
 }
 
 TEST(Check, WarnsWhenOneMachineAnswersForTwoHosts) {
-  MadeUpJob made(4);
+  FakeJob made(4);
   made.info[1].machine = "n1";
   const Verdict verdict = made.Of("nodes");
   EXPECT_EQ(verdict.status, Status::kWarn);
@@ -44,7 +44,7 @@ TEST(Check, WarnsWhenOneMachineAnswersForTwoHosts) {
 }
 
 TEST(Check, SaysOnlyThatWhenNobodyAnswered) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info = {NodeInfo(), NodeInfo()};
   EXPECT_EQ(CheckNodes(made.job, made.info).size(), 1U);
   EXPECT_THAT(BadNodes(CheckNodes(made.job, made.info)), IsEmpty());
@@ -52,7 +52,7 @@ TEST(Check, SaysOnlyThatWhenNobodyAnswered) {
 
 // The bad nodes that are found where `spoil` was done to the third of four.
 std::vector<std::string> BadAfter(const std::function<void(NodeInfo&)>& spoil) {
-  MadeUpJob made(4);
+  FakeJob made(4);
   spoil(made.info[2]);
   std::vector<std::string> bad;
   for (const BadNode& node : BadNodes(CheckNodes(made.job, made.info))) bad.push_back(node.host);
@@ -86,23 +86,23 @@ TEST(Check, KnowsWhichNodeAJobCouldDoWithout) {
 }
 
 TEST(Check, BlamesNoNodeWhereItCannotBeTold) {
-  MadeUpJob made(4);
+  FakeJob made(4);
   made.job.directory_error = "cannot be written";
   EXPECT_THAT(made.Of("directory").bad_hosts, IsEmpty());
-  made = MadeUpJob(4);
+  made = FakeJob(4);
   made.info[0].mpi = made.info[1].mpi = "another";
   EXPECT_EQ(made.Of("versions").status, Status::kFail);
   EXPECT_THAT(made.Of("versions").bad_hosts, IsEmpty());
   made.info[2].mpi = "another";
   EXPECT_THAT(made.Of("versions").bad_hosts, ElementsAre("n4"));
-  made = MadeUpJob(4);
+  made = FakeJob(4);
   made.info[1].exchange.problem = "PMIx_Init: UNREACHABLE";
   EXPECT_EQ(made.Of("connections").status, Status::kFail);
   EXPECT_THAT(made.Of("connections").bad_hosts, IsEmpty());
 }
 
 TEST(Hardware, WarnsOfAnotherProcessor) {
-  MadeUpJob made(3);
+  FakeJob made(3);
   made.info[1].cpu_model = "POWER8";
   const Verdict verdict = made.Of("hardware");
   EXPECT_EQ(verdict.status, Status::kWarn);
@@ -111,16 +111,16 @@ TEST(Hardware, WarnsOfAnotherProcessor) {
 }
 
 TEST(Hardware, WarnsOfAnotherGpuModelAndNumber) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[0].gpus[3].model = "Tesla V100-SXM2-32GB";
   EXPECT_EQ(made.Of("hardware").status, Status::kWarn);
-  made = MadeUpJob(2);
+  made = FakeJob(2);
   made.info[0].nvidia_devices = 3;
   EXPECT_EQ(made.Of("hardware").status, Status::kWarn);
 }
 
 TEST(Hardware, ToleratesWhatFirmwareKeepsOfMemoryAndNoMore) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].memory_bytes = 508LL << 30;
   EXPECT_EQ(made.Of("hardware").status, Status::kOk);
   made.info[1].memory_bytes = 256LL << 30;
@@ -130,7 +130,7 @@ TEST(Hardware, ToleratesWhatFirmwareKeepsOfMemoryAndNoMore) {
 }
 
 TEST(Hardware, MentionsAnotherKernelAndLetsItPass) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].kernel = "5.14.0";
   const Verdict verdict = made.Of("hardware");
   EXPECT_EQ(verdict.status, Status::kOk);
@@ -138,7 +138,7 @@ TEST(Hardware, MentionsAnotherKernelAndLetsItPass) {
 }
 
 TEST(GpuCount, FailsWhenSlurmGrantedLess) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].granted_gpus = 2;
   const Verdict verdict = made.Of("gpus");
   EXPECT_EQ(verdict.status, Status::kFail);
@@ -146,7 +146,7 @@ TEST(GpuCount, FailsWhenSlurmGrantedLess) {
 }
 
 TEST(GpuCount, FailsWhenTheNodeShowsLess) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].gpus.pop_back();
   EXPECT_EQ(made.Of("gpus").seen, "4 planned, 3 seen (n2)");
   made.info[1].gpus.clear();
@@ -157,7 +157,7 @@ TEST(GpuCount, FailsWhenTheNodeShowsLess) {
 }
 
 TEST(GpuCount, FailsWhereTheDriverDoesNotShowTheOnlyGpu) {
-  MadeUpJob made(1, 1);
+  FakeJob made(1, 1);
   made.info[0].gpus.clear();
   const Verdict verdict = made.Of("gpus");
   EXPECT_EQ(verdict.status, Status::kFail);
@@ -165,7 +165,7 @@ TEST(GpuCount, FailsWhereTheDriverDoesNotShowTheOnlyGpu) {
 }
 
 TEST(GpuCount, IsNotKnownWhereNoNodeHasNvidiaDevices) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   for (NodeInfo& info : made.info) {
     info.gpus.clear();
     info.nvidia_devices = 0;
@@ -174,19 +174,19 @@ TEST(GpuCount, IsNotKnownWhereNoNodeHasNvidiaDevices) {
 }
 
 TEST(GpuCount, FailsOnOneNodeWithoutAnyAmongOthersThatHaveSome) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[0].gpus.clear();
   made.info[0].nvidia_devices = 0;
   EXPECT_EQ(made.Of("gpus").seen, "4 planned, 0 seen (n1)");
 }
 
 TEST(GpuCount, AsksForNoneWhenNoneIsPlanned) {
-  EXPECT_EQ(MadeUpJob(2, 0).Of("gpus").seen, "none planned, 0 seen");
-  EXPECT_EQ(MadeUpJob(2, 0).Of("gpu-use").seen, "no GPUs to look at");
+  EXPECT_EQ(FakeJob(2, 0).Of("gpus").seen, "none planned, 0 seen");
+  EXPECT_EQ(FakeJob(2, 0).Of("gpu-use").seen, "no GPUs to look at");
 }
 
 TEST(GpuUse, FailsWhenSomebodyComputesThere) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].gpus[2].processes = {{4711, 5LL << 30}, {4712, -1}};
   const Verdict verdict = made.Of("gpu-use");
   EXPECT_EQ(verdict.status, Status::kFail);
@@ -194,7 +194,7 @@ TEST(GpuUse, FailsWhenSomebodyComputesThere) {
 }
 
 TEST(GpuChecks, AreNotKnownWithoutNvml) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[0].gpu_source = "/proc";
   made.info[0].gpu_problem = "NVML: Driver/library version mismatch";
   for (const char* check : {"gpu-use", "gpu-errors", "gpu-links"}) {
@@ -205,7 +205,7 @@ TEST(GpuChecks, AreNotKnownWithoutNvml) {
 }
 
 TEST(GpuErrors, FailForUncorrectedErrorsAndFailedRemaps) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[0].gpus[1].uncorrected_errors = 3;
   EXPECT_EQ(made.Of("gpu-errors").status, Status::kFail);
   EXPECT_EQ(made.Of("gpu-errors").seen, "GPU 1 3 uncorrected memory errors (n1)");
@@ -214,13 +214,13 @@ TEST(GpuErrors, FailForUncorrectedErrorsAndFailedRemaps) {
 }
 
 TEST(GpuErrors, WarnOfAPendingRemap) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[0].gpus[0].remap_pending = true;
   EXPECT_EQ(made.Of("gpu-errors").status, Status::kWarn);
 }
 
 TEST(GpuLinks, WarnOfFewerNvlinksThanOthersOfTheModelHave) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].gpus[0].nvlinks = 4;
   const Verdict verdict = made.Of("gpu-links");
   EXPECT_EQ(verdict.status, Status::kWarn);
@@ -228,7 +228,7 @@ TEST(GpuLinks, WarnOfFewerNvlinksThanOthersOfTheModelHave) {
 }
 
 TEST(GpuLinks, WarnOfANarrowSlot) {
-  MadeUpJob made(1);
+  FakeJob made(1);
   made.info[0].gpus[0].pcie_lanes = 8;
   EXPECT_EQ(made.Of("gpu-links").seen, "GPU 0 8 of 16 PCIe lanes (n1)");
   made.info[0].gpus[0].pcie_lanes = 0;  // nobody can say
@@ -236,13 +236,13 @@ TEST(GpuLinks, WarnOfANarrowSlot) {
 }
 
 TEST(Infiniband, IsNotNeeded) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   for (NodeInfo& info : made.info) info.ports.clear();
   EXPECT_EQ(made.Of("infiniband").status, Status::kOk);
 }
 
 TEST(Infiniband, WarnsWhenNoPortIsActiveAnywhere) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   for (NodeInfo& info : made.info) {
     for (IbPortInfo& port : info.ports) port.state = "DOWN";
   }
@@ -250,7 +250,7 @@ TEST(Infiniband, WarnsWhenNoPortIsActiveAnywhere) {
 }
 
 TEST(Infiniband, FailsWhenOneNodeHasNoActivePortAndOthersHave) {
-  MadeUpJob made(3);
+  FakeJob made(3);
   for (IbPortInfo& port : made.info[1].ports) port.state = "DOWN";
   const Verdict verdict = made.Of("infiniband");
   EXPECT_EQ(verdict.status, Status::kFail);
@@ -258,16 +258,16 @@ TEST(Infiniband, FailsWhenOneNodeHasNoActivePortAndOthersHave) {
 }
 
 TEST(Infiniband, WarnsOfAMissingRailAndALowerRate) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[0].ports[1].state = "INIT";
   EXPECT_EQ(made.Of("infiniband").status, Status::kWarn);
-  made = MadeUpJob(2);
+  made = FakeJob(2);
   for (IbPortInfo& port : made.info[0].ports) port.rate_gbits = 25;
   EXPECT_EQ(made.Of("infiniband").status, Status::kWarn);
 }
 
 TEST(Memlock, FailsWhereInfinibandIsAndTheLimitIsLow) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].memlock_bytes = 65536;
   const Verdict verdict = made.Of("memlock");
   EXPECT_EQ(verdict.status, Status::kFail);
@@ -278,7 +278,7 @@ TEST(Memlock, FailsWhereInfinibandIsAndTheLimitIsLow) {
 }
 
 TEST(Memlock, DoesNotMatterWithoutInfiniband) {
-  MadeUpJob made(1);
+  FakeJob made(1);
   made.info[0].ports.clear();
   made.info[0].memlock_bytes = 65536;
   EXPECT_EQ(made.Of("memlock").status, Status::kOk);
@@ -286,7 +286,7 @@ TEST(Memlock, DoesNotMatterWithoutInfiniband) {
 }
 
 TEST(Shm, WarnsOfLittleAndFailsWithoutIt) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].shm_free_bytes = 64LL << 20;
   EXPECT_EQ(made.Of("shm").status, Status::kWarn);
   EXPECT_THAT(made.Of("shm").seen, HasSubstr("64 MiB (n2)"));
@@ -295,7 +295,7 @@ TEST(Shm, WarnsOfLittleAndFailsWithoutIt) {
 }
 
 TEST(Directory, FailsWhenItIsNotShared) {
-  MadeUpJob made(3);
+  FakeJob made(3);
   made.info[2].directory.is_shared = false;
   const Verdict verdict = made.Of("directory");
   EXPECT_EQ(verdict.status, Status::kFail);
@@ -303,18 +303,18 @@ TEST(Directory, FailsWhenItIsNotShared) {
 }
 
 TEST(Directory, FailsWhenItCannotBeWritten) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].directory.write_error = "Read-only file system";
   EXPECT_EQ(made.Of("directory").status, Status::kFail);
   EXPECT_THAT(made.Of("directory").seen, HasSubstr("Read-only file system (n2)"));
-  made = MadeUpJob(2);
+  made = FakeJob(2);
   made.job.directory_error = "/proc cannot be written: No such file or directory";
   EXPECT_EQ(made.Of("directory").status, Status::kFail);
   EXPECT_EQ(made.Of("directory").seen, made.job.directory_error);
 }
 
 TEST(Master, WarnsOfNodesThatDoNotFindIt) {
-  MadeUpJob made(4);
+  FakeJob made(4);
   EXPECT_EQ(made.Of("master-addr").seen, "MASTER_ADDR=n1 is found on 4 nodes");
   made.info[1].master.problem = made.info[2].master.problem = "Name or service not known";
   made.info[3].master.problem = "no answer within 5 s";
@@ -328,7 +328,7 @@ TEST(Master, WarnsOfNodesThatDoNotFindIt) {
 }
 
 TEST(Master, IsNotKnownWhereANodeDidNotGetThatFar) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[0].master = {};
   EXPECT_EQ(made.Of("master-addr").status, Status::kNotKnown);
   EXPECT_EQ(made.Of("master-addr").seen, "MASTER_ADDR=n1 was not looked up (n1)");
@@ -339,13 +339,13 @@ TEST(Master, IsNotKnownWhereANodeDidNotGetThatFar) {
 }
 
 TEST(Directory, WarnsOfLittleSpace) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[0].directory.free_bytes = 100LL << 20;
   EXPECT_EQ(made.Of("directory").status, Status::kWarn);
 }
 
 TEST(Clocks, WarnOfANodeThatIsOffByMoreThanASecond) {
-  MadeUpJob made(3);
+  FakeJob made(3);
   made.info[1].exchange.clock_seconds += 12.3;
   Verdict verdict = made.Of("clocks");
   EXPECT_EQ(verdict.status, Status::kWarn);
@@ -355,7 +355,7 @@ TEST(Clocks, WarnOfANodeThatIsOffByMoreThanASecond) {
 }
 
 TEST(Clocks, MayDifferByTheTimeThatNodesTakeToLeaveABarrier) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].exchange.clock_seconds += 0.25;
   const Verdict verdict = made.Of("clocks");
   EXPECT_EQ(verdict.status, Status::kOk);
@@ -363,7 +363,7 @@ TEST(Clocks, MayDifferByTheTimeThatNodesTakeToLeaveABarrier) {
 }
 
 TEST(Clocks, AreNotKnownWithoutAnExchange) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   for (NodeInfo& info : made.info) {
     info.exchange = ConnectivityResult();
     info.exchange.unavailable = "the launcher gives no PMIx";
@@ -374,7 +374,7 @@ TEST(Clocks, AreNotKnownWithoutAnExchange) {
 }
 
 TEST(Versions, FailWhenTheyDiffer) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].mpi = "Open MPI v5.0.1";
   const Verdict verdict = made.Of("versions");
   EXPECT_EQ(verdict.status, Status::kFail);
@@ -383,30 +383,30 @@ TEST(Versions, FailWhenTheyDiffer) {
 }
 
 TEST(Versions, AreNotKnownWithoutAnMpiLibrary) {
-  MadeUpJob made(1);
+  FakeJob made(1);
   made.info[0].mpi.clear();
   EXPECT_EQ(made.Of("versions").status, Status::kNotKnown);
 }
 
 TEST(Connections, OfManyNodesAreASampleWhoseSizeIsSaid) {
-  EXPECT_THAT(MadeUpJob(64).Of("connections").seen, HasSubstr(" of 64 nodes talk, the slowest "));
-  EXPECT_THAT(MadeUpJob(65).Of("connections").seen,
+  EXPECT_THAT(FakeJob(64).Of("connections").seen, HasSubstr(" of 64 nodes talk, the slowest "));
+  EXPECT_THAT(FakeJob(65).Of("connections").seen,
               HasSubstr(" of 65 nodes talk (a sample, 8 partners each), the slowest "));
 }
 
 TEST(Connections, CountThePairsAndNameTheSlowest) {
-  EXPECT_EQ(MadeUpJob(4).Of("connections").seen,
+  EXPECT_EQ(FakeJob(4).Of("connections").seen,
             "6 pairs of 4 nodes talk, the slowest n3 with n4 in 3.00 ms there and back");
 }
 
 TEST(Connections, TakeTheSlowestFromThePartnersOfTheFirstNode) {
-  MadeUpJob made(3);
+  FakeJob made(3);
   made.info[2].exchange.slowest = {0, "", 0.5};
   EXPECT_THAT(made.Of("connections").seen, HasSubstr("the slowest n1 with n3 in 500 ms"));
 }
 
 TEST(Connections, NameThePairThatFails) {
-  MadeUpJob made(4);
+  FakeJob made(4);
   made.info[1].exchange.failed = {{2, "no answer within 5 s", 0}};
   const Verdict verdict = made.Of("connections");
   EXPECT_EQ(verdict.status, Status::kFail);
@@ -415,7 +415,7 @@ TEST(Connections, NameThePairThatFails) {
 }
 
 TEST(Connections, NameTheNodeThatAllFailingPairsShareOnce) {
-  MadeUpJob made(5);
+  FakeJob made(5);
   made.info[0].exchange.failed = {{2, "Connection reset", 0}, {1, "Connection reset", 0}};
   made.info[1].exchange.failed = {{2, "Connection reset", 0}};
   made.info[2].exchange.failed = {{3, "Connection reset", 0}, {4, "Connection reset", 0}};
@@ -425,14 +425,14 @@ TEST(Connections, NameTheNodeThatAllFailingPairsShareOnce) {
 }
 
 TEST(Connections, NameAPairOnceThatBothEndsName) {
-  MadeUpJob made(3);
+  FakeJob made(3);
   made.info[1].exchange.failed = {{2, "no answer", 0}};
   made.info[2].exchange.failed = {{1, "no answer", 0}};
   EXPECT_EQ(made.Of("connections").seen, "do not reach each other: n2 with n3 (no answer)");
 }
 
 TEST(Connections, CountWhatIsTooMuchToName) {
-  MadeUpJob made(40);
+  FakeJob made(40);
   for (int node = 0; node < 40; node += 2) {
     made.info[static_cast<std::size_t>(node)].exchange.failed = {{node + 1, "lost", 0}};
   }
@@ -440,7 +440,7 @@ TEST(Connections, CountWhatIsTooMuchToName) {
 }
 
 TEST(Connections, IgnoreNodesThatDoNotExist) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[0].exchange.failed = {{77, "lost", 0}, {-5, "lost", 0}};
   made.info[0].exchange.slowest = {77, "", 5};
   made.info[1].node = -3;
@@ -448,7 +448,7 @@ TEST(Connections, IgnoreNodesThatDoNotExist) {
 }
 
 TEST(Connections, FailWhenTheExchangeFails) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[1].exchange.problem = "PMIx_Init: UNREACHABLE";
   const Verdict verdict = made.Of("connections");
   EXPECT_EQ(verdict.status, Status::kFail);
@@ -456,7 +456,7 @@ TEST(Connections, FailWhenTheExchangeFails) {
 }
 
 TEST(Connections, AreNotKnownWithoutPmixOrUcx) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   for (NodeInfo& info : made.info) {
     info.exchange.links_tested = false;
     info.exchange.unavailable = "ddlrun was built without UCX";
@@ -467,7 +467,7 @@ TEST(Connections, AreNotKnownWithoutPmixOrUcx) {
 }
 
 TEST(Connections, AreNotKnownWhenNodesWereEndedBeforeTheyMet) {
-  MadeUpJob made(3);
+  FakeJob made(3);
   made.info[2] = NodeInfo();
   for (std::size_t node = 0; node < 2; ++node) made.info[node].exchange = ConnectivityResult();
   for (const char* check : {"clocks", "connections"}) {
@@ -478,7 +478,7 @@ TEST(Connections, AreNotKnownWhenNodesWereEndedBeforeTheyMet) {
 }
 
 TEST(Connections, WarnWhenAPairTakesLongerThanASecond) {
-  MadeUpJob made(2);
+  FakeJob made(2);
   made.info[0].exchange.slowest = {1, "", kLinkWantedSeconds};
   EXPECT_EQ(made.Of("connections").status, Status::kOk);
   made.info[0].exchange.slowest = {1, "", 1.5};
@@ -490,8 +490,8 @@ const std::string kTwo = "0f1e2d3c4b5a69788796a5b4c3d2e1f0.2";
 const std::string kOther = "0f1e2d3c0000000000000000000000ff.1";  // alike in what is shown
 
 // A job whose nodes are in these domains.
-MadeUpJob JobOf(const std::vector<std::string>& domains) {
-  MadeUpJob made(static_cast<int>(domains.size()));
+FakeJob JobOf(const std::vector<std::string>& domains) {
+  FakeJob made(static_cast<int>(domains.size()));
   for (std::size_t node = 0; node < domains.size(); ++node) {
     for (GpuInfo& gpu : made.info[node].gpus) gpu.nvlink_domain = domains[node];
   }
@@ -529,7 +529,7 @@ TEST(NvlinkDomains, WarnOfANodeThatHasNotJoined) {
 }
 
 TEST(NvlinkDomains, AreThoseOfEachGpu) {
-  MadeUpJob made = JobOf({kOne, kOne});
+  FakeJob made = JobOf({kOne, kOne});
   made.info[1].gpus[0].nvlink_domain = kTwo;
   EXPECT_EQ(made.Of("nvlink-domains").status, Status::kOk);
   EXPECT_THAT(made.Of("nvlink-domains").seen, HasSubstr("0f1e2d3c.1 (n1)"));
@@ -537,7 +537,7 @@ TEST(NvlinkDomains, AreThoseOfEachGpu) {
 }
 
 TEST(Imex, IsNeededBetweenNodesOfOneDomainAlone) {
-  MadeUpJob made = JobOf({kOne, kTwo});
+  FakeJob made = JobOf({kOne, kTwo});
   for (NodeInfo& info : made.info) info.imex_problem = "there is none";
   EXPECT_EQ(made.Of("imex").status, Status::kOk);
   EXPECT_EQ(made.Of("imex").seen, "not needed: no NVLink between these nodes");
@@ -548,7 +548,7 @@ TEST(Imex, IsNeededBetweenNodesOfOneDomainAlone) {
 }
 
 TEST(Imex, FailsOnANodeThatLacksAChannelWhereOthersHaveOne) {
-  MadeUpJob made = JobOf({kOne, kOne, kOne, kTwo});
+  FakeJob made = JobOf({kOne, kOne, kOne, kTwo});
   made.info[1].imex_problem = "channel0: Permission denied";
   made.info[3].imex_problem = "there is none";  // alone in its domain
   const Verdict verdict = made.Of("imex");
@@ -559,7 +559,7 @@ TEST(Imex, FailsOnANodeThatLacksAChannelWhereOthersHaveOne) {
 }
 
 TEST(Imex, IsAWarningWhereAllNodesLackIt) {
-  MadeUpJob made = JobOf({kOne, kOne});
+  FakeJob made = JobOf({kOne, kOne});
   for (NodeInfo& info : made.info) info.imex_problem = "there is none";
   const Verdict verdict = made.Of("imex");
   EXPECT_EQ(verdict.status, Status::kWarn);

@@ -6,8 +6,8 @@
 #include "launcher/health/node_info_messages.h"
 #include "launcher/health/pair_schedule.h"
 #include "launcher/health/verdict.h"
-#include "tests/launcher/health/made_up_facts.h"
-#include "tests/launcher/protocol/made_up_plans.h"
+#include "tests/launcher/health/fake_node_info.h"
+#include "tests/launcher/protocol/fake_plans.h"
 #include "tests/support/test.h"
 
 namespace launcher {

@@ -9,7 +9,7 @@ namespace {
 
 using State = JobStatus::RankState;
 
-JobStatus MadeUpStatus() {
+JobStatus FakeStatus() {
   JobStatus status;
   status.job = "12_3";
   status.host = "n1";
@@ -27,7 +27,7 @@ JobStatus MadeUpStatus() {
 }
 
 TEST(JobStatus, IsReadAsItWasWritten) {
-  const JobStatus status = MadeUpStatus();
+  const JobStatus status = FakeStatus();
   const std::string text = FormatJobStatus(status);
   EXPECT_TRUE(text.starts_with("ddlrun-status 1\njob 12_3 n1 4711 srun 2 python%20"));
   const auto read = ParseJobStatus(text);
@@ -53,7 +53,7 @@ TEST(JobStatus, IsReadAsItWasWritten) {
 }
 
 TEST(JobStatus, WhatIsNotKnownStaysSo) {
-  JobStatus status = MadeUpStatus();
+  JobStatus status = FakeStatus();
   status.job = "";
   status.ends.reset();
   const auto read = ParseJobStatus(FormatJobStatus(status));
@@ -63,7 +63,7 @@ TEST(JobStatus, WhatIsNotKnownStaysSo) {
 }
 
 TEST(JobStatus, NothingElseIsOne) {
-  const std::string text = FormatJobStatus(MadeUpStatus());
+  const std::string text = FormatJobStatus(FakeStatus());
   // Cut off anywhere but behind a rank.
   for (std::size_t i = 0; i < text.size(); ++i) {
     const std::string part = text.substr(0, i);

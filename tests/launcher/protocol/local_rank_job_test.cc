@@ -6,7 +6,7 @@
 #include <random>
 
 #include "launcher/protocol/rank_job.h"
-#include "tests/launcher/protocol/made_up_plans.h"
+#include "tests/launcher/protocol/fake_plans.h"
 #include "tests/support/test.h"
 
 namespace launcher {

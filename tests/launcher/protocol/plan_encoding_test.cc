@@ -5,7 +5,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "tests/launcher/protocol/made_up_plans.h"
+#include "tests/launcher/protocol/fake_plans.h"
 #include "tests/support/test.h"
 
 namespace launcher {

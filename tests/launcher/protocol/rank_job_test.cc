@@ -3,7 +3,7 @@
 #include "launcher/protocol/rank_job.h"
 
 #include "launcher/base/error.h"
-#include "tests/launcher/protocol/made_up_plans.h"
+#include "tests/launcher/protocol/fake_plans.h"
 #include "tests/support/test.h"
 
 namespace launcher {

@@ -10,7 +10,7 @@
 #include "launcher/report/redaction.h"
 #include "launcher/report/settings_lines.h"
 #include "launcher/report/software.h"
-#include "tests/launcher/health/made_up_facts.h"
+#include "tests/launcher/health/fake_node_info.h"
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -29,7 +29,7 @@ std::vector<std::string> Of(const std::string& name, const std::vector<SiteRepor
 }
 
 TEST(NodeLines, OfNodesThatAgreeAreToldOnce) {
-  MadeUpJob job(4);
+  FakeJob job(4);
   for (NodeInfo& info : job.info) info.details = {{"SMT", "on"}};
   const std::vector<SiteReportField> lines = NodeLines(job.info);
   EXPECT_THAT(Of("kernel", lines), ElementsAre("4.18.0"));
@@ -44,7 +44,7 @@ TEST(NodeLines, OfNodesThatAgreeAreToldOnce) {
 }
 
 TEST(NodeLines, OfNodesThatDifferNameTheNodes) {
-  MadeUpJob job(4);
+  FakeJob job(4);
   job.info[0].kernel = "4.18.1";
   job.info[1].gpus[2].nvlinks = 5;
   job.info[3].details = {{"network ib1", "up"}};
@@ -64,7 +64,7 @@ TEST(NodeLines, OfNodesThatDifferNameTheNodes) {
 }
 
 TEST(NodeLines, DifferencesThatMeanNothingAreNotOdd) {
-  MadeUpJob job(2);
+  FakeJob job(2);
   job.info[0].memory_bytes -= 2LL << 30;
   job.info[0].details = {{"CPUs of this job", "0-7"}, {"NUMA node 0", "CPUs 0-7, 1.0 GiB"}};
   job.info[1].details = {{"CPUs of this job", "8-15"}, {"NUMA node 0", "CPUs 0-7, 1.1 GiB"}};
@@ -74,17 +74,17 @@ TEST(NodeLines, DifferencesThatMeanNothingAreNotOdd) {
 }
 
 TEST(NodeLines, OfNodesWithoutAnAnswerAreLeftOut) {
-  MadeUpJob job(3);
+  FakeJob job(3);
   job.info[1] = NodeInfo();
   EXPECT_THAT(Of("kernel", NodeLines(job.info)), ElementsAre("4.18.0"));
   EXPECT_TRUE(NodeLines({NodeInfo()}).empty());
 }
 
 TEST(OddVerdicts, AreAllButTheGoodOnes) {
-  MadeUpJob job(2);
-  EXPECT_TRUE(OddVerdicts(JudgeNodes(job.job, job.info)).empty());
+  FakeJob job(2);
+  EXPECT_TRUE(OddVerdicts(CheckNodes(job.job, job.info)).empty());
   job.info[1].memlock_bytes = 65536;
-  const std::vector<SiteReportField> odd = OddVerdicts(JudgeNodes(job.job, job.info));
+  const std::vector<SiteReportField> odd = OddVerdicts(CheckNodes(job.job, job.info));
   ASSERT_EQ(odd.size(), 1U);
   EXPECT_EQ(odd[0].name, "memlock");
   EXPECT_THAT(odd[0].text, ::testing::StartsWith("fail: InfiniBand needs locked memory"));

@@ -7,7 +7,7 @@
 #include "launcher/tune/slow_links.h"
 #include "launcher/tune/trials.h"
 #include "launcher/tune/tuned_site.h"
-#include "tests/launcher/health/made_up_facts.h"
+#include "tests/launcher/health/fake_node_info.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 
@@ -215,7 +215,7 @@ Settings SettingsOf(const std::string& site) {
 }
 
 std::vector<NodeInfo> WithNetworks() {
-  MadeUpJob job(2);
+  FakeJob job(2);
   for (NodeInfo& info : job.info) {
     info.ports.clear();
     info.details = {{"network eth0", "up, 1000 Mbit/s"},
@@ -231,7 +231,7 @@ TEST(Rails, AreThoseOfAllNodes) {
   const Rails networks = RailsOf(WithNetworks());
   EXPECT_THAT(networks.networks, ElementsAre("eth0", "ib0"));
   EXPECT_THAT(networks.ports, IsEmpty());
-  MadeUpJob job(3);
+  FakeJob job(3);
   EXPECT_THAT(RailsOf(job.info).ports, ElementsAre("mlx5_0:1", "mlx5_3:1"));
   job.info[1].ports[0].state = "DOWN";
   EXPECT_THAT(RailsOf(job.info).ports, ElementsAre("mlx5_3:1"));

@@ -5,7 +5,7 @@
 
 #include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
-#include "tests/trainer/model/made_up_batch.h"
+#include "tests/trainer/model/fake_batch.h"
 #include "trainer/model/init.h"
 #include "trainer/model/network.h"
 
@@ -234,7 +234,7 @@ TEST_P(LarsOn, WhatPadsATensorOfANetworkChangesNoNorm) {
   Stream& stream = device_.stream();
   Network network(backend, NetworkSpec{"resnet_tiny", 4, 32, 32, 10, 0.1F});
   Initialize(network, {}, stream);
-  MadeUpBatch batch(backend, 4, 32, 10);
+  FakeBatch batch(backend, 4, 32, 10);
   const auto lars = backend.MakeLars(network.tensors());
   auto* call = device_.Upload(std::vector<UpdateParameters>{
       {.learning_rate = 1, .momentum_factor = 0.9F, .weight_decay = 1e-4F}});

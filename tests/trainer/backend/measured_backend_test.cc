@@ -6,7 +6,7 @@
 
 #include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
-#include "tests/trainer/model/made_up_batch.h"
+#include "tests/trainer/model/fake_batch.h"
 #include "trainer/backend/op_work.h"
 #include "trainer/backend/peaks.h"
 #include "trainer/model/init.h"
@@ -34,7 +34,7 @@ StepOfNetwork RunStep(Backend& backend, const NetworkSpec& spec,
   Network network(backend, spec);
   made(network);
   Initialize(network, {}, *stream);
-  MadeUpBatch batch(backend, spec.batch_size, spec.height, spec.classes);
+  FakeBatch batch(backend, spec.batch_size, spec.height, spec.classes);
   const auto sgd = backend.MakeSgd(network.segments());
   const auto lars = backend.MakeLars(network.tensors());
   StepOfNetwork step;

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "tests/support/test.h"
-#include "tests/trainer/model/made_up_batch.h"
+#include "tests/trainer/model/fake_batch.h"
 #include "trainer/backend/registry.h"
 #include "trainer/core/error.h"
 #include "trainer/model/init.h"
@@ -104,7 +104,7 @@ class NetworkTest : public testing::Test {
 
   std::unique_ptr<Backend> backend_ = MakeBackend("reference", {});
   std::unique_ptr<Stream> stream_ = backend_->MakeStream();
-  MadeUpBatch batch_{*backend_, kBatch, kSize, kClasses};
+  FakeBatch batch_{*backend_, kBatch, kSize, kClasses};
   Network network_{*backend_, {"resnet_tiny", kBatch, kSize, kSize, kClasses, 0}};
 };
 

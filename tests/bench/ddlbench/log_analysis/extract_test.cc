@@ -34,15 +34,15 @@ std::string StepLine(std::int64_t microseconds, const std::string& rate) {
 }
 
 // A run of made-up step times, in microseconds; its first 20 steps have no line.
-struct MadeUpRun {
+struct FakeRun {
   std::vector<std::int64_t> step_times;
   std::vector<std::string> lines;
 };
 
-MadeUpRun MakeRun(int steps, std::int64_t global_batch, unsigned seed) {
+FakeRun MakeRun(int steps, std::int64_t global_batch, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<int> jitter(-20'000, 60'000);
-  MadeUpRun run;
+  FakeRun run;
   std::int64_t now = 0;
   for (int step = 0; step < steps; ++step) {
     const std::int64_t time = 350'000 + jitter(random);
@@ -57,7 +57,7 @@ MadeUpRun MakeRun(int steps, std::int64_t global_batch, unsigned seed) {
   return run;
 }
 
-double SpeedOf(const MadeUpRun& run, const SpeedWindow& window, std::int64_t global_batch) {
+double SpeedOf(const FakeRun& run, const SpeedWindow& window, std::int64_t global_batch) {
   SpeedMeter meter(window, global_batch);
   for (const std::string& line : run.lines) meter.Add(line);
   EXPECT_TRUE(meter.is_full());
@@ -67,7 +67,7 @@ double SpeedOf(const MadeUpRun& run, const SpeedWindow& window, std::int64_t glo
 TEST(SpeedMeter, RateIsTheMeanOfTheSpeedsOfTheStepsThatCount) {
   for (const auto& [warmup, steps] :
        {std::pair(20, 120), {20, 30}, {50, 120}, {20, 21}, {119, 120}}) {
-    const MadeUpRun run = MakeRun(150, 256, 7);
+    const FakeRun run = MakeRun(150, 256, 7);
     double sum = 0;
     for (int step = warmup; step < steps; ++step) {
       sum += 256e6 / static_cast<double>(run.step_times[static_cast<std::size_t>(step)]);
@@ -80,7 +80,7 @@ TEST(SpeedMeter, RateIsTheMeanOfTheSpeedsOfTheStepsThatCount) {
 
 TEST(SpeedMeter, TimeIsImagesOverTheTimeBetweenFirstAndLastLine) {
   for (const auto& [warmup, steps] : {std::pair(20, 120), {20, 22}, {50, 120}, {118, 120}}) {
-    const MadeUpRun run = MakeRun(150, 256, 8);
+    const FakeRun run = MakeRun(150, 256, 8);
     // The first line that counts is written at the end of its step.
     const double microseconds = static_cast<double>(std::accumulate(
         run.step_times.begin() + warmup + 1, run.step_times.begin() + steps, std::int64_t{0}));

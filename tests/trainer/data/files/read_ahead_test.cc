@@ -14,7 +14,7 @@
 
 #include "tests/support/test.h"
 #include "tests/trainer/core/few_threads.h"
-#include "tests/trainer/data/made_up_items.h"
+#include "tests/trainer/data/fake_items.h"
 
 namespace trainer {
 namespace {

@@ -12,10 +12,10 @@
 
 namespace trainer {
 
-class MadeUpBatch {
+class FakeBatch {
  public:
-  MadeUpBatch(Backend& backend, std::int64_t batch, std::int64_t size, std::int64_t classes,
-              std::uint64_t seed = 1) {
+  FakeBatch(Backend& backend, std::int64_t batch, std::int64_t size, std::int64_t classes,
+            std::uint64_t seed = 1) {
     const auto count = static_cast<std::size_t>(batch);
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(batch * size * size * 3));
     Random random(seed, RandomPurpose::kSynthetic, 0);
@@ -44,8 +44,8 @@ class MadeUpBatch {
     input_.loss = reinterpret_cast<const LossParameters*>(loss_.data());
   }
 
-  MadeUpBatch(const MadeUpBatch&) = delete;
-  MadeUpBatch& operator=(const MadeUpBatch&) = delete;
+  FakeBatch(const FakeBatch&) = delete;
+  FakeBatch& operator=(const FakeBatch&) = delete;
 
   const InputBatch& input() const { return input_; }
   // For the Forward calls that follow, on a back end whose memory is the host's.

@@ -49,8 +49,8 @@ inline NodeInfo HealthyNode(int node, int gpus = 4) {
 }
 
 // n1, n2, ... in good health, and the job that was planned for them.
-struct MadeUpJob {
-  explicit MadeUpJob(int count, int gpus = 4) {
+struct FakeJob {
+  explicit FakeJob(int count, int gpus = 4) {
     for (int node = 0; node < count; ++node) {
       info.push_back(HealthyNode(node, gpus));
       info.back().exchange.links_ok = count - 1 - node;
