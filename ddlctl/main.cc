@@ -117,7 +117,7 @@ std::string Outcome(ControlCommand command, const RunStatus& status) {
     case ControlCommand::kPause:
       return "paused after " + ddlctl::StepText(status);
     case ControlCommand::kResume:
-      return "going on after " + ddlctl::StepText(status);
+      return "resumed after " + ddlctl::StepText(status);
     case ControlCommand::kCheckpoint:
       return saved + " is written";
     case ControlCommand::kEvaluate:

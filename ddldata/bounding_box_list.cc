@@ -17,7 +17,7 @@ float ParseCorner(std::string_view text, const char* name, const std::string& pa
                   std::size_t line) {
   const auto value = ParseDecimal(text);
   if (!value) {
-    throw BadLine(path, line, std::string("the ") + name + " " + Quoted(text) + " is no number");
+    throw BadLine(path, line, std::string("the ") + name + " " + Quoted(text) + " is not numeric");
   }
   constexpr double kMin = -0.0001;
   constexpr double kMax = 1.0001;

@@ -105,7 +105,7 @@ class Conversion {
 void Conversion::StopIfRequested() const {
   if (!stop_requested_()) return;
   throw Error(EX_TEMPFAIL, "stopped by a signal; what is whole stays in " + options_.dir +
-                               ", and the same command goes on with the rest");
+                               ", and the same command continues with the rest");
 }
 
 ImageListing Conversion::List(const ConvertedSplit& split,

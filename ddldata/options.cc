@@ -19,7 +19,7 @@ Command SynthCommand(DataToolOptions& options) {
   SynthOptions& values = options.synth;
   return MakeCommand(
       options.command, DataToolCommand::kSynth, "synth",
-      "Make an ImageNet-like data set of painted JPEG images, whose classes differ in shape and "
+      "Create a synthetic data set like ImageNet, of JPEG images whose classes differ in shape and "
       "texture, not in colour",
       {Required({"DIR", &values.dir, "", "Directory of the data set; made if need be"}),
        {"--classes", &values.classes, "N", "Classes, 1 to 200; file labels are 1..CLASSES"},
@@ -44,7 +44,7 @@ Command ConvertCommand(DataToolOptions& options) {
   return MakeCommand(
       options.command, DataToolCommand::kConvert, "convert",
       "Make TFRecords of images in directories and tars, in the names and features of TensorFlow's "
-      "converter for ImageNet; the same command goes on where it was stopped",
+      "converter for ImageNet; the same command continues where it was stopped",
       {Required({"DATA_DIR", &values.dir, "",
                  "Directory of the data set, before the options; made if need be"}),
        {"--train", &values.train.sources, "FILE|DIR",
@@ -131,7 +131,7 @@ Command SplitCommand(DataToolOptions& options) {
   return MakeCommand(
       options.command, DataToolCommand::kSplit, "split",
       "Make a data set of another one's records: in another number of files, or with a validation "
-      "part of some training images; the same command goes on where it was stopped",
+      "part of some training images; the same command continues where it was stopped",
       {Required({"FROM_DIR", &values.from, "", "Directory with train-*, validation-*; only read"}),
        Required({"DATA_DIR", &values.dir, "", "Directory of the new data set; made if need be"}),
        {"--shards", &values.shards, "N", "Files train-*; 0: as many as FROM_DIR has"},

@@ -116,7 +116,7 @@ void ShardDirectory::WriteFiles(int threads, std::int64_t files, std::atomic<boo
       if (error.exit_code() != EX_OSERR) throw;
       throw Error(EX_OSERR,
                   std::string(error.what()) +
-                      "; what is whole stays, and the same command goes on with the rest");
+                      "; what is whole stays, and the same command continues with the rest");
     }
   });
 }

@@ -106,7 +106,7 @@ class SplitWork {
 void SplitWork::StopIfRequested() const {
   if (!stop_requested_()) return;
   throw Error(EX_TEMPFAIL, "stopped by a signal; what is whole stays in " + options_.dir +
-                               ", and the same command goes on with the rest");
+                               ", and the same command continues with the rest");
 }
 
 void SplitWork::CheckOptions() const {

@@ -215,7 +215,7 @@ void TarReader::TakePax(std::string_view records, Extension& extension) const {
       std::uint64_t size = 0;
       const auto parsed = std::from_chars(value.data(), value.data() + value.size(), size);
       if (parsed.ec != std::errc() || parsed.ptr != value.data() + value.size()) {
-        Fail("the pax record size is no number");
+        Fail("the pax record size is not numeric");
       }
       extension.size = size;
     }
@@ -269,7 +269,7 @@ std::uint64_t TarReader::SizeOfData(const Block& block, const Extension& extensi
   // Links, devices and directories have no data, whatever their field says.
   if (type >= '1' && type <= '6') return 0;
   const auto listed = NumberField(block, kSizeAt, kSizeLength);
-  if (!listed) Fail("the size is no number");
+  if (!listed) Fail("the size is not numeric");
   const std::uint64_t size = IsExtension(type) ? *listed : extension.size.value_or(*listed);
   const std::uint64_t left = end_ - next_;
   if (size > left || RoundUp(size) > left) {

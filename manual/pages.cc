@@ -179,7 +179,7 @@ Page DdltraindPage() {
       "ddlrun starts one process per rank; one that is started by hand is a rank alone.",
       "The options are those of NVIDIA's TensorFlow benchmark and some more. They may be "
       "abbreviated as long as only one is meant; given twice, the last one counts. A run that was "
-      "interrupted goes on from its newest valid checkpoint when the same command is given again."};
+      "interrupted resumes from its newest valid checkpoint when the same command is given again."};
   AddRows(page, program);
   page.exit_status = {
       {"0", "Done."},
@@ -187,7 +187,7 @@ Page DdltraindPage() {
       {"65", "Input data: a record, an image or a checkpoint."},
       {"69", "The ranks did not meet, a rank is gone, or the back end does not run here."},
       {"70",
-       "A mistake in the program, or training that cannot go on: a loss that is no number, a "
+       "A mistake in the program, or training that cannot continue: a NaN loss, a "
        "rank that hangs."},
       {"71", "The operating system refused something, or a GPU failed while it computed."},
       {"75", "Stopped early with a checkpoint written: start the same command again."},
@@ -273,9 +273,9 @@ Page DdldataPage() {
       "its label, as the scripts of TensorFlow make them of ImageNet.",
       "convert makes them of images. It counts the classes from 1 in the order of their names, "
       "shuffles the images, and stores each JPEG as it is. It can be stopped at any time: the same "
-      "command goes on with the files that are missing.",
+      "command continues with the files that are missing.",
       "split copies the records of a set into another number of files, or makes some of the "
-      "training images the validation part; it goes on in the same way."};
+      "training images the validation part; it resumes in the same way."};
   AddRows(page, program);
   page.exit_status = {
       {"0", "Done."},
@@ -318,7 +318,7 @@ Page DdlbenchPage() {
       "and lines that DLPerf's own scripts read. A run is one case, such as 2n8g: two nodes with "
       "eight GPUs on each. Or times one training, reports it as a benchmark of Mila's suite, and "
       "puts such reports beside a table of targets. Or makes one page with plots of any runs of "
-      "ddltraind. Or measures one part by itself: the input, sums over all ranks, copies between "
+      "ddltraind. Or measures one part by itself: the input, the all-reduce, copies between "
       "hosts and devices, a training step and its phases, the start of ranks.",
       "Input that is wrong is named on standard error, with file and line; what can be read is "
       "still shown."};

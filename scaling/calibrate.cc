@@ -54,10 +54,11 @@ Calibration Calibrate(const StepWork& work, const Links& links, double batch, co
     const double measured = batch * ranks / speeds.two_nodes;
     step.wait_between = std::max(0.0, measured - StepBreakdownOf(step, links, ranks).total());
     if (step.wait_between > kMuchBetween * measured) {
-      found.reason += std::string(found.reason.empty() ? "" : "; ") + "two nodes take " +
-                      Milliseconds(step.wait_between) +
-                      " of a step more than the adapters explain: as sums over another network "
-                      "would, or through host memory";
+      found.reason +=
+          std::string(found.reason.empty() ? "" : "; ") + "two nodes take " +
+          Milliseconds(step.wait_between) +
+          " of a step more than the adapters explain: as an all-reduce over another network "
+          "would, or through host memory";
     }
   }
   return found;

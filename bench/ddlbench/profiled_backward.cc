@@ -49,7 +49,7 @@ std::optional<std::size_t> BlockOf(std::string_view layer) {
 
 bool IsBackward(std::string_view op) {
   return op.find("backward") != std::string_view::npos ||
-         op.find("gradient sums") != std::string_view::npos;
+         op.find("gradient sums") != std::string_view::npos;  // in older profiles
 }
 
 }  // namespace

@@ -129,7 +129,8 @@ Section ScalingSection(const ReportModel& model) {
   if (model.scalings.empty()) return section;
   if (IsPredicted(model)) {
     section.note +=
-        " Predicted: by the links of the site, told what one GPU, a node and two reach.";
+        " Predicted: from the links of the site and the measured speed of one GPU, one node and "
+        "two.";
   }
   LineChart speed = {"ranks", "images/s", true, true, {}};
   LineChart efficiency = {"ranks", "efficiency, %", true, true, {}};

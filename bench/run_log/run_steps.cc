@@ -20,14 +20,14 @@ trainer::Error Wrong(std::string_view key, std::string_view value, const std::st
 
 double NumberIn(std::string_view key, std::string_view value) {
   const auto number = NumberOf(value);
-  if (!number) throw Wrong(key, value, "which is no number");
+  if (!number) throw Wrong(key, value, "which is not numeric");
   return *number;
 }
 
 double CountIn(std::string_view key, std::string_view value, double min) {
   const double number = NumberIn(key, value);
   if (number < min || number > kMaxCount || number != std::floor(number)) {
-    throw Wrong(key, value, "which is no number of this kind");
+    throw Wrong(key, value, "which is not numeric of this kind");
   }
   return number;
 }
@@ -40,7 +40,7 @@ void RunSteps::Add(std::string_view line) {
     const auto batches = BatchesOfStep(entry);
     if (!batches) {
       throw Wrong("accumulate", ValueOf(entry, "accumulate").value_or(""),
-                  "which is no number of this kind");
+                  "which is not numeric of this kind");
     }
     batches_ = static_cast<double>(*batches);
     fixed_ = FixedGlobalBatch(entry);

@@ -235,7 +235,7 @@ std::string AdviceText(const AdviceBasis& basis) {
                      basis.site + ")"
                : std::string(requested.has_data
                                  ? "never waited for (assumed: ddlbench loader measures it)"
-                                 : "images that are made up, as there is no --data_dir")) +
+                                 : "synthetic images, as there is no --data_dir")) +
           "\n";
   text += "ranks          all alike (assumed: ddlbench predict --from takes it from a sweep)\n";
   return text;

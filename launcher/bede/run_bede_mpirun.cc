@@ -78,7 +78,7 @@ std::string Announcement(const BedeJob& job) {
   std::string text;
   for (const std::string& warning : job.plan.warnings) text += "bede-mpirun: " + warning + "\n";
   return text + "bede-mpirun: " + FormatBedePar(job.par) + ": " +
-         support::Counted(job.plan.ranks, "rank") + " unless mpirun is told otherwise, " +
+         support::Counted(job.plan.ranks, "rank") + " unless an option of mpirun says otherwise, " +
          support::Counted(job.plan.threads, "thread") + " each\n";
 }
 

@@ -369,7 +369,8 @@ const std::vector<OptionSpec>& OptionTable() {
        .argument = "[FILE]",
        .default_value = "ddlrun-tuned.yaml",
        .help = "measure for minutes, on two nodes or more, which networks, ways of MPI or NCCL, "
-               "binding and order of ranks are better for sums over all ranks than what the job "
+               "binding and order of ranks are better for an all-reduce over all ranks than what "
+               "the job "
                "has now, and which link is slow; write a site file with what is better by more "
                "than its scatter; start no program of yours",
        .set = SetTune},

@@ -96,7 +96,7 @@ void LookForLostNodes(const LaunchPlan& plan, const Launch& launch, const Enviro
   result->lost_nodes = NodesThatDoNotAnswer(silent, AnotherNode(plan, silent), launch.srun,
                                             environment, std::chrono::seconds(20));
   for (const std::string& host : result->lost_nodes) {
-    result->notes.push_back("no rank was heard of on " + host +
+    result->notes.push_back("no rank has responded on " + host +
                             " any more, and a step of srun does not run there either");
   }
 }

@@ -164,7 +164,8 @@ void QueryThisMachine(const Environment& environment, Findings& found) {
     if (found.verdicts.empty()) {
       found.verdicts = CheckNodes({{{here.host, 0}}, "", ""}, {here});
     } else {
-      found.odd.push_back({"this machine", here.host + " is told below, and no node of the job"});
+      found.odd.push_back(
+          {"this machine", here.host + " is reported below, and is no node of the job"});
     }
     found.info.push_back(std::move(here));
   } catch (const LaunchError& error) {

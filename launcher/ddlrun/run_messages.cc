@@ -104,8 +104,8 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
   if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
   if (result.failure) return FailureReport(*result.failure);
   if (!result.unresponsive.empty()) {
-    return Failed("mpirun ended with 0, but no end was heard of " + FirstOf(result.unresponsive) +
-                  ": the node, or mpirun's daemon there, is gone");
+    return Failed("mpirun ended with 0, but did not report the exit of " +
+                  FirstOf(result.unresponsive) + ": the node, or mpirun's daemon there, is gone");
   }
   if (result.launcher_has_given_up) return LauncherReport(result);
   if (!result.launcher_end.empty()) {

@@ -193,7 +193,7 @@ class Tuner {
   std::vector<std::string> SlowLinksOf(const std::vector<Choice>& ways, const Change& chosen) {
     const std::vector<std::pair<int, int>> planned =
         PairsToMeasure(static_cast<int>(hosts_.size()));
-    if (planned.size() < 2) return {"two nodes are one pair: no link can be told to be slow"};
+    if (planned.size() < 2) return {"two nodes have one link: it cannot be compared with others"};
     std::vector<Choice> tried = ways;
     if (tried.empty()) tried.push_back({"the network", {}});
     std::vector<std::string> lines;
@@ -226,8 +226,8 @@ class Tuner {
   std::vector<std::string> Head(bool by_nccl) const {
     return {"Made by ddlrun " + support::ProgramVersion() + " --tune on " + UtcNow() + ", on " +
                 HostsText(hosts_) + ", " + support::Counted(CountOfRanks(), "rank") + ".",
-            std::string("Times are of sums over all ranks by ") + (by_nccl ? "NCCL" : "MPI") +
-                ", ddlbench allreduce " + Words(sizes_) +
+            std::string("Times are of an all-reduce over all ranks by ") +
+                (by_nccl ? "NCCL" : "MPI") + ", ddlbench allreduce " + Words(sizes_) +
                 ": of one number for all sizes (their "
                 "geometric mean)",
             "the median of " + std::to_string(kTrialRounds) +

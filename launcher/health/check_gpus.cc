@@ -174,7 +174,7 @@ Verdict CheckGpuLinks(const Nodes& nodes) {
   });
   if (!faults.empty()) {
     return {check, Status::kWarn, GroupsText(faults),
-            "the whole job goes at the pace of that GPU; nvidia-smi nvlink -s, or leave the node "
+            "the whole job runs at the speed of that GPU; nvidia-smi nvlink -s, or leave the node "
             "out (sbatch --exclude)"};
   }
   const std::string without = WithoutNvml(nodes);

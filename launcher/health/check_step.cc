@@ -94,7 +94,7 @@ class StepRunner {
   void HandleSignal(int number) {
     if (number != SIGTERM && number != SIGINT && number != SIGHUP) return;
     result_.interrupted = number;
-    Stop("ddlrun was told to stop");
+    Stop("a stop of ddlrun was requested");
   }
 
   void ReadOutputs() {

@@ -64,7 +64,7 @@ Verdict CheckHardware(const Nodes& nodes) {
   seen += "; " + (systems.size() == 1 ? systems.begin()->first : GroupsText(systems));
   if (kinds.size() == 1 && same_memory) return {"hardware", Status::kOk, seen, ""};
   return {"hardware", Status::kWarn, "nodes differ: " + seen,
-          "the job goes at the pace of the slowest; ask for one kind with sbatch --constraint"};
+          "the job runs at the speed of the slowest; ask for one kind with sbatch --constraint"};
 }
 
 Verdict CheckInfiniband(const Nodes& nodes) {
@@ -90,7 +90,7 @@ Verdict CheckInfiniband(const Nodes& nodes) {
   }
   if (groups.size() > 1) {
     return {check, Status::kWarn, GroupsText(groups),
-            "the job goes at the pace of the slowest; " + advice};
+            "the job runs at the speed of the slowest; " + advice};
   }
   return {check, Status::kOk, groups.begin()->first + " on every node", ""};
 }

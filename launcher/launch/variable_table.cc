@@ -77,7 +77,8 @@ const std::vector<VariableGroup>& VariableTable() {
        "`ddlrun` reads what the tasks print, and the program is one, no list of programs"},
       {ExportPolicy::kOptionOfSrun,
        {"SLURM_NO_KILL", "SLURM_WAIT"},
-       "a rank or a node that is lost ends the ranks, and `ddlrun` decides how they go on; with "
+       "a rank or a node that is lost ends the ranks, and `ddlrun` decides whether they restart; "
+       "with "
        "any "
        "value but `set`, `yes` or `no` in the first one srun does nothing at all"},
       {ExportPolicy::kOptionOfSrun,

@@ -71,7 +71,7 @@ RankEvent EmitRankStopped(const char* key, int rank, const char* host, long pid)
   RankEvent report;
   snprintf(report.text, sizeof(report.text),
            "ddlrun-rank[%s]: rank %d on %.255s (pid %ld) is stopped: by SIGSTOP or by a debugger; "
-           "kill -CONT %ld there has it go on\n",
+           "kill -CONT %ld there continues it\n",
            key, rank, host, pid, pid);
   return report;
 }

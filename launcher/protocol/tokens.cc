@@ -53,7 +53,7 @@ std::string UnescapeToken(std::string_view word) {
 int DecodeNumber(std::string_view text) {
   const std::optional<int> number = support::WholeNumber<int>(text);
   if (!number || *number < -1) {
-    throw std::out_of_range("'" + std::string(text.substr(0, 40)) + "' is no number");
+    throw std::out_of_range("'" + std::string(text.substr(0, 40)) + "' is not numeric");
   }
   return *number;
 }

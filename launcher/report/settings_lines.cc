@@ -50,7 +50,7 @@ std::vector<SiteReportField> VariableLines(const Environment& environment) {
       others += (others.empty() ? "" : ", ") + name;
     }
   }
-  if (!others.empty()) lines.push_back({"set, but not told", others});
+  if (!others.empty()) lines.push_back({"set, value withheld", others});
   return lines;
 }
 

@@ -56,7 +56,8 @@ class RestartPolicy {
  public:
   explicit RestartPolicy(const RestartLimits& limits) : limits_(limits) {}
 
-  // kEnd         after success; when ddlrun was told to stop; after a mistake that would come again
+  // kEnd         after success; when a stop of ddlrun was requested; after a mistake that would
+  // come again
   //              (exit codes 64, 65 and 78, and 69 unless all ranks had started or a node was
   //              lost); when no restart was asked for, or none is left; after
   //              kMaxRunsWithoutProgress runs in a row without progress

@@ -25,7 +25,7 @@ int RequeuedSoFar(const Environment& environment) {
   const std::string text = ValueOr(environment, "SLURM_RESTART_COUNT", "0");
   const std::optional<int> count = support::WholeNumber<int>(text);
   if (count && *count >= 0) return *count;
-  throw LaunchError(EX_CONFIG, "SLURM_RESTART_COUNT='" + text + "' is no number: unset it");
+  throw LaunchError(EX_CONFIG, "SLURM_RESTART_COUNT='" + text + "' is not numeric: unset it");
 }
 
 void CheckRequeue(const Environment& environment, const std::optional<SlurmJob>& job) {

@@ -47,8 +47,8 @@ class JobOutput {
   // All children have ended.  Processes that they have left behind may still write to the same
   // pipes: from now on no more is read than a pipe can hold.
   void ExpectLast();
-  // All children have ended, and ddlrun was told to stop: it does not wait for readers longer
-  // either.
+  // All children have ended, and a stop of ddlrun was requested: it does not wait for readers
+  // longer either.
   void ExpectNothing() { expects_nothing_ = true; }
 
   // Passes on what is there.  True when there was something, or some text waits for its reader.

@@ -162,7 +162,8 @@ void JobSupervisor::ReportStatus() {
   status_file_.Write(std::move(status));
 }
 
-// Passes on what the children wrote last.  Waits for the reader, unless ddlrun was told to stop.
+// Passes on what the children wrote last.  Waits for the reader, unless a stop of ddlrun was
+// requested.
 void JobSupervisor::RelayLastOutput() {
   output_.ExpectLast();
   for (;;) {

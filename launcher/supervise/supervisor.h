@@ -70,7 +70,7 @@ struct SupervisorOptions {
 // where a rank had stopped early.
 //
 // A program that hangs by its heartbeat is ended as if a rank had failed, with the exit code
-// EX_SOFTWARE, unless ddlrun was told to stop: what the ranks do then may take its time.
+// EX_SOFTWARE, unless a stop of ddlrun was requested: what the ranks do then may take its time.
 //
 // Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCONT are passed on to every rank,
 // through srun or mpirun.  Through mpirun and mpiexec SIGINT and SIGHUP arrive as SIGTERM, and
@@ -88,8 +88,8 @@ struct SupervisorOptions {
 // Output: ranks wait for whoever reads their output, but ddlrun does not.  Once the job is ending,
 // and nobody has read for `grace`, lines are dropped that do not fit into a MiB, and after an order
 // to stop all lines that nobody takes; a note says how many.  When standard output or standard
-// error is closed, the job is ended, unless ddlrun was told to stop: it is ending then, and may
-// take its time for that.
+// error is closed, the job is ended, unless a stop of ddlrun was requested: it is ending then, and
+// may take its time for that.
 //
 // A job is in one of these states:
 //

@@ -51,7 +51,7 @@ is_training() { [ "$(hpc ddlctl status "$work/run" 2> /dev/null | sed -n 's/^sta
   [[ $output == *"rank 1 on n2 has not answered within 11 s: stopped, or its node or file system is out of reach"* ]]
   [[ $output == *"rank 0 on n1 (1 of 2): in a pause, after step "* ]]
   run hpc ddlctl resume "$work/run"
-  [[ $output == *"going on after step "* ]]
+  [[ $output == *"resumed after step "* ]]
   # Without srun it says where to go.
   run hpc ddlctl stop --srun=never "$work/run"
   [ "$status" -eq 69 ]

@@ -70,7 +70,7 @@ run_function='run() { local start=$SECONDS; "$@"; echo "code $? $([ $((SECONDS -
   script job 'for l in srun mpirun; do rm -rf r' \
     "ddlrun --launcher=\$l --max-restarts 1 $train --results_dir=r > out.\$l 2>&1 & ddlrun=\$!" \
     'until [ -e r/checkpoints/step-0000000020 ]; do sleep 0.05; done; start=$SECONDS; pkill -KILL -o -x ddltraind' \
-    'until grep -q "going on from" out.$l || ! kill -0 $ddlrun; do sleep 0.05; done' \
+    'until grep -q "resumed from" out.$l || ! kill -0 $ddlrun; do sleep 0.05; done' \
     'echo "$l $([ $((SECONDS - start)) -le 12 ] && echo in time)"; wait $ddlrun; echo "code $?"; cat out.$l; done'
   batch job -N2 --ntasks-per-node=2 --gres=gpu:2
   echo "$output"

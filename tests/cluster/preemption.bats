@@ -42,7 +42,7 @@ trains() {
 
 # goes_on NAME JOB NODES: the training was requeued once, and trains on these nodes from its checkpoint on.
 goes_on() {
-  wait_for 90 grep -q "going on from step " "$1.out" || show_job "$1" "$2"
+  wait_for 90 grep -q "resumed from step " "$1.out" || show_job "$1" "$2"
   [[ $(hpc scontrol show job "$2") == *" Restarts=1 "*" NodeList=$3"* ]] || show_job "$1" "$2"
   hpc scancel "$2"
 }

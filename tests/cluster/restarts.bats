@@ -33,7 +33,7 @@ show_job() {
     'until [ -e killed/checkpoints/step-0000000020 ]; do sleep 0.05; done' 'pkill -KILL -o -x ddltraind' 'wait $ddlrun'
   batch job -N2 --gres=gpu:1
   expect_status 0
-  [[ $output == *"rank 0 on n1 (pid "*" ended first, with signal 9 (Killed), "*$'\n'"ddlrun: starting again, restart 1 of 2"$'\n'*"going on from step "* ]]
+  [[ $output == *"rank 0 on n1 (pid "*" ended first, with signal 9 (Killed), "*$'\n'"ddlrun: starting again, restart 1 of 2"$'\n'*"resumed from step "* ]]
 
   script job "ddlrun $train --results_dir=whole"
   batch job -N2 --gres=gpu:1

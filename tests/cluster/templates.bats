@@ -141,7 +141,7 @@ has_ended() {
   [[ $output == *" Restarts=1 "* ]]
   cat "$log"
   grep -q "stopped by signal 10 after step " "$log"
-  grep -q "going on from step " "$log"
+  grep -q "resumed from step " "$log"
   mv "resnet50-$job" turns
 
   job=$(hpc sbatch --parsable -N2 requeue.sbatch)

@@ -68,10 +68,10 @@ TEST(ParseBoxList, RejectsWithTheLine) {
     EXPECT_EQ(BoxListError(good + line),
               "boxes.csv:2: expected FILE,xmin,ymin,xmax,ymax, not \"" + std::string(line) + "\"");
   }
-  EXPECT_EQ(BoxListError(good + "a,nan,0,1,1"), "boxes.csv:2: the xmin \"nan\" is no number");
-  EXPECT_EQ(BoxListError("a,0,inf,1,1"), "boxes.csv:1: the ymin \"inf\" is no number");
-  EXPECT_EQ(BoxListError("a,0,0,,1"), "boxes.csv:1: the xmax \"\" is no number");
-  EXPECT_EQ(BoxListError("a,0,0,1,0.5x"), "boxes.csv:1: the ymax \"0.5x\" is no number");
+  EXPECT_EQ(BoxListError(good + "a,nan,0,1,1"), "boxes.csv:2: the xmin \"nan\" is not numeric");
+  EXPECT_EQ(BoxListError("a,0,inf,1,1"), "boxes.csv:1: the ymin \"inf\" is not numeric");
+  EXPECT_EQ(BoxListError("a,0,0,,1"), "boxes.csv:1: the xmax \"\" is not numeric");
+  EXPECT_EQ(BoxListError("a,0,0,1,0.5x"), "boxes.csv:1: the ymax \"0.5x\" is not numeric");
   // The columns of another tool.
   EXPECT_EQ(BoxListError("a,0.2,0.8,0.1,0.9"),
             "boxes.csv:1: the xmin is greater than the xmax: the columns are "

@@ -119,7 +119,7 @@ TEST_F(ConvertTest, GoesOnWhereItWasStopped) {
     FAIL() << "it was not stopped";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), EX_TEMPFAIL);
-    EXPECT_THAT(error.what(), HasSubstr("the same command goes on with the rest"));
+    EXPECT_THAT(error.what(), HasSubstr("the same command continues with the rest"));
   }
   const std::size_t whole = FilesOf("stopped").size() - 2;
   EXPECT_GT(whole, 0U);

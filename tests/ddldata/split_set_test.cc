@@ -252,7 +252,7 @@ TEST_F(SplitSetTest, GoesOnWhereItWasStopped) {
       ADD_FAILURE() << "not stopped";
     } catch (const Error& error) {
       EXPECT_EQ(error.exit_code(), EX_TEMPFAIL);
-      EXPECT_THAT(error.what(), HasSubstr("the same command goes on with the rest"));
+      EXPECT_THAT(error.what(), HasSubstr("the same command continues with the rest"));
     }
     WriteText(options.dir + "/.train-00004-of-00005.tmp", "begun by one that was killed");
     const SplitSetSummary summary = Run(options);

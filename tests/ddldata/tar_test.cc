@@ -106,7 +106,7 @@ TEST_F(TarTest, KnowsSizesOfBase256) {
   EXPECT_THAT(MembersOf(WithTarChecksum(header) + TarPadded("abc") + TarEnd()),
               ElementsAre("a=abc"));
   header.replace(124, 12, std::string("\x80\0\0\xff\0\0\0\0\0\0\0\x03", 12));
-  EXPECT_THAT(Rejection(WithTarChecksum(header) + TarEnd()), HasSubstr("the size is no number"));
+  EXPECT_THAT(Rejection(WithTarChecksum(header) + TarEnd()), HasSubstr("the size is not numeric"));
 }
 
 TEST_F(TarTest, ReadsAnArchiveWithinAnother) {
@@ -193,7 +193,7 @@ TEST_F(TarTest, RejectsWhatItDoesNotKnow) {
         << record;
   }
   EXPECT_THAT(Rejection(TarMemberText("x", PaxRecord("size", "-1"), 'x') + TarOf({{"a", ""}})),
-              HasSubstr("the pax record size is no number"));
+              HasSubstr("the pax record size is not numeric"));
   EXPECT_THAT(
       Rejection(TarMemberText("x", std::string(kMaxPaxHeaderBytes + 1, 'a'), 'x') + TarEnd()),
       HasSubstr("an extension of 1048577 bytes, at most 1048576 are read"));

@@ -144,9 +144,9 @@ TEST(KeptFiles, RequestsOfDdlctl) {
   for (const std::string& line : KeptLines("control/requests")) {
     const ParsedRequest parsed = ParseRequest(line);
     ASSERT_TRUE(parsed.request) << line << ": " << parsed.problem;
-    const auto& order = parsed.request->order;
-    words.emplace_back(order ? std::string(NameOf(*order)) : "status");
-    if (order == ControlCommand::kSet) {
+    const auto& command = parsed.request->command;
+    words.emplace_back(command ? std::string(NameOf(*command)) : "status");
+    if (command == ControlCommand::kSet) {
       EXPECT_EQ(parsed.request->display_every, 5);
     }
   }
@@ -189,12 +189,12 @@ TEST(KeptFiles, OrderForStacksAndItsAnswer) {
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
   const auto request = ReadStackDumpRequest(file);
   ASSERT_TRUE(request);
-  EXPECT_EQ(request->order, 1795761295539337U);
+  EXPECT_EQ(request->command, 1795761295539337U);
   ASSERT_THAT(request->ranks, SizeIs(1));
   EXPECT_EQ(request->ranks[0].host, "node1");
   const auto stacks = ParseRankStackTraces(KeptText(KeptDirectory() / "control/rank_stacks.txt"));
   ASSERT_TRUE(stacks);
-  EXPECT_EQ(stacks->order, request->order);
+  EXPECT_EQ(stacks->command, request->command);
   EXPECT_THAT(stacks->headline, StartsWith("rank 0 on node1, process "));
 }
 

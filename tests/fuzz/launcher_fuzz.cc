@@ -139,7 +139,7 @@ FUZZ(node_facts) {
     const std::vector<launcher::NodeInfo> facts = reader.Facts();
     launcher::CheckedJob job;
     job.nodes = {{"n1", 4}, {"n2", 4}, {"n3", 0}};
-    launcher::VerdictTable(launcher::JudgeNodes(job, facts));
+    launcher::VerdictTable(launcher::CheckNodes(job, facts));
     for (const launcher::NodeInfo& node : facts) {
       const std::string written = launcher::EncodeNodeInfo(node);
       Require(launcher::EncodeNodeInfo(launcher::DecodeNodeInfo(written)) == written);

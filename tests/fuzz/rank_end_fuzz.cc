@@ -40,7 +40,7 @@ void ReadMarked(const std::string& line, const std::string& head) {
   if (line.find(head) != std::string::npos) return;
   launcher::RankEventParser reports(kKey);
   const auto reading = reports.Read(launcher::EmitOutputMark(kKey).text + line, 1);
-  if (reading.instead != line + "\n" || reading.news != launcher::RankEventParser::News::kNone ||
+  if (reading.instead != line + "\n" || reading.event != launcher::RankEventParser::Event::kNone ||
       reports.failure() || reports.cancelled() || !reports.lost_nodes().empty()) {
     std::abort();
   }

@@ -219,7 +219,7 @@ FUZZ(control_message) {
   Require(parsed.request.has_value() == parsed.problem.empty());
   if (parsed.request) {
     const auto again = trainer::ParseRequest(trainer::FormatRequest(*parsed.request));
-    Require(again.request && again.request->order == parsed.request->order &&
+    Require(again.request && again.request->command == parsed.request->command &&
             again.request->display_every == parsed.request->display_every);
     control.Take(*parsed.request);
   }
@@ -227,7 +227,7 @@ FUZZ(control_message) {
   Require(parsed.request.has_value() || !(wishes.stop || wishes.save || wishes.pause));
   Require(control.display_every() >= 1);
   Require((asked_for_stacks == 1) ==
-          (parsed.request && parsed.request->order == trainer::ControlCommand::kStacks));
+          (parsed.request && parsed.request->command == trainer::ControlCommand::kStacks));
   fuzz::MayReject<Error>([&] {
     const std::string answer = trainer::FormatAnswer(trainer::ParseAnswer(message));
     Require(answer.find('\n') == std::string::npos);

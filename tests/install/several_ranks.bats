@@ -93,7 +93,7 @@ refused() { # TEXT: a part of a line that says what is wrong
 @test "a training that begins anew" {
   instead_of ddltraind 'for option; do shift; case $option in --model_dir=*) ;; *) set -- "$@" "$option" ;; esac; done' 'exec $real "$@"'
   several_ranks resumes
-  refused "by-1: 0 lines 'going on from step 10,' instead of 1"
+  refused "by-1: 0 lines 'resumed from step 10,' instead of 1"
   refused "by-4: no checkpoint at its end"
 }
 

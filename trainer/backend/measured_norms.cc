@@ -21,8 +21,8 @@ class MeasuredBatchNorm final : public BatchNorm {
       backward_[static_cast<int>(mode)] =
           recorder.Add({"", "batch norm backward", shape, BatchNormBackwardWork(spec, mode)});
     }
-    gradient_sums_ =
-        recorder.Add({"", "batch norm gradient sums", shape, BatchNormGradientSumsWork(spec)});
+    gradient_sums_ = recorder.Add(
+        {"", "batch norm backward statistics", shape, BatchNormGradientSumsWork(spec)});
   }
 
   const TensorDesc& dst() const override { return op_->dst(); }

@@ -159,7 +159,7 @@ std::optional<Checkpoint> ReadNewestCheckpoint(
     } catch (const Error& problem) {
       if (problem.exit_code() == EX_CONFIG) {
         throw Error(EX_CONFIG, std::string(problem.what()) +
-                                   "; or, to go on from the checkpoint before it, move " +
+                                   "; or, to resume from the checkpoint before it, move " +
                                    candidate.directory.string() + " away");
       }
       if (!IsUnusable(problem)) throw;

@@ -207,7 +207,7 @@ class HeldLock : public RunLock {
     lock->Write({HostName(), ::getpid(), Now(), options_.job});
     lock_ = std::move(lock);
     options_.warn(file.string() +
-                  " was removed while this run goes on: it is made again; logs that were removed "
+                  " was removed during this run: it is made again; logs that were removed "
                   "with it are lost");
   }
 

@@ -194,7 +194,7 @@ void SharedRegion::Open(const std::string& path, std::size_t bytes) {
     std::this_thread::sleep_for(kPoll);
   }
   if (header_->size != static_cast<std::uint32_t>(options_.size)) {
-    throw Error(EX_CONFIG, "rank " + std::to_string(options_.rank) + " is told of " +
+    throw Error(EX_CONFIG, "rank " + std::to_string(options_.rank) + "has a world of " +
                                std::to_string(options_.size) + " ranks, rank 0 of " +
                                std::to_string(header_->size) +
                                "; start all of them with one ddlrun command");

@@ -95,7 +95,7 @@ ControlAnswer ParseAnswer(std::string_view line) {
   }
   if (const auto command = message.find("stacks_order"); command != message.end()) {
     if (!command->is_number_unsigned()) {
-      throw Error(EX_DATAERR, "the answer has an order that is no number");
+      throw Error(EX_DATAERR, "the answer has an order that is not numeric");
     }
     answer.stack_dump_command = command->get<std::uint64_t>();
   }

@@ -101,15 +101,15 @@ std::vector<OptionRow> OptimisationOptions() {
       {"freeze_batch_norm", group, "use the running statistics and leave them as they are", kOurs,
        false, kSame, kFlag<&Options::freeze_batch_norm>},
       {"on_nan", group,
-       "what a loss or gradient that is no number does: stop the run; skip the update of its step, "
-       "of up to 10 steps in a row; or rollback: go back to the newest checkpoint and on behind "
+       "what a NaN or infinite loss or gradient does: stop the run; skip the update of its step, "
+       "of up to 10 steps in a row; or rollback: load the newest checkpoint and continue after "
        "the images of its step, up to 3 times; an overflow that lowers the loss scale is none of "
        "it",
        kOurs, false, kSame, kNamed<kOnNans, &Options::on_nan>},
       {"ema", group,
        "evaluate and export a moving average of the weights: after each update, average = ema * "
        "average + (1 - ema) * weight, from the first one on with this same decay, such as 0.9999; "
-       "training goes on with the weights.  Without it: none",
+       "training continues with the weights.  Without it: none",
        kOurs, false, kSame, kDecay<&Options::ema>},
   };
 }

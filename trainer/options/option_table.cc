@@ -44,8 +44,7 @@ support::Option DryRun(const OptionRow& row, Options& options) {
 }
 support::Option Classes(const OptionRow& row, Options& options) {
   return Checked(Value<&Options::classes>(row, options),
-                 NeedsNumber("a number from 2: one class has nothing to be told from",
-                             [](double x) { return x >= 2; }));
+                 NeedsNumber("a number of 2 or more classes", [](double x) { return x >= 2; }));
 }
 support::Option LogFilename(const OptionRow& row, Options& options) {
   const auto reject = [](const std::string& text) {
@@ -215,7 +214,8 @@ std::vector<OptionRow> RowsAfterOptimisation() {
       {"finetune_checkpoint", files, "the same as --init_from", kNvidia, false, kOtherName,
        kText<&Options::init_from>},
       {"resume", files,
-       "auto: go on from the newest valid checkpoint in --model_dir; never: start afresh, and "
+       "auto: resume from the newest valid checkpoint in --model_dir; never: start from scratch, "
+       "and "
        "refuse a directory that has checkpoints",
        kOurs, false, kSame, kNamed<kResumes, &Options::resume>},
       {"checkpoint_every", files, "steps between checkpoints; 0: only at the end", kOurs, false,
@@ -226,7 +226,8 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        "every so many of the checkpoints of --checkpoint_every one is kept for ever; 0: none is",
        kOurs, false, kSame, kNotNegative<&Options::keep_every>},
       {"checkpoint_in_background", files,
-       "on: training goes on while a checkpoint is written, but for the last one; off: all ranks "
+       "on: training continues while a checkpoint is written, except for the last one; off: all "
+       "ranks "
        "wait for each",
        kOurs, false, kSame, kNamed<kOnOrOff, &Options::checkpoint_in_background>},
       {"dump_state", files,

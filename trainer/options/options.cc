@@ -195,12 +195,12 @@ void RequireUseOfCheckpoints(const Options& options) {
 void RequireUseOfRollback(const Options& options) {
   if (options.on_nan != OnNan::kRollback) return;
   if (options.mode == RunMode::kTrainingBenchmark) {
-    throw UsageError("--on_nan=rollback goes back to a checkpoint, but --mode=" +
+    throw UsageError("--on_nan=rollback needs a checkpoint, but --mode=" +
                      NameOf(kModes, options.mode) + " writes none: give --on_nan=stop or skip");
   }
   if (KeepsWeights(options.mode) && options.checkpoint_every == 0) {
     throw UsageError(
-        "--on_nan=rollback goes back to the newest checkpoint, but --checkpoint_every=0 takes "
+        "--on_nan=rollback needs a newest checkpoint, but --checkpoint_every=0 takes "
         "none: give so many steps, or --on_nan=stop or skip");
   }
 }

@@ -42,14 +42,14 @@ bool EndsWithinLine(const std::filesystem::path& path) {
 std::function<void(int)> LogDroppedOutput(const Logger& log, const std::string& where,
                                           const std::string& what) {
   return [log, where, what](int error) {
-    log->warn("{}: {} are lost: {}; the run goes on without them", where, what,
+    log->warn("{}: {} are lost: {}; the run continues without them", where, what,
               std::generic_category().message(error));
   };
 }
 
 std::function<void(int error)> LogOldText(const Logger& log, const std::string& where) {
   return [log, where](int error) {
-    log->warn("{}: cannot be written anew: {}; the run goes on, with the old text there", where,
+    log->warn("{}: cannot be written anew: {}; the run continues, with the old text there", where,
               std::generic_category().message(error));
   };
 }

@@ -175,9 +175,9 @@ void LogSources(const DataLoaders& sources, const Options& options, const DataLo
     const bool is_benchmark =
         options.mode == RunMode::kTrainingBenchmark || options.mode == RunMode::kInferenceBenchmark;
     if (is_benchmark) {
-      log->info("no --data_dir: images and labels are made up");
+      log->info("synthetic data (no --data_dir)");
     } else {
-      log->warn("no --data_dir: images and labels are made up, so that an accuracy means nothing");
+      log->warn("training on synthetic data (no --data_dir): accuracy is meaningless");
     }
   }
   if (reads_files) {

@@ -63,8 +63,8 @@ int EndStopped(const Options& options, std::int64_t step, const StopCause& cause
         !has_checkpoint ? "the same command begins again, --mode=" + NameOf(kModes, options.mode) +
                               " writes no checkpoint"
         : !options.resume
-            ? std::string("give the same command again without --resume=never to go on")
-            : std::string("give the same command again to go on"));
+            ? std::string("give the same command again without --resume=never to resume")
+            : std::string("give the same command again to resume"));
   }
   constexpr int kDeathBySignal = 128;
   return has_checkpoint ? EX_TEMPFAIL : kDeathBySignal + signal_number;

@@ -47,7 +47,7 @@ int StartedTasks(const EnvironmentLookup& get) {
     const auto value = get(name);
     if (!value) continue;
     if (const auto number = support::WholeNumber<int>(*value)) return *number;
-    throw Error(EX_CONFIG, name + "=" + *value + " is no number of ranks: unset it");
+    throw Error(EX_CONFIG, name + "=" + *value + " is not a number of ranks: unset it");
   }
   return 0;
 }

@@ -69,7 +69,7 @@ struct Columns {
 double NumberIn(const std::string& cell, const std::string& name) {
   const auto number = NumberOf(cell);
   if (!number || *number < 0) {
-    throw Error(EX_DATAERR, name + " is '" + cell + "', which is no number from 0");
+    throw Error(EX_DATAERR, name + " is '" + cell + "', which is not a number of 0 or more");
   }
   return *number;
 }

@@ -116,7 +116,7 @@ void SpeedMeter::AddOptions(std::string_view line) {
   if (!batches) {
     throw trainer::Error(EX_DATAERR, "accumulate is '" +
                                          std::string(ValueOf(entry, "accumulate").value_or("")) +
-                                         "', which is no number of batches");
+                                         "', which is not a number of batches");
   }
   batches_ = *batches;
   fixed_ = FixedGlobalBatch(entry);

@@ -38,7 +38,7 @@ std::vector<Case> CasesOf(const SweepOptions& options) {
     const auto at = ParseCase(text);
     if (!at) {
       throw Error(EX_USAGE,
-                  "--cases: '" + text + "' is no number of nodes and of GPUs on each such as 2n8g");
+                  "--cases: '" + text + "' does not name nodes and GPUs per node, such as 2n8g");
     }
     cases.push_back(*at);
   }

@@ -76,7 +76,7 @@ double SecondsIn(const std::string& unit) {
 double NumberIn(std::string_view text) {
   const auto number = NumberOf(text);
   if (!number || *number < 0) {
-    throw Error(EX_DATAERR, "'" + std::string(text) + "' is no number from 0");
+    throw Error(EX_DATAERR, "'" + std::string(text) + "' is not a number of 0 or more");
   }
   return *number;
 }

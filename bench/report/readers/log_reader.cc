@@ -228,9 +228,10 @@ void ReadRunLog(const std::filesystem::path& path, int skip_steps, RunRecord& ru
     // What a launch was killed in says nothing.
     if (!line.is_whole) {
       run.is_torn = true;
-      diagnostics.Note(run.log + ":" + std::to_string(line.number) +
-                       ": the log ends within this line: the run was killed, or goes on; the lines "
-                       "before it are used");
+      diagnostics.Note(
+          run.log + ":" + std::to_string(line.number) +
+          ": the log ends within this line: the run was killed, or is still running; the lines  "
+          "before it are used");
       break;
     }
     try {

@@ -83,7 +83,7 @@ std::string DeviceText(const NvmlLibrary& nvml, NvmlDevice device) {
 
 // nvmlGpuTopologyLevel_t
 std::string LevelText(int level) {
-  if (level == 0) return "on one card";
+  if (level == 0) return "on one board";
   if (level == 10) return "by one PCIe switch";
   if (level == 20) return "by PCIe switches";
   if (level == 30) return "by one host bridge";

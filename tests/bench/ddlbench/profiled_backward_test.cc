@@ -41,7 +41,8 @@ TEST(ProfiledBackward, AddsUpTheOpsOfABlock) {
   const ProfiledBackward backward = ParseProfiledBackward(
       Profile(Row("conv1", "convolution backward filter", "0.25") +
               Row("maxpool", "max pool backward", "0.5") +
-              Row("bn1", "batch norm gradient sums", "0.125") + Row("bn1", "batch norm sums", "5") +
+              Row("bn1", "batch norm backward statistics", "0.125") +
+              Row("bn1", "batch norm sums", "5") +
               Row("layer1.0.downsample.0", "convolution backward, with batch norms", "2") +
               Row("layer3.5.bn3", "batch norm pair backward", "0.5") +
               Row("layer4.2.conv1", "convolution forward", "3") +

@@ -378,8 +378,8 @@ TEST(RunSteps, RejectsWhatIsNoStep) {
   EXPECT_THAT(RejectionOf(steps, "cross_entropy: 7.0"), HasSubstr("imgs_per_sec"));
   EXPECT_THAT(RejectionOf(steps, "imgs_per_sec: 0.0"), HasSubstr("no speed"));
   EXPECT_THAT(RejectionOf(steps, "imgs_per_sec: -1.0"), HasSubstr("no speed"));
-  EXPECT_THAT(RejectionOf(steps, "imgs_per_sec: NaN"), HasSubstr("no number"));
-  EXPECT_THAT(RejectionOf(steps, "imgs_per_sec"), HasSubstr("no number"));
+  EXPECT_THAT(RejectionOf(steps, "imgs_per_sec: NaN"), HasSubstr("not numeric"));
+  EXPECT_THAT(RejectionOf(steps, "imgs_per_sec"), HasSubstr("not numeric"));
   EXPECT_THAT(RejectionOf(steps, "Num GPUs: 0"), HasSubstr("Num GPUs is '0'"));
   EXPECT_THAT(RejectionOf(steps, "Per-GPU Batch Size: 1e30"), HasSubstr("Batch Size"));
 }

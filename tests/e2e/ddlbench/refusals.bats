@@ -24,7 +24,7 @@ refused() {
   refused 'did you mean --steps?' sweep --step=30 w
   refused 'DIR is required' sweep
   refused 'LOG_DIR is required' extract
-  refused "--cases: '2x4' is no number of nodes and of GPUs on each such as 2n8g" sweep --cases=1n1g,2x4 w
+  refused "--cases: '2x4' does not name nodes and GPUs per node, such as 2n8g" sweep --cases=1n1g,2x4 w
   refused '--data=real needs --data_dir DIR' sweep --data=real w
   refused '--steps must be more than 20' sweep --steps=20 w
   refused 'there are measurements 1 to 25' sweep --only=26 w

@@ -171,7 +171,7 @@ END
   [[ $output == *"| convnet              | 215.00    | 200.00    | -        | -      | -6.98 %  | 1    | -    |" ]]
   # shellcheck disable=SC2154 # set by run
   diff - <(echo "$stderr") << 'END'
-ddlbench: t.csv:3: target is 'many', which is no number from 0; the row is left out
+ddlbench: t.csv:3: target is 'many', which is not a number of 0 or more; the row is left out
 ddlbench: w/fast.convnet.R0.D0.2.json: it is no report of a benchmark of Mila's: it is no JSON; it is left out
 ddlbench: nowhere: cannot be read: No such file or directory
 END

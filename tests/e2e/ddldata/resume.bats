@@ -53,7 +53,7 @@ goes_on() {
     rm -rf set
     disturbed "renameat:signal=$signal:when=4" set
     [ "$status" -eq 75 ]
-    [[ $stderr == *"ddldata: stopped by a signal; what is whole stays in set, and the same command goes on with the rest" ]]
+    [[ $stderr == *"ddldata: stopped by a signal; what is whole stays in set, and the same command continues with the rest" ]]
     [ -z "$(find set -name '*.tmp')" ]
     [ "$(find set -name 'train-*' | wc -l)" -eq 2 ]
     goes_on set

@@ -43,7 +43,7 @@ require_plain_cores() {
   [ "${#lines[@]}" -eq "$(nproc)" ]
   [ "$(cut -d' ' -f2 <<< "$output" | sort -u | wc -l)" -eq "$(nproc)" ]
   [ "$(cut -d' ' -f3 <<< "$output" | sort -u)" = 1 ]
-  [[ $messages == "bede-mpirun: 1ppc:1tpt: $(nproc) ranks unless mpirun is told otherwise, 1 thread each"*"+ /usr/bin/env "*"_MCA_"*"/mpirun "* ]]
+  [[ $messages == "bede-mpirun: 1ppc:1tpt: $(nproc) ranks unless an option of mpirun says otherwise, 1 thread each"*"+ /usr/bin/env "*"_MCA_"*"/mpirun "* ]]
 }
 
 @test "a rank per node has all cores" {
@@ -106,7 +106,7 @@ require_plain_cores() {
   SLURMD_NODENAME=gpu025 SLURM_JOB_ID=7 SLURM_JOB_NODELIST='gpu[025-026]' SLURM_JOB_NUM_NODES=2 SLURM_GPUS_PER_NODE=4 SLURM_GPUS_ON_NODE=4 HWLOC_XMLFILE=$ac922 \
     run_bede --bede-dry-run --bede-par 1ppg:1tpc -x A=1 touch started
   [ "$status" -eq 0 ]
-  [[ ${lines[0]} == "bede-mpirun: 1ppg:1tpc: 8 ranks unless mpirun is told otherwise, 8 threads each" ]]
+  [[ ${lines[0]} == "bede-mpirun: 1ppg:1tpc: 8 ranks unless an option of mpirun says otherwise, 8 threads each" ]]
   [[ ${lines[1]} == "+ /usr/bin/env "*" 'SLURM_NODELIST=gpu[025-026]' 'SLURM_TASKS_PER_NODE=4(x2)' "*" -x A=1 touch started" ]]
   if mpirun_is_prrte; then
     [[ ${lines[1]} == *" PRTE_MCA_hwloc_default_binding_policy=:overload-allowed "*" -x OMP_NUM_THREADS=8 --map-by rankfile:FILE="*"/RANKFILE -x A=1 "* ]]

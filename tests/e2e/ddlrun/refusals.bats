@@ -142,7 +142,7 @@ refused() {
     refused 78 "MASTER_PORT='$text' is no port from 1 to 65535" -n 1 --launcher=local --site ./site.yaml true
   done
   for text in 3x x3 -3 ' 3'; do
-    SLURM_RESTART_COUNT=$text refused 78 "SLURM_RESTART_COUNT='$text' is no number" -n 1 --launcher=local true
+    SLURM_RESTART_COUNT=$text refused 78 "SLURM_RESTART_COUNT='$text' is not numeric" -n 1 --launcher=local true
   done
   MASTER_PORT= SLURM_RESTART_COUNT=2 run_ddlrun -n 1 --launcher=local sh -c 'echo $DDLRUN_RESTART_COUNT'
   [ "$output" = 2 ]

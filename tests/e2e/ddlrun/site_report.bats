@@ -42,7 +42,7 @@ SITE
   grep -qE '^  environment.HF_TOKEN +\.\.\.  # ~/site.yaml:5$' <<< "$output"
   grep -qE '^  environment.NCCL_DEBUG +WARN  # ~/site.yaml:6$' <<< "$output"
   grep -qE '^  UCX_TLS +tcp$' <<< "$output"
-  grep -qE '^  set, but not told +.*NCCL_OWN_KEY, .*OMPI_MCA_own' <<< "$output"
+  grep -qE '^  set, value withheld +.*NCCL_OWN_KEY, .*OMPI_MCA_own' <<< "$output"
   [[ $output != *WANDB_API_KEY* ]]
   HOME=$PWD/home WANDB_API_KEY=cherry-5 run_ddlrun --site "$PWD/home/site.yaml" -x TOKEN=cherry-9 --site-report=json -n 1
   [ "$status" -eq 0 ]

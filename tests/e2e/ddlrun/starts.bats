@@ -190,5 +190,5 @@ gives_up() {
   chmod +x mpirun
   PATH=$PWD:$PATH run_ddlrun -H "$(hostname):1,n2:1" --bind none --launcher=mpirun true
   expect_status 69 "$messages"
-  [[ $messages == *"mpirun ended with 0, but no end was heard of rank 1 on n2: "* ]]
+  [[ $messages == *"mpirun ended with 0, but did not report the exit of rank 1 on n2: "* ]]
 }

@@ -81,7 +81,7 @@ ends_within() {
   for launcher in $(launchers); do
     start $launcher 'echo $$ > pid; exec sleep 300'
     kill -STOP "$(cat pid)"
-    wait_for 20 grep -q "rank 0 on $(hostname) (pid $(cat pid)) is stopped: by SIGSTOP or by a debugger; kill -CONT $(cat pid) there has it go on" messages
+    wait_for 20 grep -q "rank 0 on $(hostname) (pid $(cat pid)) is stopped: by SIGSTOP or by a debugger; kill -CONT $(cat pid) there continues it" messages
     sleep 2
     [ "$(grep -c 'is stopped: ' messages)" -eq 1 ]
     kill -TERM "$ddlrun_pid"

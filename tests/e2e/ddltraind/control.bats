@@ -59,12 +59,12 @@ socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
   [ -e "run/checkpoints/step-$(printf %010d "$step")/manifest.json" ]
   [ "$(says state)" = paused ]
   [ "$(ctl set display_every=1 run)" = "display_every is 1" ]
-  [[ $(ctl resume run) == "going on after step "[0-9]*"/3000" ]]
+  [[ $(ctl resume run) == "resumed after step "[0-9]*"/3000" ]]
   end_of_training
   cat err
   [ "$status" -eq 0 ]
-  grep -q "info: paused after step $step: ddlctl resume lets it go on" err
-  grep -q "info: going on after step $step, paused for 0:00:" err
+  grep -q "info: paused after step $step: ddlctl resume continues it" err
+  grep -q "info: resumed after step $step, paused for 0:00:" err
   grep -q "iteration: 2999" out
   cmp {alone,run}/checkpoints/step-0000003000/model.safetensors
   cmp {alone,run}/checkpoints/step-0000003000/optimizer.safetensors
@@ -130,11 +130,11 @@ assert all(load["gpu_busy_percent"] is None for load in loads), loads'
   end_of_training
   cat err
   [ "$status" -eq 75 ]
-  grep -q "warning: stopped by ddlctl after step $step: give the same command again to go on" err
+  grep -q "warning: stopped by ddlctl after step $step: give the same command again to resume" err
   [ -e "run/checkpoints/step-$(printf %010d "$step")/manifest.json" ]
   launcher=local train 2 --mode=train --results_dir=run --num_iter=$((step + 3))
   [ "$status" -eq 0 ]
-  [[ $messages == *"going on from step $step,"* ]]
+  [[ $messages == *"resumed from step $step,"* ]]
 }
 
 @test "signals and the file stop end a pause too" {

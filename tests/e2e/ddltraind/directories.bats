@@ -86,7 +86,7 @@ end_holder() {
   # What a restarted run finds is its own.
   DDLRUN_RESTART_COUNT=1 alone --mode=train --num_iter=8 --results_dir=run --resume=never
   [ "$status" -eq 0 ]
-  [[ $messages == *"going on from step 6"* ]]
+  [[ $messages == *"resumed from step 6"* ]]
 }
 
 @test "a run that ends before the checkpoint is refused, 78, and exports nothing" {
@@ -127,7 +127,7 @@ end_holder() {
     local it=run/checkpoints/step-0000000100
     eval "$damage"
     trained --num_iter=$steps --checkpoint_every=50
-    [[ $messages == *"passed over for the checkpoint before it"*"going on from step 60"* ]]
+    [[ $messages == *"passed over for the checkpoint before it"*"resumed from step 60"* ]]
     [[ $messages == *"it is now $it.unusable"* ]]
     cmp {whole,run}/$last/model.safetensors
     cmp {whole,run}/$last/optimizer.safetensors

@@ -7,16 +7,16 @@
 
 load common
 
-# Like interrupted runs of any kind: a checkpoint of the step that the last line names, and the same command goes on from there.
+# Like interrupted runs of any kind: a checkpoint of the step that the last line names, and the same command resumes from there.
 goes_on() {
   local step
-  step=$(sed -n "s/.*stopped $1 after step \([0-9]*\): give the same command again to go on/\1/p" err)
+  step=$(sed -n "s/.*stopped $1 after step \([0-9]*\): give the same command again to resume/\1/p" err)
   [ -n "$step" ]
   [ "$(find run/checkpoints -name 'step-*' | sort | tail -n 1)" = "run/checkpoints/step-$(printf %010d "$step")" ]
   unset SLURM_JOB_END_TIME
   train 2 --mode=train --results_dir=run --num_iter="$((step + 5))"
   expect_status 0 "$messages"
-  [[ $messages == *"going on from step $step,"* ]]
+  [[ $messages == *"resumed from step $step,"* ]]
 }
 
 @test "the end of the job's time: a checkpoint before it, 75, and the same command goes on" {
@@ -84,10 +84,10 @@ goes_on() {
     run --separate-stderr timeout 60 "${limited[@]}" "${small[@]}" --mode=train --results_dir=run \
       --num_iter=100000000 --checkpoint_every=0
     expect_status 75 "$status $stderr"
-    [[ $stderr == *"stopped by signal 24 after step "*": give the same command again to go on"* ]]
+    [[ $stderr == *"stopped by signal 24 after step "*": give the same command again to resume"* ]]
     [ -n "$(find run/checkpoints -name 'step-*')" ]
   done
-  [[ $stderr == *"going on from step "* ]]
+  [[ $stderr == *"resumed from step "* ]]
   run --separate-stderr timeout 60 "$ddlrun" -n 2 --oversubscribe --launcher=local "${limited[@]}" "${small[@]}" \
     --mode=train --results_dir=both --num_iter=100000000 --checkpoint_every=0
   expect_status 75 "$status $stderr"

@@ -48,8 +48,8 @@ seen() {
   [ "$(seen $checkpoints/step-0000000005)" = "120x0 80x1" ]
 
   launch 3 5 4 cpu
-  said "going on from step 5, after 80 of the 200 images of epoch 1: run/checkpoints/step-0000000005"
-  said "changed since step 5: ranks 2 (now 3); all go on with the mean of the running statistics of batch norm"
+  said "resumed from step 5, after 80 of the 200 images of epoch 1: run/checkpoints/step-0000000005"
+  said "changed since step 5: ranks 2 (now 3); all continue with the mean of the running statistics of batch norm"
   said "changed since step 5: images in a step 16 (now 15); the learning rate is that of the new number, at the same place of the epoch"
   said "changed since step 5: --batch_size 8 (now 5)"
   said "changed since step 5: --backend reference (now cpu); it computes the same but for rounding"
@@ -57,14 +57,14 @@ seen() {
   [ "$(seen $checkpoints/step-000000000[59])" = "60x0 140x1" ]
 
   launch 1 12 5 reference
-  said "going on from step 9, after 140 of the 200 images of epoch 1: run/checkpoints/step-0000000009"
+  said "resumed from step 9, after 140 of the 200 images of epoch 1: run/checkpoints/step-0000000009"
   said "changed since step 9: ranks 3 (now 1);"
   said "changed since step 9: images in a step 15 (now 12);"
   [ "$(seen $checkpoints/step-000000000[59] $checkpoints/step-0000000014)" = "200x1" ]
 
   # The same again: nothing has changed.  Then a whole epoch in other steps.
   launch 1 12 0 reference
-  said "going on from step 14, after 0 of the 200 images of epoch 2: "
+  said "resumed from step 14, after 0 of the 200 images of epoch 2: "
   [[ $messages != *"changed since"* ]]
   launch 2 25 4 cpu
   [ "$(seen $checkpoints/step-000000000[59] $checkpoints/step-000000001[48])" = "200x2" ]
@@ -78,7 +78,7 @@ seen() {
   said "--global_batch_size=20: 4 ranks x 5"
   launch 3 5 4 cpu
   said "--global_batch_size=20: 5 batches of 4 over 3 ranks; 2 compute 2 in a step, the others 1"
-  said "going on from step 3, after 60 of the 200 images of epoch 1: run/checkpoints/step-0000000003"
+  said "resumed from step 3, after 60 of the 200 images of epoch 1: run/checkpoints/step-0000000003"
   launch 2 5 3 reference
   said "--global_batch_size=20: 2 ranks x 2 batches x 5"
   [[ $messages != *"images in a step"* ]]

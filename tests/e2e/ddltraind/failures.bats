@@ -51,7 +51,7 @@ kill_a_rank() {
 
   train 1 --num_iter=20 --results_dir=run
   [ "$status" -eq 0 ]
-  [[ $messages == *"going on from step 10"* ]]
+  [[ $messages == *"resumed from step 10"* ]]
   [ -e run/checkpoints/step-0000000020/manifest.json ]
 }
 

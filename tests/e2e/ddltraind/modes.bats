@@ -174,10 +174,10 @@ PY
   train 2 --num_iter=2 --results_dir=run
   [ "$status" -eq 0 ]
   [[ $output == *"Top-1 Accuracy"* ]]
-  [[ $messages == *"warn"*": no --data_dir: images and labels are made up, so that an accuracy means nothing"* ]]
+  [[ $messages == *"warn"*": training on synthetic data (no --data_dir): accuracy is meaningless"* ]]
   train 1 --mode=inference_benchmark --num_iter=20 --warmup_steps=10 --results_dir=bench
   [ "$status" -eq 0 ]
-  [[ $messages == *"info: no --data_dir: images and labels are made up"* ]]
+  [[ $messages == *"info: synthetic data (no --data_dir)"* ]]
   [[ $messages != *"means nothing"* ]]
 }
 

@@ -27,7 +27,7 @@ interrupted() {
 goes_on_to_the_same_end() {
   train "$1" --num_iter=$steps --results_dir=run --mode=train
   expect_status 0 "$messages"
-  [[ $messages == *"going on from step "* ]]
+  [[ $messages == *"resumed from step "* ]]
   local file
   for file in whole/$last/*.safetensors; do
     cmp "$file" "run/$last/${file##*/}"

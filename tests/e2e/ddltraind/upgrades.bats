@@ -74,7 +74,7 @@ PYTHON
   why="$newer/manifest.json: a checkpoint of ddltraind 9.8.7, of format 9, and this program reads format 2: use the version of ddlrun that has written it, or a newer one"
   resume 2003
   expect_status 78 "$messages"
-  [[ $messages == *"$why; or, to go on from the checkpoint before it, move $newer away"* ]]
+  [[ $messages == *"$why; or, to resume from the checkpoint before it, move $newer away"* ]]
   [ -d run/checkpoints/step-0000001109 ]
   run ctl checkpoint list run
   expect_status 0

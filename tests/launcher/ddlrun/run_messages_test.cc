@@ -136,7 +136,8 @@ TEST(EndText, NamesRanksOfWhichNoEndWasHeard) {
   JobResult result;
   result.exit_code = 69;
   result.unresponsive = {"rank 2 on n2", "rank 3 on n2"};
-  EXPECT_THAT(EndText(result, {}), HasSubstr("no end was heard of rank 2 on n2, rank 3 on n2: "));
+  EXPECT_THAT(EndText(result, {}),
+              HasSubstr("did not report the exit of rank 2 on n2, rank 3 on n2: "));
 }
 
 TEST(EndText, OfAClosedOutputBlamesNoRank) {

@@ -183,7 +183,7 @@ TEST(SettingsLines, HaveNoValueThatMayBeSecret) {
 
 TEST(VariableLines, NameOthersThatMatterAndNoMore) {
   EXPECT_EQ(Joined(VariableLines({{"LD_PRELOAD", "x"}, {"UCX_OWN", "y"}, {"PASSWORD", "z"}})),
-            "set, but not told: LD_PRELOAD, UCX_OWN\n");
+            "set, value withheld: LD_PRELOAD, UCX_OWN\n");
   EXPECT_TRUE(VariableLines({{"PASSWORD", "z"}}).empty());
 }
 

@@ -171,8 +171,8 @@ TEST_F(RestartsInSlurm, RejectWhatCannotBeRequeued) {
            {"7", "", "", "--requeue: 'scontrol show job' does not answer"},
            {"7", "", whole + "BatchFlag=0 Requeue=1", "and this is one of salloc or srun"},
            {"7", "", whole + "BatchFlag=1 Requeue=0", "Slurm may not requeue this job"},
-           {"7", "x", whole + "BatchFlag=1 Requeue=1", "SLURM_RESTART_COUNT='x' is no number"},
-           {"7", "-1", whole + "BatchFlag=1 Requeue=1", "SLURM_RESTART_COUNT='-1' is no number"},
+           {"7", "x", whole + "BatchFlag=1 Requeue=1", "SLURM_RESTART_COUNT='x' is not numeric"},
+           {"7", "-1", whole + "BatchFlag=1 Requeue=1", "SLURM_RESTART_COUNT='-1' is not numeric"},
            {"7", "0", whole + "BatchFlag=1 Requeue=1", ""}}) {
     Write("answer", test.answer);
     Environment environment = Job();

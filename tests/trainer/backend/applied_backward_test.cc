@@ -189,7 +189,7 @@ TEST_P(AppliedBackwardOn, IsSeenByAProfile) {
   std::map<std::string, int> calls;
   for (const ProfiledOp& op : recorder.Ops()) calls[op.op] += static_cast<int>(op.calls);
   EXPECT_EQ(calls["convolution backward, with batch norms"], 2);
-  EXPECT_EQ(calls["batch norm gradient sums"], 1);
+  EXPECT_EQ(calls["batch norm backward statistics"], 1);
   EXPECT_EQ(calls["batch norm pair backward, but for one gradient"], 1);
   EXPECT_EQ(calls["convolution backward filter"] + calls["convolution backward data"], 0);
 }

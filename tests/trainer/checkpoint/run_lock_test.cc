@@ -169,7 +169,7 @@ TEST_F(RunLockTest, IsTakenAnewWhereItWasRemoved) {
     lock->Renew();
     lock->Renew();
     EXPECT_THAT(warnings_,
-                testing::ElementsAre(HasSubstr(file().string() + " was removed while this run")));
+                testing::ElementsAre(HasSubstr(file().string() + " was removed during this run")));
     EXPECT_THAT(Rejection(EX_CONFIG), HasSubstr("is in use by ddltraind on " + HostName()));
   }
 }

@@ -184,7 +184,7 @@ TEST(SharedMemoryFailure, RejectsRanksThatDisagreeOnTheirNumber) {
     MakeSharedMemoryCommunicator(options);
   });
   EXPECT_EQ(codes[1], EX_CONFIG);
-  EXPECT_THAT(ranks.ErrorOf(1), HasSubstr("is told of 2 ranks, rank 0 of 3"));
+  EXPECT_THAT(ranks.ErrorOf(1), HasSubstr("has a world of 2 ranks, rank 0 of 3"));
 }
 
 TEST(SharedMemoryFailure, RejectsAFileThatIsThereAlready) {

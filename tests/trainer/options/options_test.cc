@@ -122,7 +122,7 @@ TEST(Options, Rejects) {
       {"--data_threads=1025", "from 0 to 1024"},
       {"--prefetch=1000000000", "--prefetch: needs a number from 1 to 1000, not '1000000000'"},
       {"--ema=0|1|-0.5|99|on", "--ema: needs a number above 0 and below 1 such as 0.9999"},
-      {"--classes=1", "needs a number from 2"},
+      {"--classes=1", "needs a number of 2 or more classes"},
       {"--accumulate=0|65537|-1", "a number from 1 to 65536, not"},
       {"--dry_run=long", "--dry_run: needs one of short, full, not 'long'"},
       {"--augmentation=pytorch",
@@ -157,10 +157,10 @@ TEST(Options, Rejects) {
       {"--record_cache_gb=5",
        "--record_cache_gb needs --record_cache, the directory that it limits"},
       {"--on_nan=rollback --checkpoint_every=0",
-       "--on_nan=rollback goes back to the newest checkpoint, but --checkpoint_every=0 takes "
+       "--on_nan=rollback needs a newest checkpoint, but --checkpoint_every=0 takes "
        "none: give so many steps, or --on_nan=stop"},
       {"--on_nan=rollback --mode=training_benchmark",
-       "--on_nan=rollback goes back to a checkpoint, but --mode=training_benchmark writes none: "
+       "--on_nan=rollback needs a checkpoint, but --mode=training_benchmark writes none: "
        "give --on_nan=stop or skip"},
       {"--keep_every=2 --checkpoint_every=0",
        "--keep_every keeps some of the checkpoints of --checkpoint_every for ever, but "

@@ -201,7 +201,7 @@ TEST_F(EarlyEndTest, ModesThatKeepNoWeightsAreNotAskedForAny) {
 TEST_F(EarlyEndTest, SaysWhatHasStoppedTheRunAndEndsWith75) {
   EXPECT_EQ(End({0, "by the file run/stop"}), EX_TEMPFAIL);
   EXPECT_THAT(log_.str(), HasSubstr("stopped by the file run/stop after step 7: give the same "
-                                    "command again to go on"));
+                                    "command again to resume"));
   EXPECT_EQ(End({15, "for the end of the job's time"}), EX_TEMPFAIL);
   EXPECT_THAT(log_.str(), HasSubstr("stopped by signal 15 after step 7"));
   options_.resume = false;

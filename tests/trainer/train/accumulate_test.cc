@@ -203,7 +203,7 @@ TEST(Accumulate, AnotherNumberOfBatchesTakesTheImagesThatFollow) {
   std::ostringstream log_text;
   EXPECT_EQ(RunRank(config, communicator, log_text).step, 6);
   EXPECT_THAT(log_text.str(),
-              AllOf(HasSubstr("going on from step 3, after 24 of the 64 images of epoch 1: "),
+              AllOf(HasSubstr("resumed from step 3, after 24 of the 64 images of epoch 1: "),
                     HasSubstr("changed since step 3: images in a step 8 (now 12); "),
                     HasSubstr("changed since step 3: --accumulate 2 (now 3)\n")));
   EXPECT_EQ(ReadManifest(CheckpointDirectory(directory.path(), 6)).state.epoch_samples, 60);

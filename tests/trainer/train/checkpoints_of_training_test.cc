@@ -150,7 +150,7 @@ TEST(CheckpointsOfATraining, GoOnBitEqualFromAKillBeforeEachCallThatWrites) {
     });
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     EXPECT_FALSE(fs::exists(CheckpointDirectory(directory.path(), 6)));
-    EXPECT_THAT(Train(config, {}), HasSubstr("going on from step "));
+    EXPECT_THAT(Train(config, {}), HasSubstr("resumed from step "));
     const auto bytes = BytesOfAll(CheckpointDirectory(directory.path(), 6));
     EXPECT_TRUE(bytes == BytesOfAll(CheckpointDirectory(whole.path(), 6)));
     ++kills;

@@ -76,7 +76,7 @@ TEST(LarsTraining, MomentumOfAnotherOptimizerIsRejectedByName) {
   const std::string checkpoint = CheckpointDirectory(directory.path(), 2).string();
   EXPECT_THAT(RejectionOf(SmallConfig(directory.path())),
               AllOf(HasSubstr(checkpoint + " is of a training with --optimizer=lars"),
-                    HasSubstr("means nothing to --optimizer=sgd: go on with --optimizer=lars"),
+                    HasSubstr("means nothing to --optimizer=sgd: continue with --optimizer=lars"),
                     HasSubstr("--init_from=" + checkpoint + "/model.safetensors")));
   // As it says.
   const TemporaryDirectory anew;

@@ -94,7 +94,7 @@ TEST_F(GoingOn, SaysWhereAndWhatHasChanged) {
   config_.settings = {{"--lr_init", "0.1"}, {"--image_size", "32"}, {"data", "8 images"}};
   config_.schedule.run_iter = 2;
   EXPECT_THAT(Run(config_), Not(HasSubstr("changed since")));
-  EXPECT_THAT(Run(config_), AllOf(HasSubstr("going on from step 2, after 8 of the 64 images of "
+  EXPECT_THAT(Run(config_), AllOf(HasSubstr("resumed from step 2, after 8 of the 64 images of "
                                             "epoch 1: " +
                                             directory_.path().string()),
                                   Not(HasSubstr("changed since"))));
@@ -122,13 +122,13 @@ TEST_F(GoingOn, OtherRanksWithAnotherBatchTakeTheImagesThatFollow) {
       return;
     }
     EXPECT_THAT(log_text.str(),
-                AllOf(HasSubstr("going on from step 7, after 28 of the 64 images of epoch 1: "),
+                AllOf(HasSubstr("resumed from step 7, after 28 of the 64 images of epoch 1: "),
                       HasSubstr("changed since step 7: ranks 1 (now 3); "),
                       HasSubstr("changed since step 7: images in a step 4 (now 6); ")));
   });
   config_.batch_size = 5;
   EXPECT_THAT(Run(config_),
-              HasSubstr("going on from step 11, after 52 of the 64 images of epoch 1: "));
+              HasSubstr("resumed from step 11, after 52 of the 64 images of epoch 1: "));
   EXPECT_EQ(step_, 12);
   const CheckpointState state = ReadManifest(CheckpointDirectory(directory_.path(), 12)).state;
   EXPECT_EQ(state.epoch, 0);
@@ -224,7 +224,7 @@ TEST_F(GoingOn, SetsAsideWhatItHasPassedOver) {
   const fs::path newest = CheckpointDirectory(directory_.path(), 4);
   fs::remove_all(newest);
   std::ofstream(newest) << "a plain file";
-  EXPECT_THAT(Run(config_), AllOf(HasSubstr("passed over"), HasSubstr("going on from step 2"),
+  EXPECT_THAT(Run(config_), AllOf(HasSubstr("passed over"), HasSubstr("resumed from step 2"),
                                   HasSubstr("it is now " + newest.string() + ".unusable")));
   EXPECT_EQ(step_, 6);
   EXPECT_THAT(Listing(), testing::ElementsAre("step-0000000002", "step-0000000004",

@@ -129,10 +129,11 @@ void PrometheusFile::StepText() {
   Value({"ddltraind_skipped_steps", "",
          "Steps of this process that updated nothing, for a gradient overflowed or was no number."},
         static_cast<double>(skipped_steps_));
-  Value({"ddltraind_rollbacks", "",
-         "How often this process has gone back to a checkpoint, for loss, gradient or weights were "
-         "no numbers."},
-        static_cast<double>(rollbacks_));
+  Value(
+      {"ddltraind_rollbacks", "",
+       "How often this process has rolled back to a checkpoint, for loss, gradient or weights were "
+       "no numbers."},
+      static_cast<double>(rollbacks_));
   Value(
       {"ddltraind_last_step_timestamp_seconds", "seconds", "When the last step ended, since 1970."},
       InSeconds(last_time_.time_since_epoch()));

@@ -97,18 +97,18 @@ void LogDispatcher::Step(const StepResult& record) {
 }
 
 void LogDispatcher::RollBack(const std::string& found) {
-  Warn(fmt::format("{}: going back to the newest checkpoint (--on_nan=rollback)", found));
+  Warn(fmt::format("{}: rolling back to the newest checkpoint (--on_nan=rollback)", found));
 }
 
 void LogDispatcher::RolledBack(const Position& from, std::int64_t bad_step,
                                const Schedule& schedule, int count) {
   const Position& start = schedule.start;
-  Warn(fmt::format(
-      "back at step {}: the {} images from there to the end of step {} are skipped, training "
-      "goes on behind "
-      "them in epoch {} (rollback {} of at most {} to this checkpoint)",
-      start.step, start.sample - from.sample, bad_step, schedule.EpochOf(start.step) + 1, count,
-      Rollbacks::kMaxInARow));
+  Warn(
+      fmt::format("rolled back to step {}: the {} images from there to the end of step {} are "
+                  "skipped, training "
+                  "continues after them in epoch {} (rollback {} of at most {} to this checkpoint)",
+                  start.step, start.sample - from.sample, bad_step,
+                  schedule.EpochOf(start.step) + 1, count, Rollbacks::kMaxInARow));
   const std::int64_t bad_epoch = schedule_.EpochOf(bad_step);
   const RollbackSummary summary = {.first_step = start.step,
                                    .total_steps = schedule.total_steps,
@@ -121,12 +121,12 @@ void LogDispatcher::RolledBack(const Position& from, std::int64_t bad_step,
 }
 
 void LogDispatcher::Pause(std::int64_t step) {
-  Say(fmt::format("paused after step {}: ddlctl resume lets it go on, ddlctl stop ends it", step));
+  Say(fmt::format("paused after step {}: ddlctl resume continues it, ddlctl stop ends it", step));
 }
 
 void LogDispatcher::Resume(std::int64_t step, double seconds) {
   for (TrainingLog* log : outputs_.logs) log->Resume(seconds);
-  Say(fmt::format("going on after step {}, paused for {}", step, FormatDuration(seconds)));
+  Say(fmt::format("resumed after step {}, paused for {}", step, FormatDuration(seconds)));
 }
 
 // Outliers; the first update that is left out.  How many those were is said at the end.
@@ -144,7 +144,7 @@ void LogDispatcher::WatchNumbers(const StepResult& record) {
   if (!record.skipped) watch(gradient_outliers_, "gradient norm", record.gradient_norm);
   if (record.left_out && left_out_++ == 0) {
     warnings.push_back(fmt::format(
-        "step {}: {} is no number, and the update is left out (--on_nan=skip); after {} such steps "
+        "step {}: {} is NaN or infinite: update skipped (--on_nan=skip); after {} such steps "
         "in a row the run ends, else its end says how many there were",
         record.step, std::isfinite(record.cross_entropy) ? "a gradient" : "the loss",
         NonFiniteGuard::kMaxInARow));

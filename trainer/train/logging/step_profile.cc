@@ -80,7 +80,7 @@ void StepProfile::Show() {
 void StepProfile::Write(const std::string& name, const std::string& text) {
   const std::string path = (config_.results_dir / name).string();
   if (const int error = support::ReplaceFile(path, text); error != 0) {
-    log_->warn("{}: cannot be written: {}; the run goes on without it", path,
+    log_->warn("{}: cannot be written: {}; the run continues without it", path,
                std::generic_category().message(error));
   } else {
     log_->info("profile written: {}", path);

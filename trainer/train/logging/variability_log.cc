@@ -140,7 +140,7 @@ void VariabilityLog::Append(const support::Descriptor& file, const std::string& 
   if (text.empty()) return;
   const int error = AppendWhole(file.fd(), text, is_own).error;
   if (error != 0 && !is_losing_) {
-    log_->warn("{}: lines are lost: {}; the run goes on", config_.variability_dir.string(),
+    log_->warn("{}: lines are lost: {}; the run continues", config_.variability_dir.string(),
                std::generic_category().message(error));
   }
   is_losing_ = error != 0;

@@ -110,7 +110,7 @@ RankDifference DescribeRankDifference(std::int64_t step, std::span<const std::ui
   }
   return {0, head + fmt::format("{} {} other weights or momentum than {}, and without a majority "
                                 "that is alike nobody can tell which are right: {}; ddlrun "
-                                "--check=full looks at the nodes, and the same command goes on "
+                                "--check=full looks at the nodes, and the same command resumes "
                                 "from the last checkpoint",
                                 NamesOf(odd, hosts), odd.size() == 1 ? "has" : "have",
                                 NamesOf(alike, hosts), kCause)};

@@ -110,7 +110,7 @@ std::vector<MeasuredLink> CompareLinks(std::span<const int> ranks, std::span<con
 std::string DescribeSums(const AllReduceWaitChange& change, std::span<const MeasuredLink> links,
                          std::span<const std::string> hosts) {
   if (!change.begins) {
-    return fmt::format("sums over the ranks take no longer than before; they did for {} steps",
+    return fmt::format("the all-reduce takes no longer than before; they did for {} steps",
                        change.steps);
   }
   std::string text = fmt::format(

@@ -46,8 +46,7 @@ SafetensorsFile ReadBestOf(const fs::path& model_dir) {
   const std::string directory = model_dir.string();
   const EvaluatedCheckpoints evaluated = ListEvaluated(model_dir);
   if (!evaluated.unreadable.empty()) {
-    throw Error(EX_OSERR, directory +
-                              ": which of its checkpoints is the best cannot be told, since " +
+    throw Error(EX_OSERR, directory + ": which of its checkpoints is the best is unknown, since " +
                               evaluated.unreadable.front().string() +
                               " cannot be read: mend that, or give a file");
   }

@@ -106,7 +106,8 @@ void RejectUnusable(const SafetensorsFile& file, const Network& network,
     for (const float value : ReadValues(file, *entry)) {
       if (std::isfinite(value) && !(is_variance && value < 0)) continue;
       throw Error(EX_DATAERR, file.path() + ": " + parameter.name + " has the value " +
-                                  std::to_string(value) + ": these are no weights to go on with");
+                                  std::to_string(value) +
+                                  ": weights that are NaN or infinite cannot be used");
     }
   }
 }

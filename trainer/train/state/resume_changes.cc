@@ -37,7 +37,7 @@ std::vector<std::string> ChangesSince(const CheckpointState& then, const Checkpo
                                   consequence.empty() ? "" : "; ", consequence));
   };
   add("ranks", then.world_size, now.world_size,
-      "all go on with the mean of the running statistics of batch norm");
+      "all continue with the mean of the running statistics of batch norm");
   add("images in a step", then.global_batch, now.global_batch,
       "the learning rate is that of the new number, at the same place of the epoch");
   const bool other_precision = !then.precision.empty() && then.precision != now.precision;

@@ -106,7 +106,7 @@ void RejectMomentumOfOthers(const SnapshotDeps& deps, const Checkpoint& checkpoi
   const std::string directory = checkpoint.directory.string();
   throw Error(EX_CONFIG, directory + " is of a training with --optimizer=" + then +
                              ", whose momentum means nothing to --optimizer=" + now +
-                             ": go on with --optimizer=" + then +
+                             ": continue with --optimizer=" + then +
                              ", or start anew from its weights, with another --model_dir and "
                              "--init_from=" +
                              directory + "/model.safetensors");
@@ -195,7 +195,7 @@ bool TakesLossScale(const SnapshotDeps& deps, const CheckpointState& state) {
 void Resume(const SnapshotDeps& deps, const Checkpoint& checkpoint, const Position& position,
             const LossScale& loss_scale, std::int64_t samples) {
   const CheckpointState now = StateOf(deps, position, loss_scale, samples);
-  deps.log->info("going on from step {}, after {} of the {} images of epoch {}: {}", now.step,
+  deps.log->info("resumed from step {}, after {} of the {} images of epoch {}: {}", now.step,
                  now.epoch_samples, samples, now.epoch + 1, checkpoint.directory.string());
   for (const std::string& change : ChangesSince(checkpoint.manifest.state, now)) {
     deps.log->warn("changed since step {}: {}", now.step, change);
@@ -327,7 +327,7 @@ void RejectUsedDirectory(const SnapshotDeps& deps) {
                   support::Counted(static_cast<std::int64_t>(found.size()), "checkpoint") +
                   " up to step " + std::to_string(found.front().step) +
                   " of another run, and --resume=never would mix two runs there: give "
-                  "another --model_dir, leave --resume=never out to go on from it, or "
+                  "another --model_dir, leave --resume=never out to resume from it, or "
                   "move it away: mv " +
                   directory + " " + directory + ".old");
 }

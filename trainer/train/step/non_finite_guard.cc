@@ -30,7 +30,7 @@ std::string LossText(const StepResult& record) {
 // `what` must be the same on all ranks.
 [[noreturn]] void ThrowOfSome(const StepResult& record, int found, int ranks, const char* what) {
   throw Error(EX_OSERR,
-              AtStep(record) + fmt::format("{} of {} ranks find numbers that are none in {} that "
+              AtStep(record) + fmt::format("{} of {} ranks find NaN or infinite values in {} that "
                                            "are the same on all: a GPU or memory is failing; the "
                                            "same command with --paranoid=1 names the rank",
                                            found, ranks, what));

@@ -82,7 +82,7 @@ void StepTrace::After(const StepResult& record) {
 void StepTrace::RolledBack() {
   if (is_done_ || !recorder_->is_on()) return;
   if (communicator_.rank() == 0) {
-    log_->warn("--trace ends here: the training has gone back to a checkpoint");
+    log_->warn("--trace ends here: training was rolled back to a checkpoint");
   }
   End();
 }
@@ -110,7 +110,7 @@ void StepTrace::Gather() {
   if (!file) return;
   const std::string path = TracePath(config_).string();
   if (const int error = file->Finish(); error != 0) {
-    log_->warn("{}: cannot be written: {}; the run goes on without it", path,
+    log_->warn("{}: cannot be written: {}; the run continues without it", path,
                std::generic_category().message(error));
   } else {
     log_->info("trace written: {}", path);

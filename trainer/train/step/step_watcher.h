@@ -20,7 +20,7 @@ class StepObserver {
   virtual void After(const StepResult& /*record*/) {}
   // What was computed since the last step is of none.
   virtual void LeaveOut() {}
-  // The step that has begun does not count: the training has gone back to a checkpoint, and its
+  // The step that has begun does not count: training was rolled back to a checkpoint, and its
   // next step may be any.
   virtual void RolledBack() {}
   // No step follows in this launch.

@@ -315,7 +315,7 @@ TEST_F(ExtractTest, ALogDirectoryItselfMayBeGiven) {
   Write("1n1g/r50_b4_fp32_1.log", Log(5, "10.0"));
   options_.output_dir = (directory_ / "there").string();
   EXPECT_THAT(RunExtract(), HasSubstr("10.00"));
-  EXPECT_THAT(Json("there/ALogFolderItselfMayBeGiven_result.json"), HasSubstr("10.0"));
+  EXPECT_THAT(Json("there/ALogDirectoryItselfMayBeGiven_result.json"), HasSubstr("10.0"));
   EXPECT_FALSE(fs::exists(directory_ / "result"));
 }
 

@@ -381,10 +381,11 @@ TEST_F(CompareTest, NamesRowsThatAreWrongAndKeepsTheRest) {
   const Targets targets = ReadTargets(path, diagnostics_);
   EXPECT_EQ(targets.size(), 2U);
   EXPECT_EQ(targets.at("a").items_per_second, 1);
-  EXPECT_THAT(told_, ElementsAre(HasSubstr(path + ":3: target is 'x', which is no number"),
-                                 HasSubstr(":4: 1 cells, but the header has 2"),
-                                 HasSubstr(":5: target is 0"), HasSubstr(":6: target is '-1'"),
-                                 HasSubstr(":7: a has a row already"), HasSubstr(":8: target")));
+  EXPECT_THAT(told_,
+              ElementsAre(HasSubstr(path + ":3: target is 'x', which is not a number of 0 or more"),
+                          HasSubstr(":4: 1 cells, but the header has 2"),
+                          HasSubstr(":5: target is 0"), HasSubstr(":6: target is '-1'"),
+                          HasSubstr(":7: a has a row already"), HasSubstr(":8: target")));
   EXPECT_EQ(diagnostics_.exit_code(), EX_DATAERR);
 }
 

@@ -90,8 +90,8 @@ TEST_F(GpuSamplesTest, NameRowsThatAreWrong) {
                            Row("1", 0, "41", "Temperature (C)") + "2,,,\"Tes");
   EXPECT_EQ(ReadGpuSamples(path, diagnostics_).at(0).temperature.count(), 1);
   EXPECT_THAT(told_,
-              ElementsAre(HasSubstr("gpu.csv:4: 'x' is no number from 0"),
-                          HasSubstr(":5: '-4' is no number"),
+              ElementsAre(HasSubstr("gpu.csv:4: 'x' is not a number of 0 or more"),
+                          HasSubstr(":5: '-4' is not a number of 0 or more"),
                           HasSubstr(":6: 2 cells, but the titles are 7"), HasSubstr("note: ")));
   EXPECT_THAT(told_.back(), HasSubstr("gpu.csv:8: the file ends within this line"));
 }

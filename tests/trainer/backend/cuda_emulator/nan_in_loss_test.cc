@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// How a training in half precision ends of which one value of one convolution is no number.
+// How a training in half precision ends of which one value of one convolution is not numeric.
 std::string ErrorOfTraining(int spoilt_convolution) {
   TrainConfig config = SmallConfig("");
   config.mode = RunMode::kTrainingBenchmark;

@@ -148,7 +148,7 @@ TEST_F(ReportTest, APauseIsSaidAndIsNoPartOfWhatIsLeft) {
   ++record.step;
   report.Step(record);
   EXPECT_THAT(log_text_.str(), AllOf(HasSubstr("info: paused after step 1: ddlctl resume lets"),
-                                     HasSubstr("info: going on after step 1, paused for 0:16:30")));
+                                     HasSubstr("info: resumed after step 1, paused for 0:16:30")));
   EXPECT_THAT(text.str(), HasSubstr("step 2/120 16.0 images/s loss 0.0000 lr 0 eta 0:19:40\n"));
 }
 
@@ -195,8 +195,8 @@ TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
   EXPECT_EQ(Count(text.str(), "\"epoch_start\""), 2);
   EXPECT_EQ(Count(text.str(), "\"epoch_stop\""), 1);
   EXPECT_THAT(log_text_.str(),
-              HasSubstr("back at step 30: the 80 images from there to the end of step 39 "
-                        "are skipped, training goes on behind them in epoch 2 "
+              HasSubstr("rolled back to step 30: the 80 images from there to the end of step 39 "
+                        "are skipped, training continues after them in epoch 2 "
                         "(rollback 2 of at most 3 to this checkpoint)"));
   StepResult record;
   record.step = 30;
@@ -412,7 +412,7 @@ class StepProfileOfStepsTest : public StepProfileTest {
 
 TEST_F(StepProfileOfStepsTest, StartsAnewWhereTheTrainingGoesBackOnTheWay) {
   Make(0, 3, 8);
-  Compute(3);  // finds a loss that is no number
+  Compute(3);  // finds a loss that is not numeric
   profile_.RolledBack();
   Make(0, 2, 8);
   EXPECT_FALSE(recorder_.is_on());

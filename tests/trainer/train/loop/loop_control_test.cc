@@ -99,7 +99,7 @@ TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
               TensorsOf(CheckpointDirectory(other, 6) / file));
   }
   EXPECT_THAT(log_.str(), AllOf(HasSubstr("paused after step 3: "),
-                                HasSubstr("going on after step 3, paused for 0:00:0")));
+                                HasSubstr("resumed after step 3, paused for 0:00:0")));
 }
 
 TEST_F(LoopControlTest, EvaluatesOnceWhenItIsAskedToAndEndsBitEqual) {

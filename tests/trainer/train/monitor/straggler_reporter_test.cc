@@ -269,7 +269,7 @@ TEST(SlowLinkReporter, TellsInTheLogOfRankZeroWhichLinkItIs) {
                         "MB/s when training began (median of "
                         "the 2 links: 125.0 MB/s)"));
   EXPECT_THAT(logs[0],
-              HasSubstr("sums over the ranks take no longer than before; they did for 160 steps"));
+              HasSubstr("the all-reduce takes no longer than before; they did for 160 steps"));
   EXPECT_EQ(logs[1] + logs[2] + logs[3], "");
 }
 

@@ -62,7 +62,7 @@ TEST(Changes, EachIsATextOfItsOwnThatSaysWhatComesOfIt) {
   EXPECT_THAT(
       ChangesSince(State(), now),
       ElementsAre(
-          "ranks 2 (now 3); all go on with the mean of the running statistics of batch norm",
+          "ranks 2 (now 3); all continue with the mean of the running statistics of batch norm",
           "images in a step 16 (now 24); the learning rate is that of the new number, at the same "
           "place of the epoch",
           "computed in fp16 (now fp32); there is no loss scale any more",

@@ -86,10 +86,10 @@ TEST(GoingBack, IsGoingOnFromTheCheckpointWithTheImagesBehindTheStep) {
     EXPECT_THAT(
         ends[0].log,
         AllOf(HasSubstr("step 4: the loss is nan (learning rate "),
-              HasSubstr("): going back to the newest checkpoint (--on_nan=rollback)"),
-              HasSubstr("back at step 3: the " + std::to_string(2 * images) +
-                        " images from there to the end of step 4 are skipped, training goes on "
-                        "behind them in epoch "),
+              HasSubstr("): rolling back to the newest checkpoint (--on_nan=rollback)"),
+              HasSubstr("rolled back to step 3: the " + std::to_string(2 * images) +
+                        " images from there to the end of step 4 are skipped, training continues "
+                        "after them in epoch "),
               HasSubstr("(rollback 1 of at most 3 to this checkpoint)")));
     EXPECT_THAT(ends[1].log, Not(HasSubstr("rollback")));
     const Manifest end = ManifestAt(config.model_dir, 10);
@@ -154,8 +154,7 @@ TEST(GoingBack, EndsAnEpochWithFewerStepsAndTheSameImages) {
   // All is done, and is known to be.
   const auto again = TrainWith({}, config);
   ExpectGoodEnd(again);
-  EXPECT_THAT(again[0].log,
-              HasSubstr("going on from step 13, after 0 of the 64 images of epoch 3"));
+  EXPECT_THAT(again[0].log, HasSubstr("resumed from step 13, after 0 of the 64 images of epoch 3"));
 }
 
 TEST(GoingBack, FromTheLastStepLeavesTheCheckpointTheEnd) {
@@ -177,7 +176,7 @@ TEST(GoingBack, GoesToTheInitialWeightsWhereNoCheckpointWasDue) {
   const auto ends = TrainWith({.steps = {1}}, config);
   ExpectGoodEnd(ends);
   EXPECT_THAT(ends[0].log,
-              HasSubstr("back at step 0: the 16 images from there to the end of step 1"));
+              HasSubstr("rolled back to step 0: the 16 images from there to the end of step 1"));
   EXPECT_EQ(ManifestAt(directory.path(), 10).state.epoch_samples, 12 * 8 % 64);
   // One that goes on has no need of another.
   config.schedule.num_iter = 12;

@@ -175,7 +175,7 @@ TEST_F(StepTraceTest, WarnsWhereThereAreNone) {
 TEST_F(StepTraceTest, AFileThatCannotBeWrittenIsAWarning) {
   config_.results_dir = directory_.path() / "x";
   EXPECT_THAT(Launch(0, 10), HasSubstr("trace.json: cannot be written: No such file or directory; "
-                                       "the run goes on without it"));
+                                       "the run continues without it"));
 }
 
 TEST(StepTrace, WithoutARecorderDoesNothing) {

@@ -136,7 +136,7 @@ void CheckCuda(cudaError_t result, const std::string& action) {
   throw Error(EX_OSERR,
               text + ": " + NameOfDevice() +
                   " failed, or a kernel did on it: the kernel log of its machine knows more "
-                  "(dmesg | grep Xid); the same command goes on from the last checkpoint, and "
+                  "(dmesg | grep Xid); the same command resumes from the last checkpoint, and "
                   "ddlrun --max-restarts gives it by itself");
 }
 

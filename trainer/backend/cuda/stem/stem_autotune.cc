@@ -36,9 +36,7 @@ std::size_t FloatBytes(std::int64_t count) {
 class BorrowedStream final : public Stream {
  public:
   explicit BorrowedStream(cudaStream_t stream = nullptr) : stream_(stream) {}
-  void Synchronize() override {
-    CheckCuda(cudaStreamSynchronize(stream_), "racing the ways of the stem");
-  }
+  void Synchronize() override { CheckCuda(cudaStreamSynchronize(stream_), "autotuning the stem"); }
   void* handle() const override { return stream_; }
 
  private:
@@ -68,7 +66,7 @@ void SetNorm(float* scale_then_shift, int padded) {
   }
   CheckCuda(cudaMemcpyAsync(scale_then_shift, values.data(), values.size() * sizeof(float),
                             cudaMemcpyHostToDevice, nullptr),
-            "preparing a race of the stem");
+            "preparing to autotune the stem");
   BorrowedStream().Synchronize();
 }
 
