@@ -168,6 +168,6 @@ made_log() {
   truncate -s -20 r/1n1g/1/log.json
   report --text r/1n1g/1
   [ "$status" -eq 0 ]
-  [[ $messages == "ddlbench: note: r/1n1g/1/log.json:"*"the run was killed, or goes on"* ]]
+  [[ $messages == "ddlbench: note: r/1n1g/1/log.json:"*"the run was killed, or is still running"* ]]
   [[ $output == *"the log ends within a line"* ]]
 }

@@ -44,7 +44,7 @@ seen() {
   counting
   local checkpoints=run/checkpoints
   launch 2 8 5 reference
-  [[ $messages != *"going on"* ]]
+  [[ $messages != *"resumed from"* ]]
   [ "$(seen $checkpoints/step-0000000005)" = "120x0 80x1" ]
 
   launch 3 5 4 cpu

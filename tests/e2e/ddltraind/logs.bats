@@ -176,7 +176,7 @@ promtool_takes() {
   end_of_training
   cat err
   [ "$status" -eq 0 ]
-  [ "$(grep -c "warning: lost: cannot be written anew: No such file or directory; the run goes on" err)" -eq 1 ]
+  [ "$(grep -c "warning: lost: cannot be written anew: No such file or directory; the run continues" err)" -eq 1 ]
 }
 
 @test "TensorBoard: scalars of every --display_every-th step and of the evaluation" {
@@ -233,7 +233,7 @@ promtool_takes() {
   cp small/events.out.tfevents.* lost_some
   umount small
   [ "$status" -eq 0 ]
-  [ "$(grep -c "warning: small: events are lost: No space left on device; the run goes on" <<< "$messages")" -eq 1 ]
+  [ "$(grep -c "warning: small: events are lost: No space left on device; the run continues" <<< "$messages")" -eq 1 ]
   [[ $messages =~ "small/events.out.tfevents."[^\ ]*": "[0-9]+" events lost" ]]
   [ "$(logs events lost_some | grep -c train/total_loss)" -gt 5 ]
 }

@@ -147,7 +147,7 @@ TEST_F(ReportTest, APauseIsSaidAndIsNoPartOfWhatIsLeft) {
   report.Resume(1, 990);
   ++record.step;
   report.Step(record);
-  EXPECT_THAT(log_text_.str(), AllOf(HasSubstr("info: paused after step 1: ddlctl resume lets"),
+  EXPECT_THAT(log_text_.str(), AllOf(HasSubstr("info: paused after step 1: ddlctl resume continues it"),
                                      HasSubstr("info: resumed after step 1, paused for 0:16:30")));
   EXPECT_THAT(text.str(), HasSubstr("step 2/120 16.0 images/s loss 0.0000 lr 0 eta 0:19:40\n"));
 }
@@ -379,7 +379,7 @@ TEST_F(StepProfileTest, AFileThatCannotBeWrittenIsAWarning) {
   config_.results_dir = directory_.path() / "x";
   EXPECT_THAT(Train().profile, Not(IsEmpty()));
   EXPECT_THAT(log_, HasSubstr("profile.csv: cannot be written: No such file or directory; the run "
-                              "goes on without it"));
+                              "continues without it"));
 }
 
 // Steps of one op, which the test makes itself; the profile is of the third and fourth.
