@@ -180,7 +180,7 @@ FUZZ(slurm_environment) {
     if (!allocation || allocation->nodes.size() > 64 || allocation->ranks.value_or(0) > 1024) {
       return;
     }
-    const launcher::Plan plan = launcher::MakePlan(*allocation, {}, {});
+    const launcher::LaunchPlan plan = launcher::MakePlan(*allocation, {}, {});
     Require(launcher::FindPlanError(plan, false).empty());
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a log is told of a training.  Each format is a log (nvlog.h, mllog.h, ...) and overrides
-// what its readers look for; train/report tells all of them alike, one after the other, and
+// what its readers look for; train/logging tells all of them alike, one after the other, and
 // outputs/root_outputs.cc opens them.  Not thread-safe: the training loop tells them.
 
 #pragma once

@@ -9,7 +9,7 @@
 //
 // MPI itself hangs then, so the ranks meet beside it: at half the bound each that lives writes a
 // file into a directory that all see, at the bound the lowest of them reads what is there, and says
-// who is not, or who is there but not waiting (train/watch/hang_report.h).  In a healthy run no
+// who is not, or who is there but not waiting (train/monitor/hang_report.h).  In a healthy run no
 // file is written.
 //
 // Before the run is ended, each rank that lives writes the stacks of its threads
