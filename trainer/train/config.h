@@ -119,8 +119,8 @@ struct TrainConfig {
   std::int64_t dump_state_step = 1;      // written after this many steps of the run
   StepWindow trace;  // steps whose time line is written (TracePath, train/step/step_trace.h); count
                      // 0: none
-  StepWindow profile;  // steps whose ops are timed (train/logging/step_profile.h), into results_dir;
-                       // count 0: none
+  StepWindow profile;  // steps whose ops are timed (train/logging/step_profile.h), into
+                       // results_dir; count 0: none
   std::filesystem::path variability_dir;  // train/logging/variability_log.h; "": none
 
   // How.

@@ -147,8 +147,9 @@ TEST_F(ReportTest, APauseIsSaidAndIsNoPartOfWhatIsLeft) {
   report.Resume(1, 990);
   ++record.step;
   report.Step(record);
-  EXPECT_THAT(log_text_.str(), AllOf(HasSubstr("info: paused after step 1: ddlctl resume continues it"),
-                                     HasSubstr("info: resumed after step 1, paused for 0:16:30")));
+  EXPECT_THAT(log_text_.str(),
+              AllOf(HasSubstr("info: paused after step 1: ddlctl resume continues it"),
+                    HasSubstr("info: resumed after step 1, paused for 0:16:30")));
   EXPECT_THAT(text.str(), HasSubstr("step 2/120 16.0 images/s loss 0.0000 lr 0 eta 0:19:40\n"));
 }
 
