@@ -30,7 +30,7 @@ class Cost(unittest.TestCase):
         return trainer
 
     def test_each_way_has_a_row(self):
-        done = cost(f"--folder={self.directory.name}")
+        done = cost(f"--directory={self.directory.name}")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = re.findall(r"^\| (none|in the background|waited for) +\| +(\d+\.\d) +\| (\d+\.\d{3}) +\| -?\d+\.\d{3} +\|$",
                           done.stdout, re.MULTILINE)

@@ -111,7 +111,7 @@ setup_file() {
   [[ $output == *"--batch needs a value"* ]]
   run "$bundle/gpu-check" run --seconds soon
   [ "$status" -eq 64 ]
-  [[ $output == *"--seconds=soon is not numeric of 1 or more"* ]]
+  [[ $output == *"--seconds=soon is not a number of 1 or more"* ]]
   run "$bundle/gpu-check" run --only contract
   [ "$status" -eq 64 ]
   [[ $output == *"--only=contract is none of its parts: several-ranks"* ]]

@@ -73,7 +73,7 @@ offers() {
   becomes 'ddlrun --site directory/o' 'ddlrun --site directory/one.yaml '
   becomes 'ddlrun --site=two' 'ddlrun --site=two\ words.yaml '
   becomes 'ddltraind --results_dir=directory/' 'ddltraind --results_dir=directory/inner/'
-  offers 'ddltraind --results_dir fol' directory/ 'directory with blank/'
+  offers 'ddltraind --results_dir dir' directory/ 'directory with blank/'
   becomes 'ddltraind --results_dir directory\ ' 'ddltraind --results_dir directory\ with\ blank/'
   becomes 'ddldata synth directory/' 'ddldata synth directory/inner/'
   becomes 'ddl-rankfile check rankfile --file two' 'ddl-rankfile check rankfile --file two\ words.yaml '
@@ -104,7 +104,7 @@ offers() {
   becomes 'ddlctl stop --srun=n' 'ddlctl stop --srun=never '
   becomes 'ddl-rankfile check cpu' 'ddl-rankfile check cpu-list '
   becomes 'ddl-rankfile convert --from hostl' 'ddl-rankfile convert --from hostlist '
-  becomes 'ddl-rankfile expand fol' 'ddl-rankfile expand fol'
+  becomes 'ddl-rankfile expand dir' 'ddl-rankfile expand dir'
 }
 
 # The program's own completion, and in its absence files.

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ranges>
+#include <iterator>
 #include <stdexcept>
 
 #include "support/cpu_quota.h"
@@ -42,8 +42,9 @@ std::string SliceOfGpu(const EnvironmentLookup& get) {
 
 int StartedTasks(const EnvironmentLookup& get) {
   // srun is the last to be asked: in a step of it another launcher may have started the ranks.
-  for (const launcher::LauncherTraits& launcher : std::views::reverse(launcher::kLaunchers)) {
-    const std::string name = launcher.world_size_variable;
+  for (auto launcher = std::rbegin(launcher::kLaunchers);
+       launcher != std::rend(launcher::kLaunchers); ++launcher) {
+    const std::string name = launcher->world_size_variable;
     const auto value = get(name);
     if (!value) continue;
     if (const auto number = support::WholeNumber<int>(*value)) return *number;

@@ -237,7 +237,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   [ "$output" = $'0\n1' ]
 }
 
-@test "--end-limit: what is not numeric of seconds is refused" {
+@test "--end-limit: an invalid number of seconds is an error" {
   run_ddlrun --end-limit soon true
   expect_status 64 "$messages"
   [[ $messages == *"--end-limit"*"soon"* ]]

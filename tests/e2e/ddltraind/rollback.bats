@@ -60,8 +60,8 @@ number() {
     [ "${BASH_REMATCH[1]}" -eq $((step / 5 * 5)) ]
     [ "${BASH_REMATCH[2]}" -eq $((16 * (step % 5 + 1))) ]
     skipped=$((skipped + BASH_REMATCH[2]))
-  done < <(grep -E 'warning: (step [0-9]*: the loss|back at)' <<< "$messages")
-  rollbacks=$(grep -c "warning: back at step" <<< "$messages")
+  done < <(grep -E 'warning: (step [0-9]*: the loss|rolled back to step)' <<< "$messages")
+  rollbacks=$(grep -c "warning: rolled back to step" <<< "$messages")
   [ "$rollbacks" -ge 3 ]
   local manifest=run/checkpoints/step-0000000060/manifest.json
   [ "$(number skipped_images "$manifest")" -eq "$skipped" ]

@@ -7,7 +7,12 @@
 
 load common
 
-kept=$BATS_TEST_DIRNAME/../../fixtures/0.1.0
+kept=$BATS_FILE_TMPDIR/kept
+
+setup_file() {
+  mkdir "$kept"
+  tar -xzf "$BATS_TEST_DIRNAME/../../fixtures/0.1.0/files.tar.gz" -C "$kept"
+}
 
 # The training that made the run, in a copy of it: resume STEPS OPTIONS...
 resume() {

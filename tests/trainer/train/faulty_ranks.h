@@ -20,7 +20,7 @@ struct Fault {
   int rank = 1;
   std::set<int> steps = {};     // of the run, from 0
   bool is_own_share = true;     // no number; else a bit of the sum flips
-  bool is_of_loss_too = false;  // the rank's loss is not numeric either
+  bool is_of_loss_too = false;  // the rank's loss is NaN too
 };
 
 class FaultyCommunicator : public ThreadCommunicator {

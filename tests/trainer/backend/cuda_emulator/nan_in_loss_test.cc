@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// How a training in half precision ends of which one value of one convolution is not numeric.
+// How a training in half precision ends of which one value of one convolution is NaN.
 std::string ErrorOfTraining(int spoilt_convolution) {
   TrainConfig config = SmallConfig("");
   config.mode = RunMode::kTrainingBenchmark;

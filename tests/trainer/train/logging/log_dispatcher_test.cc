@@ -413,7 +413,7 @@ class StepProfileOfStepsTest : public StepProfileTest {
 
 TEST_F(StepProfileOfStepsTest, StartsAnewWhereTheTrainingGoesBackOnTheWay) {
   Make(0, 3, 8);
-  Compute(3);  // finds a loss that is not numeric
+  Compute(3);  // finds a NaN loss
   profile_.RolledBack();
   Make(0, 2, 8);
   EXPECT_FALSE(recorder_.is_on());
