@@ -53,7 +53,7 @@ says() {
     says $launcher ./code.py 'write python ./code.py'
     says $launcher ./data 'it is data, and no program'
     says $launcher ./script 'not its interpreter no-such-python'
-    says $launcher ./folder 'it is a directory'
+    says $launcher ./directory 'it is a directory'
     says $launcher ./train.py 'write python ./train.py'
     says $launcher train.py 'write python train.py'
     says $launcher FOO=1 'write -x FOO=1 before the program'
