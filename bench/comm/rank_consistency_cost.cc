@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// usage: mpirun --oversubscribe -n N agreement_cost [RANK]
+// usage: mpirun --oversubscribe -n N rank_consistency_cost [RANK]
 // What it costs N ranks to agree, with the options of a real run and the facts of ImageNet's 1,152
 // files: the time of CheckRankConsistency on rank 0, all ranks beginning together.  With RANK, that
 // one has another --seed, and says how long it took until it knew, and what it would have said.
@@ -54,7 +54,7 @@ int Run(int odd_rank) {
   options.size = Number("OMPI_COMM_WORLD_SIZE");
   options.launcher = "mpirun";
   if (options.size < 2) {
-    std::cerr << "usage: mpirun --oversubscribe -n N agreement_cost [RANK], N from 2 on\n";
+    std::cerr << "usage: mpirun --oversubscribe -n N rank_consistency_cost [RANK], N from 2 on\n";
     return EX_USAGE;
   }
   const auto communicator = MakeCommunicator(options);
@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
   try {
     return trainer::Run(argc > 1 ? support::WholeNumber<int>(argv[1]).value_or(-1) : -1);
   } catch (const trainer::Error& error) {
-    std::cerr << "agreement_cost: " << error.what() << '\n';
+    std::cerr << "rank_consistency_cost: " << error.what() << '\n';
     return error.exit_code();
   }
 }

@@ -22,7 +22,7 @@ struct RunStep {
 class RunSteps {
  public:
   // Lines of other kinds are passed over.  A step is known when its cross_entropy has come.
-  // Throws trainer::Error(EX_DATAERR) for a value that is no number, a speed that is not above 0,
+  // Throws trainer::Error(EX_DATAERR) for a value that is not numeric, a speed that is not above 0,
   // or an iteration that is not the next one.
   void Add(std::string_view line);
 

@@ -13,7 +13,7 @@
 namespace launcher {
 namespace {
 
-// A number that is only compared with that of the plan: a value that is no number is ignored.
+// A number that is only compared with that of the plan: a value that is not numeric is ignored.
 std::optional<int> ReadNumber(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   if (found == environment.end()) return std::nullopt;
@@ -21,7 +21,7 @@ std::optional<int> ReadNumber(const Environment& environment, const std::string&
   return number && *number >= 0 ? number : std::nullopt;
 }
 
-// The number of a rank: a value that is no number is refused.
+// The number of a rank: a value that is not numeric is refused.
 std::optional<int> ReadRank(const Environment& environment, const std::string& name) {
   const std::optional<int> rank = ReadNumber(environment, name);
   if (!rank && environment.contains(name)) {

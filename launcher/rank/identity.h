@@ -25,7 +25,7 @@ struct Identity {
 // "pmix" PMIX_RANK, with "pmi2" PMI_RANK.
 //
 // Throws LaunchError(EX_CONFIG) when nothing says who this rank is, or the value is no number.  Any
-// other value that is no number is ignored.
+// other value that is not numeric is ignored.
 Identity ReadIdentity(const Environment& environment, const LauncherTraits& launcher,
                       const std::string& pmi, std::optional<int> given);
 

@@ -70,7 +70,7 @@ bool AreSameFile(int fd, int other);
 
 // Writes `text`, a message of ddlrun itself, to `to`.  It waits for the reader, as any program
 // does. Once ddlrun is told to stop, by `is_stop_requested` or by a signal that is pending, it
-// waits no longer than `patience`.
+// waits no longer than `timeout`.
 void WriteMessage(int to, std::string_view text, bool is_stop_requested,
                   std::chrono::milliseconds timeout);
 

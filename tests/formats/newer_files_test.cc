@@ -12,7 +12,7 @@
 #include "launcher/base/error.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/protocol/job_status.h"
-#include "tests/formats/kept_folder.h"
+#include "tests/formats/kept_directory.h"
 #include "tests/support/test.h"
 #include "tests/trainer/temporary_directory.h"
 #include "trainer/checkpoint/evaluated.h"

@@ -55,7 +55,7 @@ enum class StepGraph : std::uint8_t {
   kOff,
 };
 
-// What becomes of a step whose loss or gradient is no number (train/step/non_finite_guard.h).
+// What becomes of a step whose loss or gradient is NaN (train/step/non_finite_guard.h).
 enum class OnNan : std::uint8_t {
   kStop,      // the run ends
   kSkip,      // its update is left out

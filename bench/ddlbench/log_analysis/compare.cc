@@ -65,7 +65,7 @@ struct Columns {
   std::size_t count;
 };
 
-// Throws Error(EX_DATAERR) for a cell that is no number from 0.
+// Throws Error(EX_DATAERR) for a cell that is not a number of 0 or more.
 double NumberIn(const std::string& cell, const std::string& name) {
   const auto number = NumberOf(cell);
   if (!number || *number < 0) {

@@ -95,7 +95,9 @@ void SpeedMeter::Add(std::string_view line) {
     return;
   }
   const auto rate = RateOf(line);
-  if (!rate) throw trainer::Error(EX_DATAERR, "imgs_per_sec has no number such as 365.1 behind it");
+  if (!rate) {
+    throw trainer::Error(EX_DATAERR, "imgs_per_sec is not followed by a number such as 365.1");
+  }
   if (window_.rule == SpeedRule::kTime) {
     const auto time = MicrosecondsOf(line);
     if (!time) {

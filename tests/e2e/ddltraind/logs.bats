@@ -64,7 +64,7 @@ END
   # A failure is said on a line of its own.
   on_terminal - "$ddltraind" "${options[@]}" --results_dir=failed --lr_init=1e30 > seen
   cat -v seen
-  grep -q '^ddltraind: step 1: the weights are too large or no numbers ' seen
+  grep -q '^ddltraind: step 1: the weights are too large or NaN ' seen
   run ! grep -E $'\x1b\\[K[^\r]' seen
   [ "$(tail -n 1 seen)" = 70 ]
 

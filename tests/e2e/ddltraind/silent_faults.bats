@@ -35,10 +35,10 @@ infinite_activations() {
   [ ! -e run/checkpoints ]
 }
 
-@test "weights that are no numbers end the run with --on_nan=skip too" {
+@test "NaN weights end the run with --on_nan=skip too" {
   train 1 --num_iter=50 --mode=train --results_dir=run --lr_init=1e30 --on_nan=skip
   expect_status 70 "$messages"
-  [[ $messages == *"step "*": the weights are too large or no numbers (learning rate "* ]]
+  [[ $messages == *"step "*": the weights are too large or NaN (learning rate "* ]]
   [ ! -e run/checkpoints ]
 }
 

@@ -3,7 +3,7 @@
 #include "trainer/data/tfrecord_loader.h"
 
 #include "tests/support/test.h"
-#include "tests/trainer/data/record_source_fixture.h"
+#include "tests/trainer/data/tfrecord_loader_fixture.h"
 #include "trainer/data/files/record_index.h"
 #include "trainer/data/files/tfrecord.h"
 

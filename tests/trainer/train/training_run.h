@@ -7,7 +7,7 @@
 
 #include "tests/support/test.h"
 #include "tests/trainer/temporary_directory.h"
-#include "tests/trainer/train/generated_source.h"
+#include "tests/trainer/train/generated_data_loader.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/checkpoint/safetensors.h"

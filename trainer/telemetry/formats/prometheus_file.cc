@@ -127,12 +127,12 @@ void PrometheusFile::StepText() {
   Value({"ddltraind_finished_epochs", "", "Epochs that are over."},
         static_cast<double>(last_.epochs_done()));
   Value({"ddltraind_skipped_steps", "",
-         "Steps of this process that updated nothing, for a gradient overflowed or was no number."},
+         "Steps of this process that updated nothing, for a gradient overflowed or was NaN."},
         static_cast<double>(skipped_steps_));
   Value(
       {"ddltraind_rollbacks", "",
        "How often this process has rolled back to a checkpoint, for loss, gradient or weights were "
-       "no numbers."},
+       "NaN."},
       static_cast<double>(rollbacks_));
   Value(
       {"ddltraind_last_step_timestamp_seconds", "seconds", "When the last step ended, since 1970."},

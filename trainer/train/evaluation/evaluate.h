@@ -42,7 +42,7 @@ struct EvaluationDeps {
 std::optional<EvaluationResult> Evaluate(const EvaluationDeps& deps, DataLoader& source,
                                          const std::function<bool()>& stop_requested);
 
-// Throws NotFinite where the loss is no number; `is_of_training`: of weights that this run has
+// Throws NotFinite where the loss is NaN; `is_of_training`: of weights that this run has
 // trained.
 void RequireNumbers(const EvaluationResult& result, bool is_of_training);
 

@@ -67,7 +67,7 @@ ImagePrediction PredictImage(const std::filesystem::path& file, Backend& backend
   std::vector<float> logits(static_cast<std::size_t>(spec.batch_size * spec.classes));
   backend.Export(network.logits(), logits.data(), stream);
   if (!std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); })) {
-    throw Error(EX_SOFTWARE, "the network gives no numbers for " + file.string());
+    throw Error(EX_SOFTWARE, "the network gives NaN for " + file.string());
   }
   return {file,
           TopClasses(std::span(logits).first(static_cast<std::size_t>(spec.classes)),

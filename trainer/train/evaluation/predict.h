@@ -34,7 +34,7 @@ std::vector<Prediction> TopClasses(std::span<const float> logits, int count);
 
 // The five most probable classes of the image in `file`, which is read as records and conversions
 // are (data/images/image_decoder.h), cropped and resized as in evaluation; or what is wrong with
-// the file. Throws Error(EX_SOFTWARE) where the network gives no numbers. REQUIRES: the network's
+// the file. Throws Error(EX_SOFTWARE) where the network gives NaN. REQUIRES: the network's
 // images are square.
 ImagePrediction PredictImage(const std::filesystem::path& file, Backend& backend, Network& network,
                              DeviceBatch& device_batch, Stream& stream);

@@ -159,7 +159,7 @@ void LogDispatcher::Warn(const std::string& line) {
 
 void LogDispatcher::EndTraining(const StepTimer& times) {
   if (left_out_ > 0) {
-    Say(fmt::format("{} left out, for the loss or a gradient was no number (--on_nan=skip)",
+    Say(fmt::format("{} left out, for the loss or a gradient was NaN or infinite (--on_nan=skip)",
                     left_out_ == 1 ? "1 update was" : fmt::format("{} updates were", left_out_)));
   }
   const StepTimes median = times.Median();

@@ -54,7 +54,7 @@ class LogDispatcher {
   void Step(const StepResult& record);
   // Steps between those that are displayed, from now on; at first config.display_every.
   void DisplayEvery(std::int64_t steps) { display_every_ = steps; }
-  // A step has found numbers that are none: all ranks go back to a checkpoint.  `found` as
+  // A step has found NaN values: all ranks go back to a checkpoint.  `found` as
   // NonFiniteGuard has it.
   void RollBack(const std::string& found);
   // They have, the `count`-th time to this one, at `from`, after step `bad_step`; training goes on

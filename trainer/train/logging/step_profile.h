@@ -15,7 +15,7 @@
 #include "trainer/model/network.h"
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"
-#include "trainer/train/step/step_watcher.h"
+#include "trainer/train/step/step_observer.h"
 
 namespace trainer {
 

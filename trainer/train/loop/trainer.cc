@@ -285,7 +285,7 @@ std::optional<EvaluationResult> Trainer::FindTop1() {
     if (!found) Stop();
     return found;
   } catch (const NotFinite& error) {
-    // Of weights that are no numbers: the next step finds that, and goes back to a checkpoint.
+    // Of NaN weights: the next step finds that, and goes back to a checkpoint.
     const bool rolls_back =
         config_.on_nan == OnNan::kRollback && result_.step < schedule_.total_steps;
     if (!rolls_back) throw;

@@ -81,7 +81,7 @@ class Checkpoints {
   void Note(std::int64_t step, double top1);
   void Write();
   void Tell();
-  // Calls `finish`, which may find numbers that are none.
+  // Calls `finish`, which may find NaN values.
   void LeaveOutBad(const std::function<void()>& finish);
 
   const CheckpointManagerDeps deps_;

@@ -32,7 +32,7 @@ struct LossTotals {
 struct StepExchange {
   LossTotals totals;   // in: of this rank; out: of all
   Requests requested;  // in: of this rank; out: of any
-  // In: 1 if a summed gradient was no number here; out: ranks that found one.
+  // In: 1 if a summed gradient was NaN here; out: ranks that found one.
   int bad_gradients = 0;
   // The same of the weights before the update.
   int bad_weights = 0;

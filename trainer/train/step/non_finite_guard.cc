@@ -42,7 +42,7 @@ Verdict NonFiniteGuard::Check(const StepResult& record, const StepExchange& all,
                               LossScale& loss_scale) {
   if (all.bad_weights == ranks_) {
     found_ = AtStep(record) + fmt::format(
-                                  "the weights are too large or no numbers (learning "
+                                  "the weights are too large or NaN (learning "
                                   "rate {:g})",
                                   record.learning_rate);
     if (on_nan_ == OnNan::kRollback) return Verdict::kRollback;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of a step whose loss, gradient or weights are infinite or no numbers (--on_nan).
+// What becomes of a step whose loss, gradient or weights are infinite or NaN (--on_nan).
 //
 //   kStop  The run ends, before anything is saved.
 //   kSkip  Training goes on without the update of this step, which the optimizer has left out on
 //   all ranks
 //          for its gradient.  The run ends all the same after more than kMaxInARow such steps in a
-//          row, and where leaving out is no help: the weights themselves are no numbers, or the
+//          row, and where leaving out is no help: the weights themselves are NaN, or the
 //          update was made.
 //   kRollback  All ranks go back to the newest checkpoint (train/state/rollbacks.h), which heals
 //   weights

@@ -22,10 +22,9 @@ struct StepResult {
   double gradient_norm = 0;      // of the mean over the global batch, L2 loss not included
   double learning_rate = 0;
   double loss_scale = 1;
-  bool skipped = false;  // a gradient overflowed: nothing was updated
-  bool left_out =
-      false;        // loss or gradient was no number: nothing was updated (non_finite_guard.h)
-  StepTimes times;  // of this rank
+  bool skipped = false;   // a gradient overflowed: nothing was updated
+  bool left_out = false;  // loss or gradient was NaN: nothing was updated (non_finite_guard.h)
+  StepTimes times;        // of this rank
   // How long each rank was busy itself, by rank, as it has said last; 0: not known.  Until the next
   // step.
   std::span<const double> rank_seconds;

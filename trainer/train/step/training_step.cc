@@ -160,7 +160,7 @@ void TrainingStep::KeepStatistics() {
                            kept_statistics_.bytes(), deps_.stream);
 }
 
-// What went through batch norm on the way to such a loss may be no number either.
+// What went through batch norm on the way to such a loss may be NaN too.
 void TrainingStep::SetBackStatistics() {
   if (kept_statistics_.bytes() == 0) return;
   deps_.backend.CopyToDevice(deps_.network.statistics().data(), kept_statistics_.data(),

@@ -367,8 +367,9 @@ TEST_F(ExtractTest, MoreLinesThanNeededDoNotCount) {
 TEST_F(ExtractTest, NamesTheLineThatHasNoNumber) {
   Write("1n1g/r50_b4_fp32_1.log", Log(2, "10.0") + " imgs_per_sec : 1e+16 \n" + Log(5, "10.0"));
   EXPECT_THAT(RunExtract(), IsEmpty());
-  EXPECT_THAT(told_, ElementsAre(HasSubstr("r50_b4_fp32_1.log:5: imgs_per_sec has no number"),
-                                 HasSubstr("there is no log")));
+  EXPECT_THAT(
+      told_, ElementsAre(HasSubstr("r50_b4_fp32_1.log:5: imgs_per_sec is not followed by a number"),
+                         HasSubstr("there is no log")));
 }
 
 TEST_F(ExtractTest, BytesThatAreNoUtf8AreNamedAndDoNoHarm) {

@@ -9,7 +9,7 @@
 #include "ddldata/inspect.h"
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
-#include "tests/trainer/data/record_source_fixture.h"
+#include "tests/trainer/data/tfrecord_loader_fixture.h"
 #include "trainer/data/files/data_set.h"
 #include "trainer/data/files/foreign_data_formats.h"
 #include "trainer/data/files/open_files.h"

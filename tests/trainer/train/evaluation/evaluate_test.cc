@@ -8,7 +8,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/data/png_text.h"
 #include "tests/trainer/train/deferred_backend.h"
-#include "tests/trainer/train/generated_source.h"
+#include "tests/trainer/train/generated_data_loader.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/backend/registry.h"
@@ -326,7 +326,7 @@ TEST_F(PredictModeTest, RejectsToNameClassesByWhatIsNoNumber) {
   config_.init_from = directory_.path() / "huge.safetensors";
   WriteTensorFile(config_.init_from, tensors, {}, "another file");
   EXPECT_THAT(tests::Rejection<Error>(EX_SOFTWARE, [&] { RunAlone(config_); }),
-              HasSubstr("the network gives no numbers for " + image_.string()));
+              HasSubstr("the network gives NaN for " + image_.string()));
 }
 
 TEST_F(PredictModeTest, RejectsAFileThatIsNotThereByName) {

@@ -206,7 +206,7 @@ TEST(GoingBack, EndsWhereItIsNoHelpSayingSoOnAllRanks) {
     config.eval_every = evaluates ? 1 : 0;
     const auto ends = TrainWith({}, config);
     EXPECT_THAT(ends[0].message,
-                AllOf(HasSubstr("step 1: the weights are too large or no numbers (learning rate "),
+                AllOf(HasSubstr("step 1: the weights are too large or NaN (learning rate "),
                       HasSubstr("after 3 rollbacks to the checkpoint of step 0 from which none "
                                 "newer came: training has diverged")));
     EXPECT_EQ(ends[1].message, ends[0].message);

@@ -6,7 +6,7 @@
 
 #include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
-#include "tests/trainer/train/generated_source.h"
+#include "tests/trainer/train/generated_data_loader.h"
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
 

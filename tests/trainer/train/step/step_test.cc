@@ -125,14 +125,14 @@ TEST(NonFiniteGuard, LeavesARollbackToItsCallerSayingWhatItFound) {
   EXPECT_EQ(watch.Check(RecordOf(2), Exchanged(kRanks), scale), Verdict::kRollback);
   EXPECT_EQ(watch.found(), "step 12: the gradient is nan (learning rate 0.5)");
   EXPECT_EQ(watch.Check(RecordOf(NAN), Exchanged(0, kRanks), scale), Verdict::kRollback);
-  EXPECT_EQ(watch.found(), "step 12: the weights are too large or no numbers (learning rate 0.5)");
+  EXPECT_EQ(watch.found(), "step 12: the weights are too large or NaN (learning rate 0.5)");
 }
 
 TEST(NonFiniteGuard, WeightsThatAreNoNumbersEndTheRunOfThoseWhoHaveNothingToGoBackTo) {
   for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip}) {
     NonFiniteGuard watch(on_nan, kRanks);
     EXPECT_THAT(EndOf(watch, RecordOf(NAN), Exchanged(kRanks, kRanks)),
-                AllOf(HasSubstr("step 12: the weights are too large or no numbers (learning rate"),
+                AllOf(HasSubstr("step 12: the weights are too large or NaN (learning rate"),
                       HasSubstr("--lr_init"), Not(HasSubstr("--on_nan"))));
   }
 }

@@ -21,12 +21,13 @@ std::optional<NormLaunchConfig> ParseNormLaunchConfig(const std::string& plan);
 
 class NormAutotuner {
  public:
-  // Tensors below `min_bytes` get the first pace untimed.  Most of them are in the cache then, or
-  // done before another pace could tell.
+  // Tensors below `min_bytes` get the first launch configuration untimed.  Most of them are in the
+  // cache then, or done before another one could be told apart.
   static constexpr std::size_t kMinBytes = std::size_t{16} << 20;
   explicit NormAutotuner(DevicePlanCache plans, std::size_t min_bytes = kMinBytes);
 
-  // As PlanCache has it; else all race, once for each size.  For construction only, as FastestOf.
+  // As PlanCache has it; else all are timed, once for each size.  For construction only, as
+  // FastestOf.
   NormLaunchConfig Forward(const NormSize& size);
   NormLaunchConfig Backward(const NormSize& size);
 

@@ -270,7 +270,7 @@ TEST_F(ExpansionKernel, GivesTheSameBitsWithoutAResidual) {
   }
 }
 
-// A step whose gradients are no numbers is seen to be bad, wherever the first one was.
+// A step whose gradients are NaN is seen to be bad, wherever the first one was.
 TEST_F(ExpansionKernel, KeepsWhatIsNotANumber) {
   for (const int capability : Capabilities()) {
     KernelOperands<__half> operands(40);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "launcher/health/node_info_messages.h"
+
 #include "launcher/base/error.h"
 #include "launcher/health/health_check.h"
 #include "launcher/health/node_info.h"
-#include "launcher/health/node_info_messages.h"
 #include "launcher/health/pair_schedule.h"
 #include "launcher/health/verdict.h"
 #include "tests/launcher/health/fake_node_info.h"

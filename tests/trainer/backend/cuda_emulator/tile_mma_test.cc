@@ -2,13 +2,14 @@
 //
 // Tiles multiplied by the instructions of tensor cores, against plain loops.
 
+#include "trainer/backend/cuda/runtime/tile_mma.cuh"
+
 #include <random>
 #include <stdexcept>
 
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
 #include "trainer/backend/cuda/runtime/element.cuh"
-#include "trainer/backend/cuda/runtime/tile_mma.cuh"
 
 namespace trainer {
 namespace {

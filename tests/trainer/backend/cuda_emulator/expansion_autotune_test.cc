@@ -3,11 +3,12 @@
 // Whether the kernel of expansion_kernels.h takes the place of passes: only where it is faster, and
 // only where it gives what they give.
 
+#include "trainer/backend/cuda/expansion/expansion_autotune.h"
+
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include "tests/support/test.h"
-#include "trainer/backend/cuda/expansion/expansion_autotune.h"
 
 namespace trainer {
 namespace {

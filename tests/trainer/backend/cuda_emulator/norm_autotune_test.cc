@@ -2,13 +2,14 @@
 //
 // Paces of batch norm: that they change nothing but the speed, and which one is taken.
 
+#include "trainer/backend/cuda/norms/norm_autotune.h"
+
 #include <cuda_runtime.h>
 
 #include <random>
 
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
-#include "trainer/backend/cuda/norms/norm_autotune.h"
 #include "trainer/backend/cuda/norms/norm_timing.h"
 
 namespace trainer {
@@ -130,9 +131,9 @@ std::vector<std::string> Plans() {
 TEST(NormAutotuner, OfWhatIsSmallIsTheFirstUntimed) {
   const auto cache = std::make_shared<PlanCache>();
   const NormSize size = SomeSize(64);  // 4096 bytes
-  NormAutotuner paces({cache, "a GPU"}, 4097);
-  EXPECT_EQ(PlanOf(paces.Forward(size)), Plans().front());
-  EXPECT_EQ(PlanOf(paces.Backward(size)), Plans().front());
+  NormAutotuner autotuner({cache, "a GPU"}, 4097);
+  EXPECT_EQ(PlanOf(autotuner.Forward(size)), Plans().front());
+  EXPECT_EQ(PlanOf(autotuner.Backward(size)), Plans().front());
   EXPECT_EQ(cache->TakeNewEntries(), std::nullopt);
 }
 
@@ -140,13 +141,13 @@ TEST(NormAutotuner, RaceForEachDirectionAndAreKept) {
   const auto cache = std::make_shared<PlanCache>();
   const DevicePlanCache plans(cache, "a GPU");
   const NormSize size = SomeSize(64);
-  NormAutotuner paces(plans, 4096);
-  const std::string forward = PlanOf(paces.Forward(size));
+  NormAutotuner autotuner(plans, 4096);
+  const std::string forward = PlanOf(autotuner.Forward(size));
   EXPECT_THAT(Plans(), Contains(forward));
   constexpr const char* kSize = "batch norm of 64x16, F32, added, with a mask";
   EXPECT_EQ(plans.Find(std::string("forward of a ") + kSize), forward);
   EXPECT_EQ(plans.Find(std::string("backward of a ") + kSize), std::nullopt);
-  const std::string backward = PlanOf(paces.Backward(size));
+  const std::string backward = PlanOf(autotuner.Backward(size));
   EXPECT_THAT(Plans(), Contains(backward));
   EXPECT_EQ(plans.Find(std::string("backward of a ") + kSize), backward);
 }
@@ -158,30 +159,30 @@ TEST(NormAutotuner, AreThoseThatAreKnown) {
   NormSize size = SomeSize(64);
   size.shape.dtype = DType::kFloat16;
   size.adds = size.has_mask = false;
-  NormAutotuner paces(plans, 0);
-  EXPECT_EQ(PlanOf(paces.Forward(size)), "depth 2, waves 4");
-  EXPECT_EQ(PlanOf(paces.Backward(size)), "depth 1, waves 4");
+  NormAutotuner autotuner(plans, 0);
+  EXPECT_EQ(PlanOf(autotuner.Forward(size)), "depth 2, waves 4");
+  EXPECT_EQ(PlanOf(autotuner.Backward(size)), "depth 1, waves 4");
 }
 
 TEST(NormAutotuner, RaceAgainForATextOfAnotherVersion) {
   const DevicePlanCache plans(std::make_shared<PlanCache>(), "a GPU");
   constexpr const char* kName = "forward of a batch norm of 64x16, F32, added, with a mask";
   plans.Add(kName, "depth 9, waves 9");
-  NormAutotuner paces(plans, 0);
-  const std::string config = PlanOf(paces.Forward(SomeSize(64)));
+  NormAutotuner autotuner(plans, 0);
+  const std::string config = PlanOf(autotuner.Forward(SomeSize(64)));
   EXPECT_THAT(Plans(), Contains(config));
   EXPECT_EQ(plans.Find(kName), config);
 }
 
 // Without a cache that knows, too: the GPU is not asked again.
 TEST(NormAutotuner, AreFoundOnceForEachSize) {
-  NormAutotuner paces({nullptr, "a GPU"}, 0);
+  NormAutotuner autotuner({nullptr, "a GPU"}, 0);
   const NormSize size = SomeSize(64);
-  const std::string first = PlanOf(paces.Forward(size));
+  const std::string first = PlanOf(autotuner.Forward(size));
   cuda_emulator::FailAfter(0, cudaErrorECCUncorrectable);
-  EXPECT_EQ(PlanOf(paces.Forward(size)), first);
-  EXPECT_ANY_THROW(paces.Forward(SomeSize(65)));
-  EXPECT_ANY_THROW(paces.Backward(size));
+  EXPECT_EQ(PlanOf(autotuner.Forward(size)), first);
+  EXPECT_ANY_THROW(autotuner.Forward(SomeSize(65)));
+  EXPECT_ANY_THROW(autotuner.Backward(size));
   cuda_emulator::Mend();
 }
 
