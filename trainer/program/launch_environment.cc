@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
 #include <stdexcept>
 
 #include "support/cpu_quota.h"
@@ -41,14 +40,17 @@ std::string SliceOfGpu(const EnvironmentLookup& get) {
 }
 
 int StartedTasks(const EnvironmentLookup& get) {
-  // srun is the last to be asked: in a step of it another launcher may have started the ranks.
-  for (auto launcher = std::rbegin(launcher::kLaunchers);
-       launcher != std::rend(launcher::kLaunchers); ++launcher) {
-    const std::string name = launcher->world_size_variable;
-    const auto value = get(name);
-    if (!value) continue;
-    if (const auto number = support::WholeNumber<int>(*value)) return *number;
-    throw Error(EX_CONFIG, name + "=" + *value + " is not a number of ranks: unset it");
+  // Steps of srun come last: the daemons of mpirun and mpiexec may be tasks of one, and their ranks
+  // inherit its variables.
+  for (const bool makes_step : {false, true}) {
+    for (const launcher::LauncherTraits& launcher : launcher::kLaunchers) {
+      if (launcher.makes_step != makes_step || launcher.is_direct) continue;
+      const std::string name = launcher.world_size_variable;
+      const auto value = get(name);
+      if (!value) continue;
+      if (const auto number = support::WholeNumber<int>(*value)) return *number;
+      throw Error(EX_CONFIG, name + "=" + *value + " is not a number of ranks: unset it");
+    }
   }
   return 0;
 }

@@ -102,6 +102,8 @@ TEST(StartedTasks, AreThoseOfMpirunOrOfTheStep) {
   for (const char* inner : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     EXPECT_EQ(StartedTasks(LookupIn({{inner, "4"}, {"SLURM_STEP_NUM_TASKS", "8"}})), 4) << inner;
   }
+  // mpirun whose daemons srun has started with its PMI-2, one on each of two nodes.
+  EXPECT_EQ(StartedTasks(LookupIn({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMI_SIZE", "2"}})), 4);
 }
 
 TEST(MakeCommOptions, LeavesOutHanUnlessTheUserAsksForComponents) {
