@@ -3,6 +3,7 @@
 #include "launcher/supervise/rank_event_parser.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 
 #include "launcher/base/exit_codes.h"
@@ -12,14 +13,24 @@
 namespace launcher {
 namespace {
 
-// Whether `end` came before `known`, which was reported first.  The peer of a dead rank ends within
-// a millisecond, and its report may arrive first.  Clocks that are more than a second apart say
-// nothing.
-bool CameBefore(const RankExit& end, const RankExit& known) {
+// By a signal that nobody sends to the peers of a failed rank.  SIGABRT is that of a library which
+// has lost its peer (the watchdog of torch.distributed), SIGPIPE that of a write to it.
+bool IsCrash(const RankExit& end) {
+  return end.signal == SIGKILL || end.signal == SIGSEGV || end.signal == SIGBUS ||
+         end.signal == SIGFPE || end.signal == SIGILL;
+}
+
+// Whether `end` rather than `known`, which was reported first, is the cause.  The peer of a dead
+// rank ends within a millisecond, and its report may arrive first.  It may even end first: the
+// kernel closes the sockets of a killed process, of which the peers learn, and then frees its memory
+// and its GPU, of which its shim learns.  Clocks that are more than a second apart say nothing.
+bool IsEarlierCause(const RankExit& end, const RankExit& known) {
   constexpr double kMeanwhile = 1;  // seconds
-  return end.time > 0 && known.time > 0 && end.time < known.time &&
-         known.time - end.time < kMeanwhile &&
-         (end.exit_code == EX_TEMPFAIL) == (known.exit_code == EX_TEMPFAIL);
+  if (end.time <= 0 || known.time <= 0 || std::abs(known.time - end.time) >= kMeanwhile ||
+      (end.exit_code == EX_TEMPFAIL) != (known.exit_code == EX_TEMPFAIL)) {
+    return false;
+  }
+  return IsCrash(end) == IsCrash(known) ? end.time < known.time : IsCrash(end);
 }
 
 // How the lines begin by which shims, and ddlrun-rank-check, refuse to start a rank.
@@ -131,7 +142,7 @@ RankEventParser::EndReading RankEventParser::ReadEnd(const RankExit& end, double
   has_failed_ = has_failed_ || (!stopped_early && !is_killed);
   const bool is_better = !failure_ || (failure_->pid == 0 && failure_->rank == end.rank) ||
                          (failure_->exit_code == EX_TEMPFAIL && !stopped_early) ||
-                         CameBefore(end, *failure_);
+                         IsEarlierCause(end, *failure_);
   if (is_better) SetFailure(end, seconds);
   // The last lines of this rank came before its end, and only those of the first failure are
   // needed.

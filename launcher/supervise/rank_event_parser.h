@@ -39,7 +39,8 @@ class RankEventParser {
   Reading Read(std::string_view line, double seconds);
 
   // The rank that failed first, with its last lines.  That is the one that was reported first,
-  // unless another one ended before it by the clocks of their nodes.
+  // unless another one ended before it by the clocks of their nodes, or crashed (SIGKILL, SIGSEGV)
+  // within the same second, of which its peers may learn before its shim.
   std::optional<RankFailure> failure() const;
   // The rank that has called MPI_Abort, as MPICH says it; its host is not told.
   const std::optional<RankFailure>& abort() const { return abort_; }

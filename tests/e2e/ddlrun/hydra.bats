@@ -46,7 +46,9 @@ END
   [ "$(sort <<< "$output")" = $'rank 0 of 3, sum 3\nrank 1 of 3, sum 3\nrank 2 of 3, sum 3' ]
   run_ddlrun --launcher=hydra -n 3 --oversubscribe ./world abort
   expect_status 3 "$messages"
-  [[ $messages == *"the job failed: rank 1 on $(hostname) ended first, with exit code 3, "* ]]
+  # What MPI_Abort prints may be lost, since Hydra kills all at once: in 2 of 60 runs of mpiexec.hydra alone (MPICH 4.0.2).
+  [[ $messages == *"the job failed: rank 1 on $(hostname) ended first, with exit code 3, "* ||
+    $messages == *"the job failed: mpiexec ended by itself, with exit code 3, and no rank is known to have failed"* ]]
   wait_for 5 eval '! pgrep -x world'
 }
 

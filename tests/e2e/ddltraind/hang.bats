@@ -49,10 +49,17 @@ rank-2.txt" ]
       [[ $output == *"ranks $2 on "*" (2 of 3): in training, step "*", waiting for other ranks"* ]] &&
       [[ $output == *"  #"*" trainer::"*"Trainer::TrainSteps in ddltraind(+0x"* ]]
   }
-  kill -STOP "$(ranks_here 1)"
+  # Every thread: one that still runs may take the question of ddlctl.
+  stop_rank() { # RANK
+    local pid
+    pid=$(ranks_here "$1")
+    kill -STOP "$pid"
+    wait_for 10 eval "! cat /proc/$pid/task/*/status | grep '^State:' | grep -qv 'T (stopped)'"
+  }
+  stop_rank 1
   wait_for 60 shows 1 "0, 2"
   kill -CONT "$(ranks_here 1)"
-  kill -STOP "$(ranks_here 0)"
+  stop_rank 0
   wait_for 60 shows 0 "1-2"
   kill -CONT "$(ranks_here 0)"
   # Rank 0 did not answer at its socket.

@@ -198,6 +198,44 @@ TEST(RankEventParser, KnowsANodeThatSrunOrMpirunHasLost) {
               ElementsAre("n3"));
 }
 
+TEST(RankEventParser, NamesTheRankThatIsTheCause) {
+  const auto first = [](const std::string& one, const std::string& other) {
+    const auto line = [](int rank, const std::string& end) {
+      const std::string head = "ddlrun-rank[key]: rank " + std::to_string(rank) + " on n2 (pid 7)";
+      const std::size_t time = end.find(" at ");
+      if (time == std::string::npos) return head + " ended with " + end;
+      return head + " ended with " + end.substr(0, time) +
+             " at 2026-11-22T12:13:" + end.substr(time + 4) + "Z";
+    };
+    return After({line(1, one), line(2, other)}).failure()->rank;
+  };
+  struct Case {
+    std::string one, other;
+    int cause;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"exit code 3 at 22.500000", "exit code 1 at 22.500001", 1},
+           {"exit code 3 at 22.500001", "exit code 1 at 22.500000", 2},
+           {"exit code 3 at 23.600000", "exit code 1 at 22.500000", 1},
+           // Of a killed rank its peers learn before its shim.
+           {"exit code 14 at 22.500000", "signal 9 (Killed) at 22.600000", 2},
+           {"exit code 14 at 22.500000", "signal 9 (Killed) at 23.600000", 1},
+           {"signal 9 (Killed) at 22.600000", "exit code 14 at 22.500000", 1},
+           {"signal 9 (Killed) at 23.600000", "exit code 14 at 22.500000", 1},
+           {"signal 6 (Aborted) at 22.500000", "signal 11 (Segmentation fault) at 22.600000", 2},
+           {"signal 7 (Bus error) at 22.600000", "signal 11 (Segmentation fault) at 22.500000", 2},
+           {"exit code 14 at 23.000000", "signal 9 (Killed)", 1},  // of an earlier version
+           // A library that has lost its peer aborts.
+           {"exit code 1 at 22.500000", "signal 6 (Aborted) at 22.600000", 1},
+           {"exit code 1 at 22.500000", "signal 13 (Broken pipe) at 22.600000", 1},
+           // Who stopped early is no cause.
+           {"exit code 75 at 22.500000", "exit code 1 at 22.600000", 2},
+           {"exit code 1 at 22.600000", "exit code 75 at 22.500000", 1},
+       }) {
+    EXPECT_EQ(first(c.one, c.other), c.cause) << c.one << ", " << c.other;
+  }
+}
+
 TEST(RankEventParser, KnowsAStepThatSrunHasLeft) {
   EXPECT_FALSE(After({kKilled}).has_left_step());
   EXPECT_TRUE(After({"srun: error: Timed out waiting for job step to complete"}).has_left_step());

@@ -148,40 +148,6 @@ TEST_F(SupervisorTest, SaysThatSrunOrMpirunWasKilledByOthers) {
   EXPECT_EQ(result.failure->rank, 1);
 }
 
-// What srun passes on, and the rank that is named.
-int RankNamed(const std::string& reports) {
-  ChildCommand command;
-  command.launcher = &TraitsOf("srun");
-  command.argv = {"/bin/sh", "-c", "printf '" + reports + "' >&2; exit 14"};
-  SupervisorOptions options;
-  options.event_key = "key";
-  SignalRelay signals;
-  const JobResult result = Supervise({command}, options, signals);
-  return result.failure ? result.failure->rank : -1;
-}
-
-TEST_F(SupervisorTest, NamesTheRankThatEndedFirstByTheClocksOfItsNodes) {
-  const auto ended = [](int rank, const std::string& how, const std::string& when) {
-    return "ddlrun-rank[key]: rank " + std::to_string(rank) + " on n" + std::to_string(rank) +
-           " (pid 7) ended with " + how + when + "\\n";
-  };
-  const std::string early = " at 2026-11-22T12:13:22.801234Z";
-  const std::string late = " at 2026-11-22T12:13:22.802000Z";
-  const std::string killed = "signal 9 (Killed)";
-  const std::string lost_its_peer = "exit code 14";
-  EXPECT_EQ(RankNamed(ended(1, lost_its_peer, late) + ended(0, killed, early)), 0);
-  EXPECT_EQ(RankNamed(ended(0, killed, early) + ended(1, lost_its_peer, late)), 0);
-  EXPECT_EQ(RankNamed(ended(1, lost_its_peer, early) + ended(0, killed, early)), 1);
-  EXPECT_EQ(RankNamed(ended(1, lost_its_peer, late) + ended(0, killed, "")), 1);
-  // A clock that is behind is no evidence.
-  EXPECT_EQ(RankNamed(ended(1, lost_its_peer, late) +
-                      ended(0, killed, " at 2026-11-22T12:13:21.801234Z")),
-            1);
-  // A failure counts more than an early stop, whichever came first.
-  EXPECT_EQ(RankNamed(ended(1, lost_its_peer, late) + ended(0, "exit code 75", early)), 1);
-  EXPECT_EQ(RankNamed(ended(0, "exit code 75", early) + ended(1, lost_its_peer, late)), 1);
-}
-
 TEST_F(SupervisorTest, RanksGetSigusr1BeforeTheEndOfTheJob) {
   SupervisorOptions options;
   options.time_limit.end = TimeLimitWatcher::Clock::now() + std::chrono::seconds(65);
