@@ -11,7 +11,7 @@
 namespace launcher {
 
 // ddlrun sends it to all shims and ranks at once, through Slurm or mpirun.  It is one that the
-// kernel ignores unless a program handles it.  ddltraind then ends at once (stop_signals.h); for
+// kernel ignores unless a program handles it.  ddltraind then ends at once (early_stop.h); for
 // any other program the shim adds SIGTERM, and SIGKILL after the grace (shim/run_program.h).
 inline constexpr int kPeerFailedSignal = SIGURG;
 

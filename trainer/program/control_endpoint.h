@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// By what ddlctl reaches a training: on rank 0 a socket in a private directory, and the small file
-// in
-// --results_dir that says where it is.
-//
-// A training does without what cannot be had of it: that is a warning.
+// How ddlctl reaches a running training: on rank 0 a socket in a private directory, and the small
+// file in --results_dir that says where it is; on every rank the stack dump service.  A training
+// does without what it cannot have: that is a warning.
 
 #pragma once
 
@@ -16,6 +14,7 @@
 #include <string>
 
 #include "launcher/protocol/rank_environment.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/control/control_address.h"
 #include "trainer/control/control_server.h"
 #include "trainer/control/run_control.h"
@@ -75,5 +74,13 @@ std::unique_ptr<ControlPoint> MakeControlPoint(const Options& options,
                                                const EnvironmentLookup& get,
                                                const std::string& version, const Logger& log,
                                                StackDumpService* stacks = nullptr);
+
+// Collective, once options.results_dir is there; null in modes that keep no weights, and on a rank
+// that cannot have it, which is a warning.  `doing`: what the rank does, or null.
+std::unique_ptr<StackDumpService> StartStackDumpService(const Options& options,
+                                                        const launcher::RankInfo& rank,
+                                                        Communicator& communicator,
+                                                        std::function<std::string()> doing,
+                                                        const Logger& log);
 
 }  // namespace trainer

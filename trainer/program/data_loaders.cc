@@ -2,22 +2,22 @@
 
 #include "trainer/program/data_loaders.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <optional>
 #include <system_error>
-#include <vector>
 
+#include "support/counted.h"
 #include "trainer/core/error.h"
 #include "trainer/data/class_list.h"
 #include "trainer/data/files/shard_manifest.h"
 #include "trainer/data/synthetic_data_loader.h"
 #include "trainer/data/tfrecord_loader.h"
-#include "trainer/program/record_cache_report.h"
-#include "trainer/program/scan_report.h"
 
 namespace trainer {
 namespace {
@@ -206,6 +206,50 @@ void LogRecordCaches(const DataLoaders& sources, const Logger& log) {
     if (source == nullptr) continue;
     if (const auto kept = source->record_cache()) log->info("{}", DescribeRecordCacheAtEnd(*kept));
   }
+}
+
+std::string DescribeScans(const ScanCost& own, const std::string& index_dir,
+                          const std::string& scan_cache_dir, Communicator& communicator) {
+  std::array<double, 3> sums = {static_cast<double>(own.headers), static_cast<double>(own.bytes),
+                                own.scanned > 0 ? 1.0 : 0.0};
+  std::array<double, 1> longest = {own.seconds};
+  communicator.AllReduceSum(sums);
+  communicator.AllReduceMax(longest);
+  const auto [headers, bytes, ranks] = sums;
+  const std::string found = fmt::format(
+      "records of {} found in {:.2f} s: ", support::Counted(own.files, "file"), longest[0]);
+  if (ranks > 0) {
+    return found + fmt::format("{:.0f} headers, {:.1f} MB, read by {:.0f} of {}", headers,
+                               bytes * 1e-6, ranks, support::Counted(communicator.size(), "rank"));
+  }
+  return found + (index_dir.empty() ? "an earlier scan is in " + scan_cache_dir
+                                    : "index files are in " + index_dir);
+}
+
+namespace {
+
+double Gigabytes(std::uint64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
+
+std::string DescribeNote(const RecordCacheUse& use) {
+  return use.note.empty() ? "" : "; no more is kept: " + use.note;
+}
+
+}  // namespace
+
+std::string DescribeRecordCacheAtStart(const RecordCacheUse& use) {
+  if (use.path.empty()) return "records are not kept on this node: " + use.note;
+  return fmt::format("records are kept in {}, up to {:.3f} GB: {:.3f} of {:.3f} GB are there",
+                     use.path, Gigabytes(use.max_bytes), Gigabytes(use.bytes),
+                     Gigabytes(use.set_bytes));
+}
+
+std::string DescribeRecordCacheAtEnd(const RecordCacheUse& use) {
+  if (use.path.empty()) return "records were not kept on this node: " + use.note;
+  return fmt::format(
+      "{} of {} records that rank 0 has read were in {}, which has {:.3f} of {:.3f} "
+      "GB now{}",
+      use.hits, use.hits + use.misses, use.path, Gigabytes(use.bytes), Gigabytes(use.set_bytes),
+      DescribeNote(use));
 }
 
 }  // namespace trainer

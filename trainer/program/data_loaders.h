@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run takes its images from.
+// What a run takes its images from, and what it logs about that.
 
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "trainer/core/consistency_item.h"
 #include "trainer/core/span_recorder.h"
 #include "trainer/data/data_loader.h"
+#include "trainer/data/files/record_cache_options.h"
 #include "trainer/data/files/scan_cost.h"
 #include "trainer/options/options.h"
 #include "trainer/program/launch_environment.h"
@@ -64,5 +65,19 @@ std::string DescribeFewLabels(const DataLoaders& sources, const Options& options
 // data.
 void LogSources(const DataLoaders& sources, const Options& options, const DataLoaderDeps& deps,
                 Communicator& communicator, const Logger& log);
+
+// "records of 1024 files found in 0.73 s: 1281167 headers, 20.5 MB, read by 1 of 4 ranks".  Headers
+// and bytes are those of all ranks, the time is the longest of any.  Collective; the same on every
+// rank but for the number of files, which is its own, and where the places of records came from
+// when nobody read a header: `index_dir`, or, where that is "", `scan_cache_dir`.
+std::string DescribeScans(const ScanCost& own, const std::string& index_dir,
+                          const std::string& scan_cache_dir, Communicator& communicator);
+
+// The records that are kept on the node (data/files/record_cache.h).  Pure.
+
+// Before the first step: what is there already, and how much may be.
+std::string DescribeRecordCacheAtStart(const RecordCacheUse& use);
+// At the end: how many of the records that this rank has read were there.
+std::string DescribeRecordCacheAtEnd(const RecordCacheUse& use);
 
 }  // namespace trainer

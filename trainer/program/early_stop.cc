@@ -2,15 +2,49 @@
 
 #include "trainer/program/early_stop.h"
 
+#include <unistd.h>
+
 #include <charconv>
+#include <csignal>
+#include <initializer_list>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "launcher/protocol/peer_failed.h"
+#include "trainer/core/end_of_process.h"
 #include "trainer/core/error.h"
 #include "trainer/options/option_names.h"
+#include "trainer/outputs/report_error.h"
 
 namespace trainer {
+namespace {
+
+volatile std::sig_atomic_t stop_signal = 0;
+
+extern "C" void RequestStop(int signal_number) {
+  stop_signal = signal_number;
+  if (signal_number == SIGINT) std::signal(SIGINT, SIG_DFL);
+}
+
+extern "C" void EndForPeer(int) { EndProcessSoon(); }
+
+}  // namespace
+
+void CatchStopSignals() {
+  struct sigaction action = {};
+  action.sa_handler = RequestStop;
+  action.sa_flags = SA_RESTART;
+  for (const int signal_number : {SIGTERM, SIGUSR1, SIGXCPU, SIGINT})
+    sigaction(signal_number, &action, nullptr);
+  action.sa_handler = EndForPeer;
+  sigaction(launcher::kPeerFailedSignal, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+int StopSignal() { return stop_signal; }
+
 namespace {
 
 constexpr char kEndTime[] = "SLURM_JOB_END_TIME";
@@ -68,6 +102,37 @@ int EndStopped(const Options& options, std::int64_t step, const StopCause& cause
   }
   constexpr int kDeathBySignal = 128;
   return has_checkpoint ? EX_TEMPFAIL : kDeathBySignal + signal_number;
+}
+
+namespace {
+
+// What all ranks of a run call it before they have met.
+std::string RunName(const launcher::RankInfo& rank) {
+  if (rank.world_size == 1) return "process-" + std::to_string(getpid());
+  return std::to_string(rank.master_port) + "-" + std::to_string(rank.restart_count);
+}
+
+}  // namespace
+
+std::unique_ptr<HangWatchdog> StartHangWatchdog(const Options& options,
+                                                const launcher::RankInfo& rank, RedrawnLine& line) {
+  if (options.hang_floor_seconds == 0) return nullptr;
+  HangWatchdogOptions watch = {
+      .floor_seconds = options.hang_floor_seconds,
+      .model_dir = ModelDirectory(options),
+      .run_name = RunName(rank),
+      .rank = rank.rank,
+      .size = rank.world_size,
+      .host = rank.host,
+      .batches = options.accumulate,
+      .on_wait = [rank, &line](const std::string& text) { PrintMessage(line, rank, text); },
+      .on_hang =
+          [rank, &line](const std::string& report) {
+            PrintMessage(line, rank, report);
+            // MPI_Abort might hang as well; the starter ends the other ranks.
+            ::_exit(EX_SOFTWARE);
+          }};
+  return std::make_unique<HangWatchdog>(std::move(watch));
 }
 
 }  // namespace trainer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs that end before all that they were asked for is done, with a checkpoint and the code that
-// says so.
+// Runs that end early: by a signal, by a request or the end of the job's time, with a checkpoint
+// and the code that says so; and hung ones, by the watchdog.
 
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "launcher/protocol/rank_environment.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/control/run_control.h"
 #include "trainer/control/run_requests.h"
@@ -16,8 +17,21 @@
 #include "trainer/program/launch_environment.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/telemetry/text/log.h"
+#include "trainer/telemetry/text/redrawn_line.h"
+#include "trainer/train/monitor/hang_watchdog.h"
 
 namespace trainer {
+
+// Signals.  One process has one set of them.
+
+// From here on SIGTERM, SIGUSR1, SIGXCPU (a limit of CPU time, before that at which the kernel
+// kills) and the first SIGINT only ask for a checkpoint and an orderly end; a second SIGINT ends at
+// once.  So does launcher::kPeerFailedSignal (EndProcessSoon): the all-reduce that this rank waits
+// in does not complete.  A full disk and a closed pipe become errors to report, not deaths.
+void CatchStopSignals();
+
+// The last signal that has asked to stop; 0: none has.
+int StopSignal();
 
 // For rank 0, once options.results_dir is there: its files `stop` and `checkpoint`, and the end of
 // the job's time by SLURM_JOB_END_TIME (Slurm 22.05 and later: seconds since 1970) and
@@ -38,5 +52,10 @@ struct StopCause {
 // ranks call it: the signal may have been another rank's.
 int EndStopped(const Options& options, std::int64_t step, const StopCause& cause,
                Communicator& communicator, const Logger& log);
+
+// Null if nobody is to look for hung ranks.  On a hang it prints the report, behind `line`, and
+// ends the process with EX_SOFTWARE; the starter ends the other ranks.
+std::unique_ptr<HangWatchdog> StartHangWatchdog(const Options& options,
+                                                const launcher::RankInfo& rank, RedrawnLine& line);
 
 }  // namespace trainer

@@ -2,13 +2,74 @@
 
 #include "trainer/program/setup.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <span>
+#include <system_error>
 #include <utility>
 
+#include "support/counted.h"
+#include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
+#include "trainer/data/files/data_files.h"
 #include "trainer/data/files/read_ahead.h"
+#include "trainer/options/option_names.h"
 
 namespace trainer {
+namespace {
+
+// Those that can be split, the nearest below and the nearest above `images`: "36 or 38".
+std::string NearestThatSplit(std::int64_t images, std::int64_t max, int ranks) {
+  std::int64_t below = images - 1;
+  while (below > 0 && !SplitImages(below, max, ranks)) --below;
+  std::int64_t above = images + 1;
+  while (!SplitImages(above, max, ranks)) ++above;
+  return below > 0 ? fmt::format("{} or {}", below, above) : fmt::format("{}", above);
+}
+
+}  // namespace
+
+void SplitStep(Options& options, int ranks) {
+  const std::int64_t images = options.global_batch_size;
+  if (images == 0) return;
+  if (!IsTraining(options.mode)) {
+    if (options.batch_size == 0) options.batch_size = std::max<std::int64_t>(1, images / ranks);
+    return;
+  }
+  const std::int64_t max = options.batch_size;
+  const auto split = SplitImages(images, max, ranks);
+  if (!split && images < ranks) {
+    throw Error(EX_CONFIG,
+                fmt::format("--global_batch_size={} is less than an image for each of {} "
+                            "ranks: give {} or more, or start fewer ranks",
+                            images, ranks, ranks));
+  }
+  if (!split) {
+    throw Error(
+        EX_CONFIG,
+        fmt::format("--global_batch_size={}: {} cannot compute so many images in batches of equal "
+                    "size{}, but for very small ones: give {}, or start another number of ranks",
+                    images, support::Counted(ranks, "rank"),
+                    max == 0 ? "" : fmt::format(" up to --batch_size={}", max),
+                    NearestThatSplit(images, max, ranks)));
+  }
+  options.batch_size = split->batch_size;
+  options.accumulate = split->accumulate;
+  options.short_ranks = split->short_ranks;
+}
+
+std::string DescribeStep(const Options& options, int ranks) {
+  if (options.global_batch_size == 0 || !IsTraining(options.mode)) return "";
+  const GlobalBatch batch = GlobalBatchOf(options, ranks);
+  const std::string line =
+      fmt::format("--global_batch_size={}: {}", batch.images(), DescribeSplit(batch));
+  if (batch.short_ranks == 0) return line;
+  return line + fmt::format("; {} {} {} in a step, the others {}", ranks - batch.short_ranks,
+                            ranks - batch.short_ranks == 1 ? "computes" : "compute",
+                            batch.accumulate, batch.accumulate - 1);
+}
 
 TrainConfig ConfigOfLaunch(const TrainConfig& logged, int restart_count,
                            const std::string& program_version) {
@@ -69,6 +130,62 @@ std::vector<ConsistencyItem> RunConsistencyItems(const Options& options,
 
 ConsistencyItem BackendConsistencyItem(const Backend& backend) {
   return {"back end", "the back end " + backend.name() + " (" + backend.arithmetic() + ")"};
+}
+
+namespace {
+
+// Directories may be moved or mounted elsewhere: only the files' own names count.
+std::string DescribeData(const Options& options, std::int64_t images) {
+  if (options.data_dir.empty()) return "synthetic images";
+  std::string listing;
+  const std::vector<std::string> files = FindDataFiles(options.data_dir, Split::kTrain);
+  for (const std::string& path : files) {
+    const std::filesystem::path file(path);
+    std::error_code ignored;
+    listing +=
+        fmt::format("{} {}\n", file.filename().string(), std::filesystem::file_size(file, ignored));
+  }
+  return fmt::format("{} images in {} files, listing {:08x}", images, files.size(),
+                     Crc32c(std::as_bytes(std::span(listing))));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> RecordedSettings(const Options& options,
+                                                    const std::string& backend,
+                                                    std::int64_t images) {
+  const auto text = [](const auto& value) { return fmt::format("{}", value); };
+  const ScheduleConfig& schedule = options.schedule;
+  const std::string loss_scale =
+      text(options.loss_scale) + (options.use_static_loss_scaling ? " static" : "");
+  return {
+      {"data", DescribeData(options, images)},
+      {"--image_size", text(options.image_size)},
+      {"--augment", NameOf(kAugments, options.augment)},
+      {"--augmentation", NameOf(kAugmentations, options.augmentation)},
+      {"--shuffle", NameOf(kShuffles, options.shuffle)},
+      {"--mixup", text(options.mixup)},
+      {"--bad_records", NameOf(kBadRecords, options.bad_records)},
+      {"--batch_size", text(options.batch_size)},
+      {"--accumulate", text(options.accumulate)},
+      {"--num_iter", text(schedule.num_iter)},
+      {"--iter_unit", NameOf(kIterUnits, schedule.iter_unit)},
+      {"--lr_init", text(schedule.lr_init)},
+      {"--lr_warmup_epochs", text(schedule.lr_warmup_epochs)},
+      {"--lr_schedule", NameOf(kRateDecays, schedule.lr_schedule)},
+      {"--lr_scaling", NameOf(kRateScalings, schedule.lr_scaling)},
+      {"--lr_end", text(schedule.lr_end)},
+      {"--lr_decay_steps", text(schedule.lr_decay_steps)},
+      {"--momentum", text(options.momentum)},
+      {"--weight_decay", text(options.weight_decay)},
+      {"--label_smoothing", text(options.label_smoothing)},
+      {"--ema", options.ema > 0 ? text(options.ema) : "off"},
+      {"--freeze_batch_norm", text(options.freeze_batch_norm)},
+      {"--precision", options.precision},
+      {"--loss_scale", loss_scale},
+      {"--reduce_precision", NameOf(kReducePrecisions, options.reduce_precision)},
+      {"--backend", backend},
+  };
 }
 
 }  // namespace trainer

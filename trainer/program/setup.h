@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From what the user wrote to what the parts of the trainer take.  Pure.
+// From what the user wrote to what the parts of the trainer take.  Pure but for RecordedSettings,
+// which reads the data directory.
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,10 +16,20 @@
 #include "trainer/core/consistency_item.h"
 #include "trainer/core/span_recorder.h"
 #include "trainer/options/options.h"
-#include "trainer/program/memory_estimate.h"
+#include "trainer/program/run_memory.h"
 #include "trainer/train/config.h"
 
 namespace trainer {
+
+// Sets batch_size, accumulate and short_ranks so that a step of all `ranks` has global_batch_size
+// images (SplitImages; batch_size is the most that fits, or 0), in modes that train; in others
+// batch_size alone, where it is 0.  Does nothing where global_batch_size is 0.  Throws
+// Error(EX_CONFIG) where the images cannot be split, with the nearest numbers that can.
+void SplitStep(Options& options, int ranks);
+
+// A line for people on how a step is split; "" where that was not asked for.  REQUIRES: SplitStep
+// was called.
+std::string DescribeStep(const Options& options, int ranks);
 
 // What was told, for this launch of the program.  A launch that was started again by ddlrun goes
 // on: what it finds is its own, which was refused at first where there was anything else.
@@ -37,5 +50,13 @@ RunMemory MakeRunMemory(const Options& options, const Backend& backend, int rank
 std::vector<ConsistencyItem> RunConsistencyItems(const Options& options,
                                                  const std::string& program_version);
 ConsistencyItem BackendConsistencyItem(const Backend& backend);
+
+// By name, as a person would write it: the options that change what is learned, the back end, and
+// the training data (`images` of them; files by number and a checksum of their names and sizes).
+// Not what a checkpoint has fields of its own for, nor what a run is refused for. Throws
+// Error(EX_DATAERR) if the data directory cannot be read.
+std::map<std::string, std::string> RecordedSettings(const Options& options,
+                                                    const std::string& backend,
+                                                    std::int64_t images);
 
 }  // namespace trainer

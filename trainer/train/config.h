@@ -73,7 +73,7 @@ struct TrainConfig {
   RunMode mode = RunMode::kTrainAndEvaluate;
   std::string arch = "resnet50";
   std::int64_t batch_size = 0;  // images that a rank computes together; required, or the most of
-                                // them where global_batch_size is given (program/split_step.h)
+                                // them where global_batch_size is given (program/setup.h)
   std::int64_t accumulate = 1;  // batches of a rank in a step of training, which is one update
   std::int64_t global_batch_size = 0;  // images of all ranks in a step of training; 0: not given
   int image_size = 224;                // pixels, height and width

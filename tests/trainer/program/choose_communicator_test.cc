@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/choose_communicator.h"
-
 #include <cstdlib>
 
 #include "tests/support/test.h"
@@ -9,6 +7,7 @@
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
+#include "trainer/program/startup.h"
 
 namespace trainer {
 namespace {

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/program/memory_check.h"
-
 #include "tests/support/test.h"
 #include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/backend/registry.h"
 #include "trainer/core/error.h"
-#include "trainer/program/memory_budget.h"
-#include "trainer/program/memory_estimate.h"
+#include "trainer/program/run_memory.h"
 #include "trainer/program/setup.h"
 
 namespace trainer {

@@ -14,8 +14,8 @@
 #include "trainer/program/control_endpoint.h"
 #include "trainer/program/data_loaders.h"
 #include "trainer/program/early_stop.h"
-#include "trainer/program/local_device.h"
-#include "trainer/program/plan_cache_file.h"
+#include "trainer/program/run_profile.h"
+#include "trainer/program/startup.h"
 
 namespace trainer {
 namespace {

@@ -13,10 +13,8 @@
 #include "trainer/core/error.h"
 #include "trainer/program/data_loaders.h"
 #include "trainer/program/launch_environment.h"
-#include "trainer/program/prediction_text.h"
-#include "trainer/program/record_cache_report.h"
-#include "trainer/program/scan_report.h"
-#include "trainer/program/split_step.h"
+#include "trainer/program/setup.h"
+#include "trainer/train/evaluation/predict.h"
 
 namespace trainer {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a trained network takes images for.
+// --mode=predict: the most probable classes of single images, and how people and programs read
+// them.
 
 #pragma once
 
@@ -10,10 +11,13 @@
 #include <vector>
 
 #include "trainer/backend/backend.h"
+#include "trainer/data/class_list.h"
 #include "trainer/model/network.h"
 #include "trainer/train/step/device_batch.h"
 
 namespace trainer {
+
+// What a trained network takes images for.
 
 inline constexpr int kPredictedClasses = 5;
 
@@ -38,5 +42,22 @@ std::vector<Prediction> TopClasses(std::span<const float> logits, int count);
 // images are square.
 ImagePrediction PredictImage(const std::filesystem::path& file, Backend& backend, Network& network,
                              DeviceBatch& device_batch, Stream& stream);
+
+// Text and JSON.  Pure.
+
+// One line for each class, "class 0 probability 0.93 n01440764 tench, Tinca tinca": its number from
+// 0, and, where `classes` has it, its name and text.  Of several images each begins with a line
+// "FILE:"; "FILE: PROBLEM" is all there is of one that could not be read.  Control characters in a
+// name are written as \n and \x1b.
+std::string FormatPredictions(std::span<const ImagePrediction> predictions,
+                              const std::vector<ImageClass>& classes);
+
+// JSON lines: one object for each image, in the order of `predictions`,
+//   {"file": FILE, "classes": [{"class": 0, "label": 1, "name": ..., "text": ..., "probability":
+//   0.93}, ...]}
+// the most probable class first; "label" is what data files say, "name" and "text" are there where
+// `classes` has them.  {"file": FILE, "error": PROBLEM} of one that could not be read.
+std::string FormatPredictionsAsJson(std::span<const ImagePrediction> predictions,
+                                    const std::vector<ImageClass>& classes);
 
 }  // namespace trainer

@@ -31,7 +31,7 @@ struct StatisticRows {
 
 class SnapshotCopy {
  public:
-  // Takes and touches all memory that it needs (program/memory_estimate.h), by
+  // Takes and touches all memory that it needs (program/run_memory.h), by
   // Backend::AllocateHost. `backend` outlives it.
   SnapshotCopy(Backend& backend, const Network& network);
 

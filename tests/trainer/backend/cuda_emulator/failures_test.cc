@@ -6,7 +6,7 @@
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
-#include "trainer/program/memory_check.h"
+#include "trainer/program/run_memory.h"
 
 namespace trainer {
 namespace {

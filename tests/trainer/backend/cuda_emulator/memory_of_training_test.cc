@@ -9,7 +9,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/backend/device.h"
 #include "trainer/model/network_definition.h"
-#include "trainer/program/memory_estimate.h"
+#include "trainer/program/run_memory.h"
 
 namespace trainer {
 namespace {
