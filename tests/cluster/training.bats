@@ -14,8 +14,7 @@ setup_file() {
   export options="--arch=resnet_tiny --data_dir=$cluster_dir/data --classes=10 --image_size=32 --threads=1 --data_threads=1
     --iter_unit=batch --num_iter=10 --display_every=1 --lr_warmup_epochs=0 --mode=train_and_evaluate --augment=none
     --freeze_batch_norm --seed=7 --resume=never --backend=cpu"
-  # What all worlds are held to: one process with the whole batch, on the back end that defines every operation. (From 16 images on
-  # Winograd.s convolution is taken here, which turns exact zeros before a ReLU into small numbers of either sign.)
+  # What all worlds are held to: one process with the whole batch, on the back end that defines every operation.
   empty_home
   # shellcheck disable=SC2086 # words
   hpc ddltraind $options --backend=reference --batch_size=16 > "$cluster_dir/one.out" 2> "$cluster_dir/one.err"

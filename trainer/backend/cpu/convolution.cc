@@ -221,7 +221,6 @@ class CpuConvolution final : public Convolution {
 std::unique_ptr<Convolution> MakeCpuConvolution(const OneDnn& onednn, const ConvolutionSpec& spec) {
   DDL_CHECK(spec.src.shape.rank() == 4 && spec.src.shape.elements() > 0);
   DDL_CHECK(spec.out_channels > 0 && spec.kernel > 0 && spec.stride > 0 && spec.padding >= 0);
-  if (auto winograd = MakeCpuWinograd(onednn, spec)) return winograd;
   return std::make_unique<CpuConvolution>(onednn, spec, ConvolutionPrimitives(onednn, spec));
 }
 

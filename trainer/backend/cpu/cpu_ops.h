@@ -14,8 +14,6 @@ namespace trainer {
 
 std::unique_ptr<InputTransform> MakeCpuInputTransform(const Shape& images);
 std::unique_ptr<Convolution> MakeCpuConvolution(const OneDnn& onednn, const ConvolutionSpec& spec);
-// By Winograd's algorithm where that pays; else null.
-std::unique_ptr<Convolution> MakeCpuWinograd(const OneDnn& onednn, const ConvolutionSpec& spec);
 std::unique_ptr<BatchNorm> MakeCpuBatchNorm(const BatchNormSpec& spec);
 std::unique_ptr<MaxPool> MakeCpuMaxPool(const OneDnn& onednn, const MaxPoolSpec& spec);
 std::unique_ptr<GlobalAveragePool> MakeCpuGlobalAveragePool(const TensorDesc& src);

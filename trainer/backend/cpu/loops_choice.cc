@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "trainer/backend/cpu/loops.h"
-#include "trainer/backend/cpu/winograd_loops.h"
 
 namespace trainer::detail {
 namespace {
@@ -32,14 +31,6 @@ const char* InstructionSetOfBestLoops() {
   if (best == &kAvx2Loops) return "AVX2";
 #endif
   return "generic code";
-}
-
-const WinogradLoops* WinogradLoopsFor([[maybe_unused]] std::int64_t block) {
-#ifdef __x86_64__
-  if (block == 16 && HasAvx512()) return &kAvx512WinogradLoops;
-  if (block == 8 && HasAvx2()) return &kAvx2WinogradLoops;
-#endif
-  return nullptr;
 }
 
 }  // namespace trainer::detail
