@@ -13,6 +13,7 @@ function(ddl_require_pkg target module package)
   target_link_libraries(${target} INTERFACE PkgConfig::${module})
 endfunction()
 
+ddl_require_pkg(ddl::expat expat libexpat1-dev)
 ddl_require_pkg(ddl::hwloc hwloc libhwloc-dev)
 ddl_require_pkg(ddl::jpeg libjpeg libjpeg62-turbo-dev)
 ddl_require_pkg(ddl::isal libisal libisal-dev)

@@ -26,10 +26,10 @@ inline constexpr int kMaxAnnotationPixels = 1'000'000;
 // any order; what is beyond the image is moved to its border; and each part is rounded to four
 // digits.  A box may be without area then.
 //
-// Throws Error(EX_DATAERR) "PATH:LINE: ..." if the XML is damaged, the outermost element another
-// one, a number of a box or the size missing, there twice or no number, or the size not from 1, and
-// a corner not from -kMaxAnnotationPixels, to kMaxAnnotationPixels.  An annotation without boxes
-// needs no size.
+// Throws Error(EX_DATAERR) "PATH:LINE: ..." if the XML is not well-formed or has a document type
+// (whose entities could make a small file a large one), the outermost element another one, a number
+// of a box or the size missing, there twice or no number, or the size not from 1, and a corner not
+// from -kMaxAnnotationPixels, to kMaxAnnotationPixels.  An annotation without boxes needs no size.
 std::vector<BoundingBox> ParseAnnotation(std::string_view text, const std::string& path);
 
 }  // namespace trainer

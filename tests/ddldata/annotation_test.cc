@@ -135,10 +135,19 @@ TEST(ParseAnnotation, RejectsOtherDocuments) {
     return DataErrorOf([&] { ParseAnnotation(text, "a.xml"); });
   };
   EXPECT_EQ(error("<html></html>"), "a.xml:1: the outermost element is \"html\", not annotation");
-  EXPECT_EQ(error("no XML"), "a.xml:1: text that is in no element: \"no XML\"");
-  EXPECT_EQ(error(""), "a.xml:1: there is no element");
+  EXPECT_EQ(error("no XML"), "a.xml:1: no well-formed XML: syntax error");
+  EXPECT_EQ(error(""), "a.xml:1: no well-formed XML: no element found");
   EXPECT_EQ(error("<annotation>\n<object>"),
             "a.xml:2: the file ends within the element \"object\"");
+  EXPECT_EQ(error("<annotation>\n<object"), "a.xml:2: no well-formed XML: unclosed token");
+  EXPECT_EQ(error("<annotation>\n<object>\n</annotation>"),
+            "a.xml:3: no well-formed XML: mismatched tag");
+  EXPECT_EQ(error("<annotation/>\n<annotation/>"),
+            "a.xml:2: no well-formed XML: junk after document element");
+  EXPECT_EQ(error("\n<!DOCTYPE annotation [<!ENTITY a \"1\"><!ENTITY b \"&a;&a;\">]>\n"
+                  "<annotation>&b;</annotation>"),
+            "a.xml:2: a document type, which is not read");
+  EXPECT_EQ(error("<annotation>&b;</annotation>"), "a.xml:1: no well-formed XML: undefined entity");
 }
 
 }  // namespace

@@ -97,10 +97,10 @@ TEST_F(BoxSourcesTest, DirectoryAndTarOfAnnotations) {
 TEST_F(BoxSourcesTest, ErrorsNameTheAnnotation) {
   Write("directory/n01/n01_1.xml", "<annotation>\n</object>");
   EXPECT_EQ(Rejection("directory"),
-            Path("directory") + "/n01/n01_1.xml:2: the element \"annotation\" ends as \"object\"");
+            Path("directory") + "/n01/n01_1.xml:2: no well-formed XML: mismatched tag");
   Write("a.tar", TarOf({{"n01/n01_1.xml", "<annotation>\n</object>"}}));
   EXPECT_EQ(Rejection("a.tar"),
-            Path("a.tar") + ", n01/n01_1.xml:2: the element \"annotation\" ends as \"object\"");
+            Path("a.tar") + ", n01/n01_1.xml:2: no well-formed XML: mismatched tag");
 }
 
 TEST_F(BoxSourcesTest, AnnotationsHaveALimit) {
