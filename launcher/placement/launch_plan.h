@@ -34,7 +34,7 @@ struct NodePlacement {
 
 // A node of the allocation that got no rank is not in the plan.
 //
-// Invariants, which FindPlanError in plan_check.h checks:
+// Invariants:
 //
 //   - ranks[r].rank == r, and nodes[ranks[r].node].ranks has r
 //   - the local ranks of a node are 0 to n-1

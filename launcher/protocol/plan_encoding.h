@@ -27,7 +27,7 @@ namespace launcher {
 // A text with more ranks was not written by ddlrun.
 inline constexpr int kMaxPlannedRanks = 1 << 20;
 
-// REQUIRES: FindPlanError(plan) is "", or names cores or GPUs only.
+// REQUIRES: the invariants of LaunchPlan, but for those of cores and GPUs.
 std::string EncodePlan(const LaunchPlan& plan);
 
 // The inverse, which reads `words` to their end.  The plan has what a rank needs: it has no

@@ -15,7 +15,6 @@
 #include "launcher/health/check_rules.h"
 #include "launcher/health/node_info_messages.h"
 #include "launcher/launch/mpirun_version.h"
-#include "launcher/placement/plan_check.h"
 #include "launcher/placement/planner.h"
 #include "launcher/protocol/job_status.h"
 #include "launcher/protocol/local_rank_job.h"
@@ -26,6 +25,7 @@
 #include "launcher/slurm/slurm_job.h"
 #include "support/quoting.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/launcher/placement/plan_check.h"
 
 namespace {
 

@@ -6,9 +6,9 @@
 
 #include "launcher/base/error.h"
 #include "launcher/placement/launch_plan_files.h"
-#include "launcher/placement/plan_check.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "rankfile/ddl.h"
+#include "tests/launcher/placement/plan_check.h"
 #include "tests/launcher/placement/plan_fixtures.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/support/refusal.h"

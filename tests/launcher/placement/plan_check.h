@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/placement/plan_check.h"
+//
+// Checks the invariants of launch_plan.h.
+
+#pragma once
 
 #include <set>
+#include <string>
+
+#include "launcher/placement/launch_plan.h"
 
 namespace launcher {
-namespace {
 
-std::string FindNodeError(const LaunchPlan& plan, int node_index, bool gpus_shared) {
+inline std::string FindNodeError(const LaunchPlan& plan, int node_index, bool gpus_shared) {
   const NodePlacement& node = plan.nodes[node_index];
   const std::string where = "node " + node.host + ": ";
   if (node.ranks.empty()) return where + "has no rank";
@@ -37,9 +42,8 @@ std::string FindNodeError(const LaunchPlan& plan, int node_index, bool gpus_shar
   return "";
 }
 
-}  // namespace
-
-std::string FindPlanError(const LaunchPlan& plan, bool gpus_shared) {
+// The first broken invariant in words, or "".  `gpus_shared`: two ranks may have one GPU.
+inline std::string FindPlanError(const LaunchPlan& plan, bool gpus_shared) {
   std::size_t ranks_on_nodes = 0;
   std::set<std::string> hosts;
   for (int i = 0; i < static_cast<int>(plan.nodes.size()); ++i) {
