@@ -181,7 +181,6 @@ FOLDER_LOOP = re.compile(r"\bfor\s*\([^;]*:\s*(std::filesystem|fs)::(recursive_)
 # Where such a call may throw, and why.
 THROWING_PLACES = {
     "tests/": "a test that cannot have its files fails",
-    "bench/launcher/": "a measurement by hand: the exception says what is wrong",
 }
 # What reads or prints fractions in a shell script, with a comma for the point in many locales.
 FRACTIONS = re.compile(r"\bawk\b|\bEPOCHREALTIME\b|\bprintf\b[^|]*%[0-9.]*f")
