@@ -12,6 +12,26 @@
 namespace trainer {
 namespace {
 
+// Before cuDNN 9.8 no device can be described, and none is.
+#if CUDNN_VERSION >= 90800
+constexpr bool kDevicesCanBeDescribed = true;
+constexpr auto kDescription = CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR;
+constexpr auto kDescriptionJson = CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION;
+#else
+constexpr bool kDevicesCanBeDescribed = false;
+constexpr cudnnBackendDescriptorType_t kDescription{};
+constexpr cudnnBackendAttributeName_t kDescriptionJson{};
+#endif
+
+// A device by its properties, in the JSON that cuDNN writes of one that is there.
+CudnnTarget DescribedDevice(const std::string& json) {
+  auto device = std::make_shared<CudnnDescriptor>(kDescription);
+  device->Set(kDescriptionJson, CUDNN_TYPE_CHAR,
+              std::vector<char>(json.c_str(), json.c_str() + json.size() + 1));
+  device->Finalize();
+  return {nullptr, std::move(device)};
+}
+
 struct Gpu {
   const char* name;
   int version;  // compute capability * 100
@@ -273,8 +293,6 @@ TEST_F(RulesOfEngines, NoEngineIsAnErrorThatNamesTheConvolution) {
         << error.what();
   }
 }
-
-TEST(DescribedDevice, BadDescriptionRejected) { EXPECT_THROW(DescribedDevice("{}"), Error); }
 
 }  // namespace
 }  // namespace trainer

@@ -13,15 +13,12 @@
 namespace trainer {
 namespace {
 
-// What takes a described device.  Before 9.8 nothing does, and DescribedDevice makes none.
+// What takes a described device.  Before 9.8 nothing does, and there is none.
 #if CUDNN_VERSION >= 90800
-constexpr auto kDescription = CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR;
-constexpr auto kDescriptionJson = CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION;
 constexpr auto kDeviceOfHeuristics = CUDNN_ATTR_ENGINEHEUR_DEVICEPROP;
 constexpr auto kDeviceOfPlan = CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP;
 #else
-constexpr cudnnBackendDescriptorType_t kDescription{};
-constexpr cudnnBackendAttributeName_t kDescriptionJson{}, kDeviceOfHeuristics{}, kDeviceOfPlan{};
+constexpr cudnnBackendAttributeName_t kDeviceOfHeuristics{}, kDeviceOfPlan{};
 #endif
 
 std::vector<CudnnDescriptor> RecommendedConfigs(const CudnnTarget& target,
@@ -129,17 +126,6 @@ std::optional<EngineConfigId> EngineConfigIdOf(const std::string& plan) {
   const bool is_whole = (words >> std::ws).eof();
   const bool is_known = id.mode == CUDNN_HEUR_MODE_A || id.mode == CUDNN_HEUR_MODE_FALLBACK;
   return is_whole && is_known ? std::optional(id) : std::nullopt;
-}
-
-CudnnTarget DescribedDevice(const std::string& json) {
-  if (!kDevicesCanBeDescribed) {
-    throw Error(EX_UNAVAILABLE, "cuDNN before 9.8 cannot be asked without a GPU");
-  }
-  auto device = std::make_shared<CudnnDescriptor>(kDescription);
-  device->Set(kDescriptionJson, CUDNN_TYPE_CHAR,
-              std::vector<char>(json.c_str(), json.c_str() + json.size() + 1));
-  device->Finalize();
-  return {nullptr, std::move(device)};
 }
 
 CudnnExecutionPlan::CudnnExecutionPlan(CudnnDescriptor plan, const EngineConfigId& id,

@@ -30,15 +30,8 @@ struct EngineRules {
 // The device that plans are made for.
 struct CudnnTarget {
   cudnnHandle_t handle = nullptr;           // a device that is here, or
-  std::shared_ptr<CudnnDescriptor> device;  // one that is described
+  std::shared_ptr<CudnnDescriptor> device;  // one that is described, from cuDNN 9.8 on
 };
-
-// Whether the cuDNN of this build can be asked about a device that is not here.
-inline constexpr bool kDevicesCanBeDescribed = CUDNN_VERSION >= 90800;
-
-// A device by its properties, in the JSON that cuDNN writes of one that is there.  Throws Error
-// (EX_UNAVAILABLE) where devices cannot be described, Error where cuDNN refuses the text.
-CudnnTarget DescribedDevice(const std::string& json);
 
 // A plan among those that cuDNN can build for a graph under some rules on a device: the same one
 // with each handle of a process.
