@@ -7,7 +7,6 @@
 #include "trainer/core/machine_peaks.h"
 #include "trainer/core/step_window.h"
 #include "trainer/core/thread.h"
-#include "trainer/options/accepted_options.h"
 #include "trainer/options/optimisation_options.h"
 #include "trainer/options/option_access.h"
 #include "trainer/options/options.h"
@@ -182,9 +181,14 @@ std::vector<OptionRow> RowsBeforeOptimisation() {
   };
 }
 
+support::Option DataFormat(const OptionRow& row, Options& options) {
+  return Choice(Value<&Options::data_format>(row, options), {"NHWC", "NCHW"});
+}
+
 std::vector<OptionRow> RowsAfterOptimisation() {
   constexpr bool kNvidia = true;
   constexpr bool kOurs = false;
+  constexpr bool kIsSwitch = true;
   constexpr RankRule kSame = RankRule::kSame;
   constexpr RankRule kMustMatch = RankRule::kMustMatch;
   constexpr RankRule kOwn = RankRule::kOwn;
@@ -192,6 +196,7 @@ std::vector<OptionRow> RowsAfterOptimisation() {
   const char* const files = "Files";
   const char* const logs = "Logs for other programs";
   const char* const how = "How";
+  const char* const accepted = "Accepted for old command lines, without effect";
   return {
       {"results_dir", files, "directory for logs", kNvidia, false, kSame,
        kText<&Options::results_dir>},
@@ -327,6 +332,30 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        "seconds and a step before the end of the job's time; auto: as many as its checkpoints "
        "need; off: it does not",
        kOurs, false, kSame, With<&Options::stop_margin>(StopMargin)},
+      // What old command lines have and does nothing here.
+      {"use_xla", accepted, "every step is compiled code already", kNvidia, kIsSwitch, kSame,
+       kSwitch<&Options::use_xla>},
+      {"xla", accepted, "every step is compiled code already", kNvidia, false, kOtherName,
+       kFlag<&Options::use_xla>},
+      {"data_format", accepted, "NHWC or NCHW: the back end chooses the layout", kNvidia, false,
+       kSame, With<&Options::data_format>(DataFormat)},
+      {"gpu_memory_fraction", accepted,
+       "memory is planned before the first step (--dry_run shows it)", kNvidia, false, kSame,
+       kFraction<&Options::gpu_memory_fraction>},
+      {"gpu_id", accepted, "the launcher gives every rank its GPU", kNvidia, false, kOwn,
+       kNotNegative<&Options::gpu_id>},
+      {"cpu", accepted, "the back end is chosen by --backend", kNvidia, kIsSwitch, kSame,
+       kSwitch<&Options::cpu>},
+      {"use_final_conv", accepted, "the last layer is a linear layer, as torchvision stores it",
+       kNvidia, kIsSwitch, kSame, kSwitch<&Options::use_final_conv>},
+      {"quantize", accepted, "there is no quantisation", kNvidia, kIsSwitch, kSame,
+       kSwitch<&Options::quantize>},
+      {"quant_delay", accepted, "there is no quantisation", kNvidia, false, kSame,
+       kNotNegative<&Options::quant_delay>},
+      {"use_qdq", accepted, "there is no quantisation", kNvidia, kIsSwitch, kSame,
+       kSwitch<&Options::use_qdq>},
+      {"symmetric", accepted, "there is no quantisation", kNvidia, kIsSwitch, kSame,
+       kSwitch<&Options::symmetric>},
   };
 }
 
@@ -335,7 +364,7 @@ std::vector<OptionRow> RowsAfterOptimisation() {
 const std::vector<OptionRow>& OptionTable() {
   static const std::vector<OptionRow> table = [] {
     std::vector<OptionRow> rows = RowsBeforeOptimisation();
-    for (const auto& more : {OptimisationOptions(), RowsAfterOptimisation(), AcceptedOptions()}) {
+    for (const auto& more : {OptimisationOptions(), RowsAfterOptimisation()}) {
       rows.insert(rows.end(), more.begin(), more.end());
     }
     return rows;
