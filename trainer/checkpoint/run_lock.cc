@@ -228,22 +228,18 @@ std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions
   for (;;) {
     std::unique_ptr<FileLock> lock = Open(file);
     const int error = lock->Try();
-    if (error == 0) {
-      // Its last holder may have removed it between our two calls; then it is nobody's lock.
-      if (!lock->IsThere()) continue;
-      if (!lock->is_ours()) {
-        throw Error(EX_OSERR, file.string() +
-                                  " is left from a run of another user, which has ended, and "
-                                  "cannot be written: rm it, or give another --model_dir");
-      }
-      lock->Write({HostName(), ::getpid(), Now(), options.job});
-      return std::make_unique<HeldLock>(model_dir, options, std::move(lock));
-    }
+    // Its last holder may have removed it between our two calls; then it is nobody's lock.
+    if (error == 0 && !lock->IsThere()) continue;
     if (error != EWOULDBLOCK && !lock->is_ours()) {
-      // NFS locks only what can be written (flock(2)), so whether that run lives is not known.
+      // Left by a run that was killed; or not known, as NFS locks only what can be written
+      // (flock(2)).
       throw Error(EX_OSERR, file.string() +
                                 " is of a run of another user, and cannot be written: give another "
                                 "--model_dir, or, if that run has ended, rm it");
+    }
+    if (error == 0) {
+      lock->Write({HostName(), ::getpid(), Now(), options.job});
+      return std::make_unique<HeldLock>(model_dir, options, std::move(lock));
     }
     if (error != EWOULDBLOCK) {
       options.warn(file.string() + ": this file system has no locks (" +

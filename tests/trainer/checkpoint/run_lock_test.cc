@@ -208,18 +208,15 @@ TEST_F(RunLockTest, OfAnotherUserIsReadWhereItCannotBeWritten) {
   };
   EXPECT_TRUE(
       rejection_of_another(EX_CONFIG, directory().string() + " is in use by ddltraind on "));
+  const std::string not_writable = file().string() +
+                                   " is of a run of another user, and cannot be written: give "
+                                   "another --model_dir, or, if that run has ended, rm it";
   // As on NFS. The file must stay: its run may live.
-  EXPECT_TRUE(rejection_of_another(EX_OSERR,
-                                   file().string() +
-                                       " is of a run of another user, and cannot be written: give "
-                                       "another --model_dir, or, if that run has ended, rm it",
-                                   EBADF));
+  EXPECT_TRUE(rejection_of_another(EX_OSERR, not_writable, EBADF));
   fs::copy_file(file(), directory() / "left");
   first.reset();
   fs::rename(directory() / "left", file());  // as after a kill
-  EXPECT_TRUE(rejection_of_another(
-      EX_OSERR, file().string() + " is left from a run of another user, which has ended, and "
-                                  "cannot be written: rm it, or give another --model_dir"));
+  EXPECT_TRUE(rejection_of_another(EX_OSERR, not_writable));
 }
 
 TEST_F(RunLockTest, SaysWhereTheFileSystemHasNoLocks) {
