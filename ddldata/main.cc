@@ -82,9 +82,10 @@ void ParseSizeRange(const std::string& text, SynthOptions& options) {
 
 void PrintVerifySummary(const trainer::VerifySummary& summary, int threads) {
   const double images = static_cast<double>(summary.records);
-  std::printf("%d files, %lld records, %.1f MB, %lld problems\n", summary.files,
-              static_cast<long long>(summary.records), static_cast<double>(summary.bytes) / 1e6,
-              static_cast<long long>(summary.problems));
+  std::printf("%s, %s, %.1f MB, %s\n", support::Counted(summary.files, "file").c_str(),
+              support::Counted(summary.records, "record").c_str(),
+              static_cast<double>(summary.bytes) / 1e6,
+              support::Counted(summary.problems, "problem").c_str());
   std::printf("%.2f s: %.0f images/s, %.0f images/s per thread, %.1f Mpixel/s per thread\n",
               summary.seconds, images / summary.seconds, images / summary.seconds / threads,
               static_cast<double>(summary.pixels) / 1e6 / summary.seconds / threads);
@@ -94,9 +95,10 @@ int Synth(const DataToolOptions& options) {
   SynthOptions synth = options.synth;
   ParseSizeRange(options.size, synth);
   trainer::MakeDataSet(synth);
-  std::printf("%s: %lld training images in %d files, %lld validation images\n", synth.dir.c_str(),
-              static_cast<long long>(synth.images), synth.shards,
-              static_cast<long long>(synth.validation_images));
+  std::printf("%s: %s in %s, %s\n", synth.dir.c_str(),
+              support::Counted(synth.images, "training image").c_str(),
+              support::Counted(synth.shards, "file").c_str(),
+              support::Counted(synth.validation_images, "validation image").c_str());
   return 0;
 }
 

@@ -98,9 +98,7 @@ Page DdlrunPage() {
       option.names.push_back((name.size() == 1 ? "-" : "--") + name);
     }
     option.value = ValueOfShape(spec.argument);
-    option.help = spec.help;
-    if (spec.default_value[0] != '\0') option.help += " [" + std::string(spec.default_value) + "]";
-    if (std::string(spec.source) == "IBM") option.help += " (IBM)";
+    option.help = launcher::HelpOf(spec);
     page.program.groups.back().options.push_back(option);
   }
   page.rest = Rest::kProgram;

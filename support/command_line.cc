@@ -111,6 +111,14 @@ bool TakesOneWord(const Option& row) {
   return row.shape == kArgument || row.shape.ends_with(",...");
 }
 
+Check OneOfThem(const std::vector<std::string>& choices) {
+  std::string list;
+  for (const std::string& choice : choices) list += (list.empty() ? "" : ", ") + choice;
+  return Needs("one of " + list, [choices](const std::string& text) {
+    return std::find(choices.begin(), choices.end(), text) != choices.end();
+  });
+}
+
 void AddRow(CLI::App& app, const Option& row) {
   CLI::Option* option = AddPlace(app, row);
   option->default_str(DefaultOf(row))->required(row.is_required);
@@ -120,7 +128,7 @@ void AddRow(CLI::App& app, const Option& row) {
     option->transform(CLI::AsSizeValue(/*kb_is_1000=*/false).description(""));
   }
   if (!row.group.empty()) option->group(row.group);
-  if (!row.choices.empty()) option->check(CLI::IsMember(row.choices));
+  if (!row.choices.empty()) option->check(CLI::Validator(OneOfThem(row.choices), ""));
   for (const Check& check : row.checks) option->check(CLI::Validator(check, ""));
   if (TakesOneWord(row)) {
     option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -188,6 +196,21 @@ void RejectUnknown(const CLI::App& app, const std::string& program) {
   while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
   const std::vector<std::string> unknown = chosen->remaining();
   if (!unknown.empty()) throw UsageError(DescribeUnknown(unknown.front(), *chosen, program));
+}
+
+// What CLI11 has found, in the words of the other messages: its own differ from version to version.
+std::string WhatIsWrong(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::string name = text.substr(0, text.find_first_of(": "));
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    return name +
+           (text.find("missing") != std::string::npos ? " needs a value" : " is given twice");
+  }
+  if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
+    return name + " does not go with " + text.substr(text.rfind(' ') + 1) +
+           ": leave out one of the two";
+  }
+  return text.starts_with("A subcommand") ? "a command is required" : text;
 }
 
 std::string TextOf(const std::string& value) { return value; }
@@ -272,7 +295,7 @@ Parsed Parse(const Program& program, std::vector<std::string> arguments) {
     throw UnknownArgument(error.what(), app.remaining(/*recurse=*/true).front());
   } catch (const CLI::ParseError& error) {
     const std::string hint = " (" + program.root.name + " --help lists the options)";
-    throw UsageError(error.what() + (program.adds_hints ? hint : ""));
+    throw UsageError(WhatIsWrong(error) + (program.adds_hints ? hint : ""));
   }
   if (program.adds_hints) RejectUnknown(app, program.root.name);
   Parsed parsed;

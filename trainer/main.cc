@@ -335,8 +335,17 @@ std::string VersionText() {
   return text + "\n" + support::BuildText();
 }
 
+// For messages, before ReadRank reports what is wrong with the environment.
+launcher::RankInfo RankOfMessages() {
+  try {
+    return ReadRank(EnvironmentVariable);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 int Main(const std::vector<std::string>& arguments) {
-  launcher::RankInfo rank;
+  launcher::RankInfo rank = RankOfMessages();
   RedrawnLine line(std::cerr);
   std::unique_ptr<HangWatchdog> watch;
   std::unique_ptr<SpanRecorder> spans;

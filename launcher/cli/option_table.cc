@@ -11,6 +11,12 @@ std::string SetRequeue(Options& options, const std::string& value) {
   return ParseCount(value.empty() ? "8" : value, 1, &options.requeue);
 }
 
+// torchrun's words for one rank per GPU are the default.
+std::string SetRanksPerNode(Options& options, const std::string& value) {
+  if (value == "gpu" || value == "auto") return "";
+  return ParseCount(value, 1, &options.ranks_per_node);
+}
+
 std::string SetLauncher(Options& options, const std::string& value) {
   return OneOf(options.launcher, value, LauncherNames());
 }
@@ -24,7 +30,9 @@ std::string SetBind(Options& options, const std::string& value) {
 }
 
 std::string SetRankOrder(Options& options, const std::string& value) {
-  return OneOf(options.rank_order, value, {"auto", "topology", "node", "cyclic"});
+  // srun calls it block.
+  return OneOf(options.rank_order, value == "block" ? "node" : value,
+               {"auto", "topology", "node", "cyclic"});
 }
 
 std::string SetCheck(Options& options, const std::string& value) {
@@ -41,7 +49,11 @@ std::string SetTune(Options& options, const std::string& value) {
 }
 
 std::string SetMode(Options& options, const std::string& value) {
-  return OneOf(options.mode, value, {"p", "b", "n", "r", "m", "c"});
+  const std::string expected = OneOf(options.mode, value, {"p", "b", "n", "r", "m", "c"});
+  // The -m of torchrun.
+  return expected.empty() || value.size() < 2
+             ? expected
+             : expected + "; a Python module is started by: ddlrun python3 -m " + value;
 }
 
 std::string AddExport(Options& options, const std::string& value) {
@@ -63,6 +75,7 @@ const std::vector<OptionSpec>& OptionTable() {
   static const std::vector<OptionSpec> table = {
       {.section = kWhat,
        .names = {"n", "np"},
+       .also = {"ntasks", "num-processes"},
        .argument = "N",
        .unit = "ranks",
        .default_value = "one per GPU; without GPUs one per node",
@@ -70,13 +83,15 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetCount<&Options::ranks>},
       {.section = kWhat,
        .names = {"ranks-per-node"},
+       .also = {"nproc-per-node", "ntasks-per-node", "ppn"},
        .argument = "N",
        .unit = "ranks",
        .default_value = "one per GPU; without GPUs the tasks of the job, else one",
        .help = "ranks on each node; with -n the most ranks of a node",
-       .set = SetCount<&Options::ranks_per_node>},
+       .set = SetRanksPerNode},
       {.section = kWhat,
        .names = {"cpus-per-rank"},
+       .also = {"cpus-per-task"},
        .argument = "N",
        .unit = "hardware threads",
        .default_value = "--cpus-per-task of the job, else an even share",
@@ -84,6 +99,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetCount<&Options::cpus_per_rank>},
       {.section = kWhat,
        .names = {"accelerators"},
+       .also = {"gpus-per-node", "num-gpus"},
        .argument = "N",
        .unit = "GPUs per node",
        .default_value = "those granted or found",
@@ -99,6 +115,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetText<&Options::hosts>},
       {.section = kWhat,
        .names = {"hostfile"},
+       .also = {"machinefile"},
        .argument = "FILE",
        .source = kIbm,
        .help = "hosts to run on, one per line ('h slots=2')",
@@ -116,6 +133,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = AddExport},
       {.section = kWhat,
        .names = {"rank-order"},
+       .also = {"distribution"},
        .argument = "auto|topology|node|cyclic",
        .default_value = "auto",
        .help = "auto, topology: fill one node after the other, with nodes that share a switch or "
@@ -137,6 +155,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetLauncher},
       {.section = kHow,
        .names = {"pmi"},
+       .also = {"mpi"},
        .argument = "auto|pmix|pmi2|none",
        .default_value = "auto",
        .help = "how ranks that srun starts find each other: pmix or pmi2: as MPI programs need it; "
@@ -145,6 +164,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetPmi},
       {.section = kHow,
        .names = {"bind"},
+       .also = {"bind-to", "cpu-bind"},
        .argument = "auto|none",
        .default_value = "auto",
        .help = "auto: each rank on the cores nearest to its GPU; none: leave ranks unbound",
@@ -189,6 +209,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetText<&Options::run_directory>},
       {.section = kHow,
        .names = {"tag-output"},
+       .also = {"label"},
        .help = "put the rank in front of every line of output",
        .set = SetTrue<&Options::tag_output>},
       {.section = kHow,
@@ -214,6 +235,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetText<&Options::heartbeat>},
       {.section = kHow,
        .names = {"hang-after"},
+       .also = {"hang-timeout"},
        .argument = "N",
        .unit = "seconds",
        .default_value = "300",
@@ -221,6 +243,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetCount<&Options::hang_after>},
       {.section = kHow,
        .names = {"stop-before"},
+       .also = {"signal"},
        .argument = "N[:SIGNAL]",
        .unit = "seconds",
        .help = "send all ranks SIGNAL (USR1, or USR2) N seconds before the time of the Slurm job "
@@ -229,6 +252,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetStopBefore},
       {.section = kHow,
        .names = {"end-limit"},
+       .also = {"wait"},
        .argument = "N",
        .unit = "seconds",
        .default_value = "60 for ddltraind, otherwise 0",

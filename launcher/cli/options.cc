@@ -4,7 +4,10 @@
 
 #include <sysexits.h>
 
+#include <algorithm>
+
 #include "launcher/base/error.h"
+#include "launcher/cli/other_launchers.h"
 #include "support/reference.h"
 #include "support/spelling.h"
 
@@ -15,10 +18,22 @@ namespace {
 constexpr std::size_t kHelpColumn = 30;
 constexpr std::size_t kHelpWidth = 100;
 
+// Of names in which some launchers write '_' and others '-': --nproc_per_node.
+std::string WithDashes(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+std::vector<std::string> NamesOf(const OptionSpec& option) {
+  std::vector<std::string> names = option.names;
+  names.insert(names.end(), option.also.begin(), option.also.end());
+  return names;
+}
+
 const OptionSpec* FindOption(const std::string& name) {
   for (const OptionSpec& option : OptionTable()) {
-    for (const std::string& known : option.names) {
-      if (name == known) return &option;
+    for (const std::string& known : NamesOf(option)) {
+      if (WithDashes(name) == WithDashes(known)) return &option;
     }
   }
   return nullptr;
@@ -27,8 +42,7 @@ const OptionSpec* FindOption(const std::string& name) {
 // What to use instead of an option that other launchers have and ddlrun has not; "" for any other
 // name.
 std::string OtherWay(const std::string& name) {
-  if (name == "timeout") return "write: timeout -k 60 3600 ddlrun ...";
-  if (name == "log-level" || name == "log_level") return "-v says more, in ddlrun.log all is said";
+  if (WithDashes(name) == "log-level") return "-v says more, in ddlrun.log all is said";
   // As srun takes it: -n6.
   const bool is_letter_with_number =
       name.size() > 1 && name.find_first_not_of("0123456789", 1) == std::string::npos;
@@ -39,13 +53,14 @@ std::string OtherWay(const std::string& name) {
       return "write: -" + letter + " " + name.substr(1);
     }
   }
-  return "";
+  return AnswerToOtherLauncher(is_letter_with_number ? name.substr(0, 1) : WithDashes(name));
 }
 
 LaunchError UnknownOption(const std::string& dashes, const std::string& name) {
   std::vector<std::string> candidates;
   for (const OptionSpec& option : OptionTable()) {
-    candidates.insert(candidates.end(), option.names.begin(), option.names.end());
+    const std::vector<std::string> names = NamesOf(option);
+    candidates.insert(candidates.end(), names.begin(), names.end());
   }
   const std::string nearest = support::NearestSpelling(name, candidates);
   std::string message = "unknown option ";
@@ -130,6 +145,16 @@ Options ParseOptions(const std::vector<std::string>& arguments) {
   return options;
 }
 
+std::string HelpOf(const OptionSpec& option) {
+  std::string text = option.help;
+  if (option.default_value[0] != '\0') text += " [" + std::string(option.default_value) + "]";
+  if (std::string(option.source) == "IBM") text += " (IBM)";
+  for (const std::string& name : option.also) {
+    text += (name == option.also.front() ? "; also --" : ", --") + name;
+  }
+  return text;
+}
+
 std::string HelpText() {
   std::string text =
       "usage: ddlrun [options] program [arguments]\n\n"
@@ -146,10 +171,7 @@ std::string HelpText() {
     line += line.size() + 1 < kHelpColumn ? std::string(kHelpColumn - line.size(), ' ')
                                           : "\n" + std::string(kHelpColumn, ' ');
     text += line;
-    std::string help = option.help;
-    if (option.default_value[0] != '\0') help += " [" + std::string(option.default_value) + "]";
-    if (std::string(option.source) == "IBM") help += " (IBM)";
-    AppendWrapped(text, help);
+    AppendWrapped(text, HelpOf(option));
   }
   text +=
       "\nExit code: that of the first rank that failed (128 + n for signal n); 64 usage, 65 wrong\n"

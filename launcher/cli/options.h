@@ -4,8 +4,9 @@
 // --help and the man page are made from one table (doc/decisions/0002-ddlrun-option-table.md).
 // Pure.
 //
-// Every name may be written with one dash or two; a value follows as the next argument or after
-// '='.  The program is the first argument that is not an option; what follows is the program's.
+// Every name may be written with one dash or two, and with '_' for '-' within; a value follows as
+// the next argument or after '='.  The program is the first argument that is not an option; what
+// follows is the program's.
 
 #pragma once
 
@@ -80,12 +81,13 @@ struct Options {
 };
 
 struct OptionSpec {
-  const char* section = "";        // heading in --help
-  std::vector<std::string> names;  // without dashes, the documented one first
-  const char* argument = "";       // "" for a switch; "[A|B]" when only "=value" may give one
-  const char* unit = "";           // of the argument, "" for none
-  const char* default_value = "";  // as shown in --help, "" for none
-  const char* source = "ddlrun";   // "IBM" for an option of IBM's ddlrun
+  const char* section = "";            // heading in --help
+  std::vector<std::string> names;      // without dashes, the documented one first
+  std::vector<std::string> also = {};  // what other launchers call it, which is accepted
+  const char* argument = "";           // "" for a switch; "[A|B]" when only "=value" may give one
+  const char* unit = "";               // of the argument, "" for none
+  const char* default_value = "";      // as shown in --help, "" for none
+  const char* source = "ddlrun";       // "IBM" for an option of IBM's ddlrun
   const char* help = "";
   // Stores `value` ("" for a switch); returns "" or what was expected instead.
   std::string (*set)(Options& options, const std::string& value) = nullptr;
@@ -96,6 +98,10 @@ const std::vector<OptionSpec>& OptionTable();
 // `arguments` without the program's own name.  Throws LaunchError(EX_USAGE): unknown option (with
 // the nearest spelling), missing or wrong value.  A missing program is not an error here.
 Options ParseOptions(const std::vector<std::string>& arguments);
+
+// What --help and the manual page say of it, with its default and the names that other launchers
+// have for it.
+std::string HelpOf(const OptionSpec& option);
 
 // What --help prints.
 std::string HelpText();

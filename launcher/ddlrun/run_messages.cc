@@ -115,9 +115,10 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
                                                "until then"));
   }
   return "ddlrun: " +
-         Coded(Message::kJobFailed, "the job failed with exit code " +
-                                        std::to_string(result.exit_code) +
-                                        "; the messages above say why") +
+         Coded(Message::kJobFailed,
+               "the job failed with exit code " + std::to_string(result.exit_code) +
+                   (result.rank_rejection.empty() ? "; the messages above say why"
+                                                  : ": " + result.rank_rejection)) +
          "\n";
 }
 

@@ -104,12 +104,14 @@ void CheckRacks(const PlacementOptions& options, LaunchPlan* plan) {
   const long long nodes_per_rack =
       options.nodes_per_rack.value_or(static_cast<int>(std::max(1LL, node_count / racks)));
   if (nodes_per_rack * racks != node_count) {
-    throw LaunchError(EX_USAGE, "--nodes " + std::to_string(nodes_per_rack) + " --racks " +
-                                    std::to_string(options.racks) + " --aisles " +
-                                    std::to_string(options.aisles) + " make " +
-                                    std::to_string(nodes_per_rack * racks) +
-                                    " nodes, but ranks are on " + std::to_string(node_count) +
-                                    ": the product must be the number of nodes");
+    throw LaunchError(EX_USAGE,
+                      "--nodes " + std::to_string(nodes_per_rack) + " --racks " +
+                          std::to_string(options.racks) + " --aisles " +
+                          std::to_string(options.aisles) + " make " +
+                          std::to_string(nodes_per_rack * racks) + " nodes, but ranks are on " +
+                          std::to_string(node_count) +
+                          ": these are IBM's nodes of a rack; how many nodes there are is "
+                          "for the job to say (#SBATCH --nodes=2)");
   }
   plan->mode = options.mode;
   plan->racks = options.racks;

@@ -123,8 +123,8 @@ void JobChildren::Start(
   // Lines of several ranks do not mix; what a single one writes is seen as it comes.
   const Unit unit = tag.empty() && options_.hosts.size() == 1 ? Unit::kChunks : Unit::kLines;
   const auto add = [&](support::Descriptor pipe, int to) {
-    output->Add(std::move(pipe), to, unit, tag, [child, to](std::string_view text) {
-      child->AddToTail(to, text);
+    output->Add(std::move(pipe), to, unit, tag, [this, child, to](std::string_view text) {
+      child->AddToTail(to, text, &shown_);
       if (child->log.is_open()) WriteAll(child->log.fd(), text.data(), text.size());
       return std::nullopt;
     });
@@ -133,11 +133,13 @@ void JobChildren::Start(
   add(std::move(process.stderr_pipe), STDERR_FILENO);
 }
 
-void JobChild::AddToTail(int stream, std::string_view text) {
+void JobChild::AddToTail(int stream, std::string_view text, Tail* shown) {
   std::string& line = unfinished[stream];
   for (std::size_t end = 0; (end = text.find_first_of("\n\r")) != std::string_view::npos;
        text.remove_prefix(end + 1)) {
-    tail.Add(line + std::string(text.substr(0, end)));
+    line += text.substr(0, end);
+    tail.Add(line);
+    if (stream == STDERR_FILENO) shown->Add(line);
     line.clear();
   }
   line += text;
@@ -154,7 +156,11 @@ bool JobChildren::AllEnded() const {
 void JobChildren::AddLastLines(RankFailure* failure) const {
   for (const auto& child : children_) {
     if (child->rank != failure->rank) continue;
-    failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
+    const bool has_unfinished = std::any_of(child->unfinished.begin(), child->unfinished.end(),
+                                            [](const auto& line) { return !line.second.empty(); });
+    if (has_unfinished || !shown_.EndsWith(child->tail)) {
+      failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
+    }
     for (const auto& [stream, line] : child->unfinished) {
       if (!line.empty()) failure->last_lines.push_back(line);
     }

@@ -35,8 +35,9 @@ struct JobChild {
   support::Descriptor log;
   StoppedRankMonitor stopped;  // of a rank only
 
-  // What a rank has written to `stream`, with or without its line ends.
-  void AddToTail(int stream, std::string_view text);
+  // What a rank has written to `stream`, with or without its line ends.  Lines of standard error go
+  // to `shown`, too.
+  void AddToTail(int stream, std::string_view text, Tail* shown);
 };
 
 class JobChildren {
@@ -59,7 +60,7 @@ class JobChildren {
 
   const LauncherTraits& launcher() const { return *launcher_; }  // of all children
   bool AllEnded() const;
-  // The last lines of a rank that is a child, in case it failed.
+  // The last lines of a rank that is a child, in case it failed, and others have come after them.
   void AddLastLines(RankFailure* failure) const;
 
   // Whether a child has started processes that are still there; true where the kernel does not
@@ -89,6 +90,7 @@ class JobChildren {
   const LauncherTraits* launcher_ = nullptr;
   std::vector<std::unique_ptr<JobChild>> children_;
   std::unique_ptr<Orphans> orphans_;  // null for a step, whose shims end what is left
+  Tail shown_;                        // lines of standard error of all ranks that are children
   std::chrono::steady_clock::time_point look_at_ = std::chrono::steady_clock::now();
 };
 

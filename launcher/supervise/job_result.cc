@@ -30,7 +30,7 @@ void AddOwnEnd(const RankEventParser& reports, const LauncherTraits& launcher,
                const std::vector<std::string>& hosts, JobResult* result) {
   const bool is_explained = result->failure || result->cancelled || result->stop_requested ||
                             !result->lost_nodes.empty() || !result->launcher_end.empty() ||
-                            reports.has_rejected();
+                            !reports.rejection().empty();
   if (is_explained) return;
   if (result->exit_code != 0) {
     result->launcher_end = std::string(launcher.program) + " ended by itself, with exit code " +
@@ -57,6 +57,7 @@ void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
   result->has_started = !hosts.empty() && reports.started().size() == hosts.size();
   result->lost_nodes = reports.lost_nodes();
   result->failure = reports.failure();
+  result->rank_rejection = reports.rejection();
   if (launcher.hides_exit_codes && result->exit_code == EX_OK) {
     result->exit_code = reports.exit_code_of_gone();
   }

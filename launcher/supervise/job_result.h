@@ -30,6 +30,7 @@ struct JobResult {
   // Why Slurm ended the step before any failure: " DUE TO TIME LIMIT", or "" after scancel. nullopt
   // where it did not.
   std::optional<std::string> cancelled;
+  std::string rank_rejection;  // RankEventParser::rejection
   // "srun was ended by signal 9 (Killed)", where somebody else did so before any rank failed;
   // "mpirun ended by itself, with exit code 1", where no rank is known to have failed.
   std::string launcher_end;

@@ -22,8 +22,9 @@ bool IsCrash(const RankExit& end) {
 
 // Whether `end` rather than `known`, which was reported first, is the cause.  The peer of a dead
 // rank ends within a millisecond, and its report may arrive first.  It may even end first: the
-// kernel closes the sockets of a killed process, of which the peers learn, and then frees its memory
-// and its GPU, of which its shim learns.  Clocks that are more than a second apart say nothing.
+// kernel closes the sockets of a killed process, of which the peers learn, and then frees its
+// memory and its GPU, of which its shim learns.  Clocks that are more than a second apart say
+// nothing.
 bool IsEarlierCause(const RankExit& end, const RankExit& known) {
   constexpr double kMeanwhile = 1;  // seconds
   if (end.time <= 0 || known.time <= 0 || std::abs(known.time - end.time) >= kMeanwhile ||
@@ -49,8 +50,12 @@ RankEventParser::Reading RankEventParser::Read(std::string_view line, double sec
   if (const auto output = WithoutOutputMarks(line, head_)) return ReadOutput(*output, seconds);
   if (const auto found = FindEvent(line, head_)) return ReadEvent(*found, seconds);
   const std::size_t rejection = line.find(kRejection);
-  if (rejection != std::string_view::npos && IsLabel(line.substr(0, rejection)))
-    has_rejected_ = true;
+  if (rejection_.empty() && rejection != std::string_view::npos &&
+      IsLabel(line.substr(0, rejection))) {
+    const std::string_view text = line.substr(rejection);
+    const std::size_t end = text.find("] ");  // of the code
+    rejection_ = text.substr(end == std::string_view::npos ? 0 : end + 2);
+  }
   // mpirun frames what it says by lines of nothing else.
   if (line.find_first_not_of("- ") != std::string_view::npos) other_lines_.Add(line);
   ReadAbort(line, seconds);
@@ -164,7 +169,7 @@ std::optional<RankFailure> RankEventParser::failure() const {
     failure->may_be_of_cancel = cancelled_ && !has_failed_;
   }
   const auto lines = failure ? last_lines_.find(failure->rank) : last_lines_.end();
-  if (lines != last_lines_.end()) {
+  if (lines != last_lines_.end() && !other_lines_.EndsWith(lines->second)) {
     failure->last_lines.assign(lines->second.lines().begin(), lines->second.lines().end());
   }
   return failure;

@@ -38,7 +38,8 @@ class RankEventParser {
   // marked as one of its program (EmitOutputMark) means nothing, whatever is in it.
   Reading Read(std::string_view line, double seconds);
 
-  // The rank that failed first, with its last lines.  That is the one that was reported first,
+  // The rank that failed first, with its last lines, unless these are the last ones that the user
+  // has seen on standard error.  That is the one that was reported first,
   // unless another one ended before it by the clocks of their nodes, or crashed (SIGKILL, SIGSEGV)
   // within the same second, of which its peers may learn before its shim.
   std::optional<RankFailure> failure() const;
@@ -64,8 +65,9 @@ class RankEventParser {
   const std::set<std::string>& hosts_with_ends() const { return hosts_with_ends_; }
   // Whether srun has given up waiting for the end of the step.
   bool has_left_step() const { return has_left_step_; }
-  // Whether a shim has refused to start its rank, which it says without a report.
-  bool has_rejected() const { return has_rejected_; }
+  // Why the first shim that did so has refused to start its rank, which it says without a report:
+  // "rank 1 on n2: cannot start 'train': No such file or directory"; "" where none has.
+  const std::string& rejection() const { return rejection_; }
   // The last lines that are no reports: of srun or mpirun, or of ranks.
   const Tail& other_lines() const { return other_lines_; }
   // Whether mpirun has said that the srun of its daemons has failed.
@@ -101,7 +103,7 @@ class RankEventParser {
   std::string step_;
   bool has_left_step_ = false;
   bool has_lost_daemons_ = false;
-  bool has_rejected_ = false;
+  std::string rejection_;
   Tail other_lines_;
   std::optional<std::string> cancelled_;
   bool has_ended_task_ = false;   // srun has reported the end of a task

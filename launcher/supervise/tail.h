@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ class Tail {
     if (line.empty()) return;
     if (lines_.size() == kReportedLines) lines_.pop_front();
     lines_.emplace_back(line.substr(0, kReportedLineBytes));
+  }
+  bool EndsWith(const Tail& end) const {
+    return end.lines_.size() <= lines_.size() &&
+           std::equal(end.lines_.rbegin(), end.lines_.rend(), lines_.rbegin());
   }
   const std::deque<std::string>& lines() const { return lines_; }
 

@@ -233,7 +233,7 @@ TEST_F(DdldataTest, VerifyComparesWithTheManifest) {
   const Outcome cut = Ddldata("verify " + Path("set") + " --classes 3");
   EXPECT_EQ(cut.exit_code, 65);
   EXPECT_THAT(cut.output, HasSubstr(path + " has 9 records, not the 10 of "));
-  EXPECT_THAT(cut.output, HasSubstr(" 1 problems\n"));
+  EXPECT_THAT(cut.output, HasSubstr(" 1 problem\n"));
 
   const Outcome made = Ddldata("manifest " + Path("set"));
   EXPECT_EQ(made.exit_code, 0);

@@ -242,12 +242,12 @@ TEST(Parse, RejectsACommandBehindTheOperandsOfTheOneAboveIt) {
 
 TEST(Parse, RejectsWhatIsMissingOrDoesNotGoTogether) {
   EXPECT_EQ(RejectionOf({"make"}), "TARGET is required");
-  EXPECT_THAT(RejectionOf({"make", "t", "--file=x"}), HasSubstr(" excludes "));
+  EXPECT_THAT(RejectionOf({"make", "t", "--file=x"}), HasSubstr(" does not go with "));
   Outcome outcome;
   Program program = Describe(outcome.values);
   program.needs_command = true;
   ParseInto(outcome, program, {"--flag"});
-  EXPECT_EQ(outcome.rejection, "A subcommand is required");
+  EXPECT_EQ(outcome.rejection, "a command is required");
 }
 
 TEST(Parse, ChecksAValue) {
@@ -256,7 +256,7 @@ TEST(Parse, ChecksAValue) {
   EXPECT_EQ(ParseLine({"--even=4"}).values.small, 4);
   EXPECT_EQ(RejectionOf({"--lower=B"}), "--lower: needs a small letter, not 'B'");
   EXPECT_EQ(RejectionOf({"--lower=a"}), "");
-  EXPECT_EQ(RejectionOf({"--colour=green"}), "--colour: green not in {red,blue}");
+  EXPECT_EQ(RejectionOf({"--colour=green"}), "--colour: needs one of red, blue, not 'green'");
   EXPECT_EQ(ParseLine({"--colour=blue"}).values.target, "blue");
 }
 

@@ -13,6 +13,7 @@
 #include "support/spelling.h"
 #include "trainer/core/error.h"
 #include "trainer/options/option_names.h"
+#include "trainer/options/other_names.h"
 
 namespace trainer {
 namespace {
@@ -21,6 +22,30 @@ constexpr char kSeeHelp[] = "; ddltraind --help lists all options";
 
 Error UsageError(const std::string& message) {
   return {EX_USAGE, "ddltraind: " + message + kSeeHelp};
+}
+
+// "--data-dir" as "--data_dir".
+std::string WithUnderscores(std::string name) {
+  std::replace(name.begin() + 2, name.end(), '-', '_');
+  return name;
+}
+
+const OtherName* FindOtherName(const std::string& given) {
+  const std::string name = WithUnderscores(given).substr(2);
+  const auto* found = std::find_if(kOtherNames.begin(), kOtherNames.end(),
+                                   [&](const OtherName& other) { return other.name == name; });
+  return found == kOtherNames.end() ? nullptr : found;
+}
+
+// "; also --epochs (with --iter_unit=epoch), --max_steps (with --iter_unit=batch)"; "" for none.
+std::string OtherNamesOf(const std::string& option) {
+  std::string text;
+  for (const OtherName& other : kOtherNames) {
+    if (other.option != option) continue;
+    text.append(text.empty() ? "; also --" : ", --").append(other.name);
+    if (!other.unit.empty()) text.append(" (with --iter_unit=").append(other.unit).append(")");
+  }
+  return text;
 }
 
 struct Spelling {
@@ -51,8 +76,7 @@ std::vector<std::string> WithPrefix(const std::vector<Spelling>& spellings,
 // The full name of the option that `given` (dashes inside allowed for underscores) spells or
 // abbreviates.
 std::string FullName(const std::vector<Spelling>& spellings, const std::string& given) {
-  std::string name = given;
-  std::replace(name.begin() + 2, name.end(), '-', '_');
+  const std::string name = WithUnderscores(given);
   // NVIDIA's options first: what was unambiguous for main.py stays so, whatever we add.
   std::vector<std::string> found = WithPrefix(spellings, name, true);
   if (found.empty()) found = WithPrefix(spellings, name, false);
@@ -69,24 +93,73 @@ std::string FullName(const std::vector<Spelling>& spellings, const std::string& 
   throw UsageError("ambiguous option '" + given + "': it could be " + list);
 }
 
-std::vector<std::string> ExpandAbbreviations(const std::vector<std::string>& arguments) {
+// The option that has `value` among its values, "" for none.
+std::string OptionWithValue(const std::vector<support::Option>& rows, const std::string& value) {
+  const auto has_value = [&](const support::Option& row) {
+    return ("|" + row.shape + "|").find("|" + value + "|") != std::string::npos &&
+           row.shape.find('|') != std::string::npos;
+  };
+  const auto row = std::find_if(rows.begin(), rows.end(), has_value);
+  return row == rows.end() || value.empty() ? "" : row->names;
+}
+
+// What a command line has become: the names of our options in place of other names of them and of
+// abbreviations.
+struct FullCommandLine {
+  std::vector<std::string> arguments;
+  std::vector<std::string> notes;
+  std::string name_of_unit;  // "--epochs=50", which says what --iter_unit is
+  std::string unit;
+};
+
+// A value that is a word of another option was meant for that one: a file of that name is better
+// written with a directory.
+void RejectMisledAbbreviation(const std::string& given, const std::string& name,
+                              const std::string& value, const std::vector<support::Option>& rows) {
+  const std::string meant = OptionWithValue(rows, value);
+  const auto is_named = [&](const support::Option& row) { return row.names == name; };
+  const auto row = std::find_if(rows.begin(), rows.end(), is_named);
+  // Any text is a value of the option.
+  const bool takes_text = row != rows.end() && (row->shape == "DIR" || row->shape == "FILE");
+  if (meant.empty() || !takes_text) return;
+  throw UsageError("'" + given + "' abbreviates " + name + ", but '" + value + "' is a value of " +
+                   meant + ": write the whole name of the option");
+}
+
+FullCommandLine Complete(const std::vector<std::string>& arguments,
+                         const std::vector<support::Option>& rows) {
   const std::vector<Spelling> spellings = AllSpellings();
-  std::vector<std::string> expanded;
-  for (const std::string& argument : arguments) {
+  FullCommandLine line;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
     if (argument == "-h") {
-      expanded.emplace_back("--help");
+      line.arguments.emplace_back("--help");
     } else if (argument.starts_with("--") && argument.size() > 2) {
       const std::size_t equals = argument.find('=');
       // CLI11 would take the next argument for the value.
       if (equals + 1 == argument.size())
         throw UsageError("'" + argument + "' has no value: is a variable of your script empty?");
+      const std::string given = argument.substr(0, equals);
       const std::string rest = equals == std::string::npos ? "" : argument.substr(equals);
-      expanded.push_back(FullName(spellings, argument.substr(0, equals)) + rest);
+      const OtherName* other = FindOtherName(given);
+      const std::string name =
+          other != nullptr ? "--" + std::string(other->option) : FullName(spellings, given);
+      if (other != nullptr && !other->unit.empty()) {
+        line.name_of_unit = given;
+        line.unit = other->unit;
+      }
+      if (other == nullptr && WithUnderscores(given) != name) {
+        const std::string next = i + 1 < arguments.size() ? arguments[i + 1] : "";
+        RejectMisledAbbreviation(given, name, rest.empty() ? next : rest.substr(1), rows);
+        line.notes.push_back(given + " is taken for " + name);
+      }
+      line.arguments.push_back(name + rest);
     } else {
-      expanded.push_back(argument);
+      line.arguments.push_back(argument);
     }
   }
-  return expanded;
+  if (!line.unit.empty()) line.arguments.insert(line.arguments.begin(), "--iter_unit=" + line.unit);
+  return line;
 }
 
 // Options that say what others say too.
@@ -297,6 +370,7 @@ support::Program DescribeOptions(Options& options) {
   for (const OptionRow& row : OptionTable()) {
     support::Option& option = program.root.options.emplace_back(row.access.describe(row, options));
     option.group = row.group;
+    option.help += OtherNamesOf(row.name);
     option.last_counts = true;  // as in argparse: scripts append to fixed arguments
   }
   return program;
@@ -327,19 +401,26 @@ std::optional<double> StopMarginSeconds(const std::string& text) {
 ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   ParsedOptions parsed;
   Options& options = parsed.options;
+  const support::Program program = DescribeOptions(options);
+  const FullCommandLine full = Complete(arguments, program.root.options);
   support::Parsed line;
   try {
-    line = support::Parse(DescribeOptions(options), ExpandAbbreviations(arguments));
+    line = support::Parse(program, full.arguments);
   } catch (const support::UnknownArgument& error) {
     throw UsageError("unexpected argument '" + error.argument +
                      "': options are written --name=value");
   } catch (const support::UsageError& error) {
     throw UsageError(error.what());
   }
+  parsed.notes = full.notes;
   parsed.given = line.given;
   const std::set<std::string>& given = parsed.given;
   parsed.answer = given.contains("--version") ? "version" : line.answer;
   if (!parsed.answer.empty()) return parsed;
+  if (!full.unit.empty() && NameOf(kIterUnits, options.schedule.iter_unit) != full.unit) {
+    throw UsageError(full.name_of_unit + " is --num_iter with --iter_unit=" + full.unit +
+                     ", but another --iter_unit is given: leave out one of the two");
+  }
   Translate(given, options);
   if (options.batch_size == 0 && options.global_batch_size == 0 &&
       options.mode != RunMode::kPredict) {

@@ -259,6 +259,9 @@ END
   "$ddltraind" "${small[@]}" --mode=train --results_dir=run --num_iter=30 > out 2> err
   [ -z "$(find tmp -mindepth 1 -maxdepth 1 ! -name "ddltraind-$(id -u)")" ] # which has the scans of record headers
   [ "$(says state)" = "done" ]
+  # Nor has one with nothing left to do lost its steps.
+  "$ddltraind" "${small[@]}" --mode=train --results_dir=run --num_iter=30 > out 2> err
+  [ "$(says state) $(says step)/$(says steps)" = "done 30/30" ]
 }
 
 @test "misuse is said in one line, with what to do" {

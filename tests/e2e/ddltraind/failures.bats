@@ -82,3 +82,16 @@ kill_a_rank() {
   [ "$held" = step-0000000010 ]
   [ "$(wc -l < after)" -eq 3 ]
 }
+
+@test "what all ranks find is said once, by rank 0" {
+  local problem arguments
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    for arguments in --nope=1 --data_dir=nowhere; do
+      train 4 --num_iter=10 --results_dir=run "$arguments"
+      echo "$messages"
+      [ "$(grep -c '^ddltraind: ' <<< "$messages")" -eq 1 ]
+      [[ $messages == *"ddltraind: rank 0 on "* ]]
+    done
+  done
+}

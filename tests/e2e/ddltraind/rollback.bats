@@ -50,18 +50,17 @@ number() {
   # shellcheck disable=SC2154 # run sets it
   grep -o ' iteration: [0-9]*' <<< "$output" > iterations
   sort -t : -k 2 -n -u iterations | diff iterations -
-  local step=0 first back rollbacks skipped=0
-  # Each line of a rollback fits to the one before it, and together they are what the last checkpoint says.
-  while read -r first; do
-    [[ $first =~ "step "([0-9]+)": the loss is nan (learning rate "[^\)]*"): rolling back to the newest checkpoint (--on_nan=rollback)" ]]
+  local step line rollbacks skipped=0
+  # Each line fits to itself, and together they are what the last checkpoint says.
+  while read -r line; do
+    [[ $line =~ "step "([0-9]+)": the loss is nan (learning rate "[^\)]*"): rolled back to step "([0-9]+)" (--on_nan=rollback, " ]]
     step=${BASH_REMATCH[1]}
-    read -r back
-    [[ $back =~ "rolled back to step "([0-9]+)": the "([0-9]+)" images from there to the end of step $step are skipped" ]]
-    [ "${BASH_REMATCH[1]}" -eq $((step / 5 * 5)) ]
-    [ "${BASH_REMATCH[2]}" -eq $((16 * (step % 5 + 1))) ]
-    skipped=$((skipped + BASH_REMATCH[2]))
-  done < <(grep -E 'warning: (step [0-9]*: the loss|rolled back to step)' <<< "$messages")
-  rollbacks=$(grep -c "warning: rolled back to step" <<< "$messages")
+    [ "${BASH_REMATCH[2]}" -eq $((step / 5 * 5)) ]
+    [[ $line =~ "the "([0-9]+)" images from there to the end of step $step are skipped" ]]
+    [ "${BASH_REMATCH[1]}" -eq $((16 * (step % 5 + 1))) ]
+    skipped=$((skipped + BASH_REMATCH[1]))
+  done < <(grep 'rolled back to step' <<< "$messages")
+  rollbacks=$(grep -c "): rolled back to step" <<< "$messages")
   [ "$rollbacks" -ge 3 ]
   local manifest=run/checkpoints/step-0000000060/manifest.json
   [ "$(number skipped_images "$manifest")" -eq "$skipped" ]
@@ -72,14 +71,14 @@ number() {
   launcher=local train 2 --num_iter=400 --results_dir=whole --init_from="$weights" "${rolling[@]}"
   [ "$status" -eq 0 ]
   launcher=local start_training 2 --num_iter=400 --results_dir=run --init_from="$weights" "${rolling[@]}"
-  wait_for 60 grep -q "warning: rolled back to step [1-9]" err
+  wait_for 60 grep -q "rolled back to step [1-9]" err
   kill -KILL "$(ranks_here 0)"
   end_of_training
   [ "$status" -eq 137 ]
   [ ! -e run/checkpoints/step-0000000400 ]
   launcher=local train 2 --num_iter=400 --results_dir=run --init_from="$weights" "${rolling[@]}"
   [ "$status" -eq 0 ]
-  [[ $messages == *"warning: rolled back to step "* ]]
+  [[ $messages == *"rolled back to step "* ]]
   diff -r whole/checkpoints run/checkpoints
 }
 
@@ -88,7 +87,7 @@ number() {
   fill infinite.safetensors layer1.0.bn1.bias 3e38
   launcher=local train 2 --num_iter=60 --results_dir=run --init_from=infinite.safetensors "${rolling[@]}"
   expect_status 70 "$messages"
-  [ "$(grep -v '^ddlrun: ' <<< "$messages" | grep -c 'warning: rolled back to step 0: ')" -eq 3 ]
+  [ "$(grep -v '^ddlrun: ' <<< "$messages" | grep -c 'rolled back to step 0 ')" -eq 3 ]
   [[ $messages == *"ddltraind: rank 0 on "*"step 0: the "*", after 3 rollbacks to the checkpoint of step 0 from which none newer came: training has diverged; start again "* ]]
   [ "$(ls run/checkpoints)" = step-0000000000 ]
 }

@@ -29,7 +29,9 @@ std::string ExampleValue(const OptionSpec& option) {
 
 TEST(OptionTable, AcceptsEveryNameWithOneDashOrTwoAndBothWaysToGiveTheValue) {
   for (const OptionSpec& option : OptionTable()) {
-    for (const std::string& name : option.names) {
+    std::vector<std::string> names = option.names;
+    names.insert(names.end(), option.also.begin(), option.also.end());
+    for (const std::string& name : names) {
       for (const std::string dashes : {"-", "--"}) {
         SCOPED_TRACE(dashes + name);
         const std::string value = ExampleValue(option);
@@ -54,6 +56,7 @@ TEST(OptionTable, HasEachNameOnceAndTellsWhatItDoes) {
   std::vector<std::string> names;
   for (const OptionSpec& option : OptionTable()) {
     names.insert(names.end(), option.names.begin(), option.names.end());
+    names.insert(names.end(), option.also.begin(), option.also.end());
     EXPECT_NE(std::string(option.help), "") << option.names[0];
   }
   std::sort(names.begin(), names.end());
@@ -126,6 +129,57 @@ TEST(Options, NamesTheNearestSpellingOfAnUnknownOption) {
   EXPECT_EQ(MessageOf({"-v6"}), "unknown option -v6; ddlrun --help lists all");  // a switch
   EXPECT_EQ(MessageOf({"-n6x"}), "unknown option -n6x; ddlrun --help lists all");
   EXPECT_EQ(MessageOf({"--zzzzzzzz"}), "unknown option --zzzzzzzz; ddlrun --help lists all");
+}
+
+TEST(Options, TakesTheNamesAndValuesOfOtherLaunchers) {
+  const Options options = ParseOptions(
+      {"--nproc_per_node=4", "--cpus-per-task=8", "--gpus-per-node", "2", "--ntasks=16",
+       "--machinefile=h", "--distribution=block", "--mpi=pmi2", "--cpu-bind=none", "--label",
+       "--hang_timeout=9", "--signal=B:USR2@90", "--wait=0", "./train"});
+  EXPECT_EQ(options.ranks_per_node, 4);
+  EXPECT_EQ(options.cpus_per_rank, 8);
+  EXPECT_EQ(options.accelerators, 2);
+  EXPECT_EQ(options.ranks, 16);
+  EXPECT_EQ(options.hostfile, "h");
+  EXPECT_EQ(options.rank_order, "node");
+  EXPECT_EQ(options.pmi, "pmi2");
+  EXPECT_EQ(options.bind, "none");
+  EXPECT_TRUE(options.tag_output);
+  EXPECT_EQ(options.hang_after, 9);
+  EXPECT_EQ(options.stop_before, 90);
+  EXPECT_TRUE(options.stop_by_usr2);
+  EXPECT_EQ(options.end_limit, 0);
+  EXPECT_FALSE(ParseOptions({"--nproc-per-node=gpu"}).ranks_per_node);
+  EXPECT_EQ(MessageOf({"--signal=TERM@9"}), "option --signal: 'TERM@9' is not N, N:USR1 or N:USR2");
+}
+
+TEST(Options, AnswersTheOptionsOfOtherLaunchersWithItsOwn) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--nnodes=2", "the nodes are those of the job (#SBATCH --nodes=2)"},
+      {"-N2", "the nodes are those of the job (#SBATCH --nodes=2)"},
+      {"--num_machines=2", "the nodes are those of the job"},
+      {"--rdzv-backend=c10d", "leave it out: one ddlrun starts the ranks of all nodes"},
+      {"--master_port=1", "leave it out: one ddlrun starts the ranks of all nodes"},
+      {"-K", "the first rank that fails ends the job"},
+      {"--module", "python3 -m MODULE"},
+      {"--mixed_precision=bf16", "set this in the program"},
+      {"--redirects=3", "--log-dir DIR"},
+      {"-w", "-H n1,n2"},
+      {"-f", "--hostfile FILE"},
+      {"--gres=gpu:4", "#SBATCH --gpus-per-node=4"},
+      {"-c4", "--cpus-per-rank N"},
+      {"--partition=gpu", "#SBATCH"},
+      {"--export=ALL", "-x VAR=value"},
+      {"--wdir=/x", "cd DIR"},
+      {"--mca", "--mpiarg \"--mca btl tcp,self\""},
+      {"--report-bindings", "--dry-run"},
+      {"--bootstrap=ssh", "HYDRA_BOOTSTRAP"},
+      {"--overlap", "--srunarg --overlap"},
+  };
+  for (const auto& [option, answer] : cases) {
+    EXPECT_THAT(MessageOf({option, "x"}), HasSubstr(answer)) << option;
+  }
+  EXPECT_THAT(MessageOf({"-m", "train.main"}), HasSubstr("ddlrun python3 -m train.main"));
 }
 
 TEST(Options, RejectsAWrongValueAndSaysWhatIsExpected) {

@@ -115,6 +115,9 @@ TEST(EndText, NamesALauncherThatWasKilled) {
               HasSubstr("srun was ended by signal 9 (Killed) before any rank had started"));
   result.launcher_end = "";
   EXPECT_THAT(EndText(result, {}), HasSubstr("exit code 137; the messages above say why"));
+  result.rank_rejection = "rank 1 on n2: cannot start 'x': No such file or directory";
+  EXPECT_THAT(EndText(result, {}),
+              HasSubstr("exit code 137: rank 1 on n2: cannot start 'x': No such"));
 }
 
 TEST(EndText, OfALauncherThatHasGivenUpHasItsLastLines) {

@@ -127,7 +127,7 @@ TEST(RankEventParser, TakesNothingThatAProgramPrintsForALineOfItsLauncher) {
         "ddlrun-rank: [ERROR DDL-20-78] rank 2 runs on n3"}) {
     const auto means_something = [](const RankEventParser& reports, Event event) {
       return event != Event::kNone || reports.failure() || reports.cancelled() ||
-             !reports.lost_nodes().empty() || reports.has_left_step() || reports.has_rejected() ||
+             !reports.lost_nodes().empty() || reports.has_left_step() || !reports.rejection().empty() ||
              reports.has_lost_daemons();
     };
     RankEventParser own("key");
@@ -196,6 +196,21 @@ TEST(RankEventParser, KnowsANodeThatSrunOrMpirunHasLost) {
   EXPECT_THAT(After({"srun: error: Node failure on n2"}).lost_nodes(), ElementsAre("n2"));
   EXPECT_THAT(After({"  Remote daemon: [prterun-n1-321@0,1] on node n3"}).lost_nodes(),
               ElementsAre("n3"));
+}
+
+TEST(RankEventParser, RepeatsTheLastLinesOfARankWhereOthersFollowThem) {
+  const std::string report = "ddlrun-rank[key]: rank 1 | ";
+  const auto last_lines = [&](const std::vector<std::string>& before) {
+    std::vector<std::string> lines = before;
+    lines.insert(lines.end(), {report + "one", report + "two", kFailed});
+    return After(lines).failure()->last_lines;
+  };
+  EXPECT_THAT(last_lines({"one", "two"}), IsEmpty());
+  EXPECT_THAT(last_lines({"zero", "one", "two"}), IsEmpty());
+  EXPECT_THAT(last_lines({"one", "two", "of another rank"}), ElementsAre("one", "two"));
+  EXPECT_THAT(last_lines({"two"}), ElementsAre("one", "two"));
+  EXPECT_THAT(last_lines({"two", "one"}), ElementsAre("one", "two"));
+  EXPECT_THAT(last_lines({}), ElementsAre("one", "two"));
 }
 
 TEST(RankEventParser, NamesTheRankThatIsTheCause) {

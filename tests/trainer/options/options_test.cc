@@ -5,6 +5,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/options/options_rejection.h"
 #include "trainer/core/error.h"
+#include "trainer/options/other_names.h"
 
 namespace trainer {
 namespace {
@@ -60,6 +61,60 @@ TEST(Options, AbbreviationsOfNvidiasOptionsWinOverOurs) {
   EXPECT_EQ(ParseOptions({"--batch_size=1", "--image=64"}).options.image_size, 64);
 }
 
+TEST(Options, SaysWhatAnAbbreviationIsTakenFor) {
+  const auto notes = [](const std::string& line) { return ParseOptions(WordsOf(line)).notes; };
+  EXPECT_THAT(notes("--batch_size=1 --data_i=/x"),
+              ElementsAre("--data_i is taken for --data_idx_dir"));
+  EXPECT_THAT(notes("--batch-size=1 --lr=1 --data_idx_dir=/x"), IsEmpty());
+  // No directory is called like a network.
+  EXPECT_EQ(Rejection(WordsOf("--batch_size=1 --model_d=resnet152")),
+            "ddltraind: '--model_d' abbreviates --model_dir, but 'resnet152' is a value "
+            "of --arch: write the whole name of the option; ddltraind --help lists all options");
+  EXPECT_THAT(Rejection(WordsOf("--batch_size=1 --model_d resnet50")),
+              HasSubstr("is a value of --arch"));
+  EXPECT_EQ(ParseOptions(WordsOf("--batch_size=1 --model_d=./resnet50")).options.model_dir,
+            "./resnet50");
+  EXPECT_EQ(ParseOptions(WordsOf("--batch_size=1 --model_dir=resnet50")).options.model_dir,
+            "resnet50");
+}
+
+TEST(Options, TakesTheNamesOfOtherTrainers) {
+  const Options options =
+      ParseOptions(WordsOf("--batch-size=1 --model=resnet101 --lr 0.5 --sched=cosine --workers=3 "
+                           "--epochs 90 --wd=0.001 --output-dir=out --data-path=/data "
+                           "--grad-accum-steps=2 --print_freq=7 --checkpoint-hist=3 "
+                           "--model-ema-decay=0.9 --dist-backend=mpi --hang-timeout=9"))
+          .options;
+  EXPECT_EQ(options.arch, "resnet101");
+  EXPECT_EQ(options.schedule.lr_init, 0.5);
+  EXPECT_EQ(options.schedule.lr_schedule, RateDecay::kCosine);
+  EXPECT_EQ(options.data_threads, 3);
+  EXPECT_EQ(options.schedule.num_iter, 90);
+  EXPECT_EQ(options.schedule.iter_unit, IterationUnit::kEpoch);
+  EXPECT_EQ(options.weight_decay, 0.001);
+  EXPECT_EQ(options.results_dir, "out");
+  EXPECT_EQ(options.data_dir, "/data");
+  EXPECT_EQ(options.accumulate, 2);
+  EXPECT_EQ(options.display_every, 7);
+  EXPECT_EQ(options.keep_checkpoints, 3);
+  EXPECT_EQ(options.ema, 0.9);
+  EXPECT_EQ(options.comm, "mpi");
+  EXPECT_EQ(options.hang_floor_seconds, 9);
+  EXPECT_EQ(ParseOptions(WordsOf("--batch_size=1 --max-steps=5")).options.schedule.iter_unit,
+            IterationUnit::kBatch);
+  EXPECT_THAT(Rejection(WordsOf("--batch_size=1 --epochs=5 --iter_unit=batch")),
+              HasSubstr("--epochs is --num_iter with --iter_unit=epoch, but another"));
+  // Each is a name of ours, and none is one of ours.
+  for (const OtherName& other : kOtherNames) {
+    const auto has_name = [&](std::string_view name) {
+      return std::ranges::any_of(OptionTable(),
+                                 [&](const OptionRow& row) { return row.name == name; });
+    };
+    EXPECT_TRUE(has_name(other.option)) << other.name;
+    EXPECT_FALSE(has_name(other.name)) << other.name;
+  }
+}
+
 TEST(Options, SaysWhatAnOptionWithoutEffectDoes) {
   const ParsedOptions parsed =
       ParseOptions({"--batch_size=1", "--use_xla", "--gpu_memory_fraction=0.9"});
@@ -84,7 +139,7 @@ TEST(Options, Rejects) {
       // Spelling.
       {"--btach_size=1", "unknown option '--btach_size'; did you mean '--batch_size'?"},
       {"--zzzzzz", "'--zzzzzz'"},
-      {"--lr=0.1", "ambiguous option '--lr': it could be --lr_init, --lr_warmup_epochs"},
+      {"--lr_=0.1", "ambiguous option '--lr_': it could be --lr_init, --lr_warmup_epochs"},
       {"train", "unexpected argument 'train'"},
       // Values that are missing.
       {"--mode=predict", "--to_predict=FILE"},

@@ -96,19 +96,14 @@ void LogDispatcher::Step(const StepResult& record) {
   for (TrainingLog* log : outputs_.logs) log->Step(metrics);
 }
 
-void LogDispatcher::RollBack(const std::string& found) {
-  Warn(fmt::format("{}: rolling back to the newest checkpoint (--on_nan=rollback)", found));
-}
-
-void LogDispatcher::RolledBack(const Position& from, std::int64_t bad_step,
-                               const Schedule& schedule, int count) {
+void LogDispatcher::RolledBack(const std::string& found, const Position& from,
+                               std::int64_t bad_step, const Schedule& schedule, int count) {
   const Position& start = schedule.start;
-  Warn(
-      fmt::format("rolled back to step {}: the {} images from there to the end of step {} are "
-                  "skipped, training "
-                  "continues after them in epoch {} (rollback {} of at most {} to this checkpoint)",
-                  start.step, start.sample - from.sample, bad_step,
-                  schedule.EpochOf(start.step) + 1, count, Rollbacks::kMaxInARow));
+  Warn(fmt::format("{}: rolled back to step {} (--on_nan=rollback, {} of at most {} to this "
+                   "checkpoint); the {} images from there to the end of step {} are skipped, "
+                   "training continues after them in epoch {}",
+                   found, start.step, count, Rollbacks::kMaxInARow, start.sample - from.sample,
+                   bad_step, schedule.EpochOf(start.step) + 1));
   const std::int64_t bad_epoch = schedule_.EpochOf(bad_step);
   const RollbackSummary summary = {.first_step = start.step,
                                    .total_steps = schedule.total_steps,

@@ -54,12 +54,11 @@ class LogDispatcher {
   void Step(const StepResult& record);
   // Steps between those that are displayed, from now on; at first config.display_every.
   void DisplayEvery(std::int64_t steps) { display_every_ = steps; }
-  // A step has found NaN values: all ranks go back to a checkpoint.  `found` as
-  // NonFiniteGuard has it.
-  void RollBack(const std::string& found);
-  // They have, the `count`-th time to this one, at `from`, after step `bad_step`; training goes on
-  // by `schedule`, behind the images of that step.
-  void RolledBack(const Position& from, std::int64_t bad_step, const Schedule& schedule, int count);
+  // Step `bad_step` has found NaN values (`found`, as NonFiniteGuard has it), and all ranks have
+  // gone back to the checkpoint at `from`, for the `count`-th time; training continues by
+  // `schedule`, after the images of that step.
+  void RolledBack(const std::string& found, const Position& from, std::int64_t bad_step,
+                  const Schedule& schedule, int count);
   // Training rests after `step` updates, and goes on after so many seconds.
   void Pause(std::int64_t step);
   void Resume(std::int64_t step, double seconds);

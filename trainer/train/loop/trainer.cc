@@ -90,6 +90,7 @@ TrainResult Trainer::Train() {
     has_reached_target_ = evaluations_->ReachesTarget(evaluations_->first_top1());
   }
   result_.step = schedule_.start.step;
+  control_.StartTraining(schedule_);  // also of a run that is complete: it has its steps
   if (has_reached_target_) {
     log_.ReachedTarget(result_.step, evaluations_->first_top1());
   } else {
@@ -155,7 +156,6 @@ void Trainer::TrainSteps() {
   for (StepObserver* watcher : watchers) watcher->Start(first, end);
   training_step.Announce(*deps_.outputs.log);
   deps_.training->Seek(training_step.FirstBatch(schedule_.start));
-  control_.StartTraining(schedule_);
   log_.StartTraining(
       schedule_, {deps_.training->samples(), deps_.evaluation ? deps_.evaluation->samples() : 0});
   const bool has_no_rollback_target = keeps_files && saved_step_ < 0;
@@ -237,11 +237,12 @@ void Trainer::RollBack(const std::string& found) {
   DDL_CHECK(checkpoints_.has_value());
   const std::int64_t bad_step = result_.step;
   control_.Enter(Activity::kCheckpoint, bad_step);
-  log_.RollBack(found);
   checkpoints_->FinishForRollback();
   loss_scale_ = launch_.FirstLossScale();  // where that of the checkpoint is of another precision
   const auto from = RestoreSnapshot(launch_.snapshot_deps(), loss_scale_,
-                                    TrainingAhead{schedule_, deps_.training->samples()});
+                                    TrainingAhead{.schedule = schedule_,
+                                                  .samples = deps_.training->samples(),
+                                                  .is_rollback = true});
   if (!from) {
     throw Error(EX_SOFTWARE, found +
                                  ": training has diverged, and there is no checkpoint to go "
@@ -255,7 +256,7 @@ void Trainer::RollBack(const std::string& found) {
   if (evaluations_) evaluations_->Resume(schedule_);
   control_.Found(from->step);
   control_.StartTraining(schedule_);
-  log_.RolledBack(*from, bad_step, schedule_, rollbacks_.in_a_row());
+  log_.RolledBack(found, *from, bad_step, schedule_, rollbacks_.in_a_row());
 }
 
 void Trainer::Stop() {

@@ -192,8 +192,8 @@ bool TakesLossScale(const SnapshotDeps& deps, const CheckpointState& state) {
 }
 
 // Rank 0: a training goes on from `checkpoint`, which has been loaded.
-void Resume(const SnapshotDeps& deps, const Checkpoint& checkpoint, const Position& position,
-            const LossScale& loss_scale, std::int64_t samples) {
+void LogResume(const SnapshotDeps& deps, const Checkpoint& checkpoint, const Position& position,
+               const LossScale& loss_scale, std::int64_t samples) {
   const CheckpointState now = StateOf(deps, position, loss_scale, samples);
   deps.log->info("resumed from step {}, after {} of the {} images of epoch {}: {}", now.step,
                  now.epoch_samples, samples, now.epoch + 1, checkpoint.directory.string());
@@ -209,7 +209,6 @@ void Resume(const SnapshotDeps& deps, const Checkpoint& checkpoint, const Positi
         "the averages of the weights in the checkpoint are dropped, for --ema is not "
         "given: evaluations and checkpoints are of the weights alone from here on");
   }
-  SetAsidePassedOver(deps, checkpoint);
 }
 
 // The values with the statistics `mean` instead of `own`.
@@ -288,13 +287,14 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
       if (ahead) RejectMomentumOfOthers(deps, *checkpoint);
       if (ahead) RejectEndedRuns(*checkpoint, header.position, *ahead);
       rows = Load(deps, *checkpoint, ahead.has_value());
-      if (ahead) {
-        Resume(deps, *checkpoint, header.position, loss_scale, ahead->samples);
-      } else {
+      if (ahead && !ahead->is_rollback) {
+        LogResume(deps, *checkpoint, header.position, loss_scale, ahead->samples);
+      } else if (!ahead) {
         deps.log->info("{} of step {}: {}",
                        checkpoint->average ? "averages of the weights" : "weights", state.step,
                        checkpoint->directory.string());
       }
+      if (ahead) SetAsidePassedOver(deps, *checkpoint);
     }
   }
   deps.communicator.Broadcast(&header, sizeof header, 0);

@@ -64,6 +64,7 @@ WrittenSnapshot WriteSnapshot(const SnapshotCopy& copy, const TrainConfig& confi
 struct TrainingAhead {
   Schedule schedule;         // of a run that begins with these ranks and this batch
   std::int64_t samples = 0;  // of the training set
+  bool is_rollback = false;  // of this launch, which has said all that a resume says
 };
 
 // Where to go on, after the newest valid checkpoint of ModelDirectory(config) has been loaded;

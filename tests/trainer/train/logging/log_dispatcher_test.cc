@@ -192,13 +192,13 @@ TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
   LogDispatcher report(config_, communicator, outputs_, kWork);
   const Schedule schedule = MakeSchedule(config_.schedule, 320, {config_.batch_size, 2});
   report.StartTraining(schedule, {320, 40});
-  report.RolledBack({30, 240}, 39, schedule.From({30, 320, 80}), 2);
+  report.RolledBack("step 39: the loss is nan", {30, 240}, 39, schedule.From({30, 320, 80}), 2);
   EXPECT_EQ(Count(text.str(), "\"epoch_start\""), 2);
   EXPECT_EQ(Count(text.str(), "\"epoch_stop\""), 1);
   EXPECT_THAT(log_text_.str(),
-              HasSubstr("rolled back to step 30: the 80 images from there to the end of step 39 "
-                        "are skipped, training continues after them in epoch 2 "
-                        "(rollback 2 of at most 3 to this checkpoint)"));
+              HasSubstr("step 39: the loss is nan: rolled back to step 30 (--on_nan=rollback, 2 of "
+                        "at most 3 to this checkpoint); the 80 images from there to the end of "
+                        "step 39 are skipped, training continues after them in epoch 2"));
   StepResult record;
   record.step = 30;
   record.times.step = 1;
@@ -232,7 +232,7 @@ TEST_F(ReportTest, ARollbackOpensNoEpochBehindTheEndOfTheLaunch) {
   for (const Position& next : {Position{60, 640, 160}, Position{60, 800, 320}}) {
     for (record.step = schedule.start.step; record.step < 79; ++record.step) report.Step(record);
     schedule = schedule.From(next);
-    report.RolledBack({60, 480}, 79, schedule, 1);
+    report.RolledBack("step 39: the loss is nan", {60, 480}, 79, schedule, 1);
   }
   for (record.step = 60; record.step < 80; ++record.step) report.Step(record);
   EXPECT_EQ(Count(text.str(), "\"epoch_start\""), 3);
