@@ -12,8 +12,17 @@
 namespace trainer {
 namespace {
 
-// The end of rank 0 ends the other ranks within this time.
-constexpr std::chrono::milliseconds kForRankZero{500};
+// The end of rank 0 ends the other ranks within this time: Open MPI 4.1's mpirun takes a second.
+constexpr std::chrono::seconds kForRankZero{2};
+
+int CodeOf(const std::exception& error) {
+  if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? EX_OSERR : EX_SOFTWARE;
+}
+
+// A GPU or a system that fails, or a peer that is gone, is a matter of this rank, and a restart
+// waits for its end.
+bool IsOfAllRanks(int code) { return code != EX_OSERR && code != EX_UNAVAILABLE; }
 
 }  // namespace
 
@@ -28,10 +37,10 @@ int ReportError(RedrawnLine& line, const std::exception& error, const launcher::
   if (const auto* reported = dynamic_cast<const Reported*>(&error)) return reported->exit_code;
   std::string what = error.what();
   if (what.starts_with("ddltraind: ")) what.erase(0, std::string("ddltraind: ").size());
-  if (rank.rank > 0) std::this_thread::sleep_for(kForRankZero);
+  const int code = CodeOf(error);
+  if (rank.rank > 0 && IsOfAllRanks(code)) std::this_thread::sleep_for(kForRankZero);
   PrintMessage(line, rank, what);
-  if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();
-  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? EX_OSERR : EX_SOFTWARE;
+  return code;
 }
 
 void RequirePrinted() {

@@ -261,7 +261,7 @@ END
   [ "$(says state)" = "done" ]
   # Nor has one with nothing left to do lost its steps.
   "$ddltraind" "${small[@]}" --mode=train --results_dir=run --num_iter=30 > out 2> err
-  [ "$(says state) $(says step)/$(says steps)" = "done 30/30" ]
+  [ "$(says state), $(says progress)" = "done, step 30/30" ]
 }
 
 @test "misuse is said in one line, with what to do" {

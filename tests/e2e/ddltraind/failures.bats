@@ -84,7 +84,7 @@ kill_a_rank() {
 }
 
 @test "what all ranks find is said once, by rank 0" {
-  local problem arguments
+  local arguments
   for launcher in local mpirun; do
     [ "$launcher" = local ] || require_mpirun
     for arguments in --nope=1 --data_dir=nowhere; do
