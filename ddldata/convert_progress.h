@@ -13,7 +13,7 @@
 #include <string>
 
 #include "trainer/telemetry/text/clock.h"
-#include "trainer/telemetry/text/progress_options.h"
+#include "trainer/telemetry/text/redrawn_line.h"
 
 namespace trainer {
 

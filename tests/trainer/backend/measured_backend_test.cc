@@ -11,7 +11,7 @@
 #include "trainer/backend/peaks.h"
 #include "trainer/model/init.h"
 #include "trainer/model/network.h"
-#include "trainer/telemetry/meters/roofline.h"
+#include "trainer/telemetry/meters/op_profile.h"
 
 namespace trainer {
 namespace {
@@ -192,8 +192,8 @@ TEST_P(MeasuredStepTest, EachOpBelongsToItsLayer) {
 
 INSTANTIATE_ON_EACH_BACKEND(MeasuredStepTest);
 
-// The work of a whole step by its ops is that of telemetry/meters/roofline.h, which was worked out
-// otherwise, for images of 224 x 224 pixels.  The layers of one of 32 x 32 have a 49th of the
+// The work of a whole step by its ops is that of telemetry/meters/op_profile.h, which was worked
+// out otherwise, for images of 224 x 224 pixels.  The layers of one of 32 x 32 have a 49th of the
 // pixels each, down to a single one.
 TEST(MeasuredStep, Resnet50NeedsTheArithmeticOfItsRoofline) {
   const auto backend = MakeBackend("auto", {.threads = 2});

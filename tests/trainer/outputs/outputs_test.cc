@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "tests/support/test.h"
-#include "trainer/outputs/launch_description.h"
-#include "trainer/outputs/logged_parameters.h"
+#include "trainer/outputs/run_outputs.h"
 
 namespace trainer {
 namespace {

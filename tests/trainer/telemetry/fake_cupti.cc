@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "trainer/telemetry/meters/cupti_kernel.h"
+#include "trainer/telemetry/meters/kernel_trace.h"
 
 namespace {
 

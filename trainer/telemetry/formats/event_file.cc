@@ -17,7 +17,7 @@
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/formats/event.pb.h"
-#include "trainer/telemetry/text/append_whole.h"
+#include "trainer/telemetry/text/log_file.h"
 
 namespace trainer {
 namespace {

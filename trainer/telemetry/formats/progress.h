@@ -14,7 +14,6 @@
 
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/clock.h"
-#include "trainer/telemetry/text/progress_options.h"
 #include "trainer/telemetry/text/redrawn_line.h"
 
 namespace trainer {

@@ -27,7 +27,7 @@
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/clock.h"
-#include "trainer/telemetry/text/replaced_file.h"
+#include "trainer/telemetry/text/log_file.h"
 
 namespace trainer {
 

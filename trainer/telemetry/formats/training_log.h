@@ -2,7 +2,7 @@
 //
 // What a log is told of a training.  Each format is a log (nvlog.h, mllog.h, ...) and overrides
 // what its readers look for; train/logging tells all of them alike, one after the other, and
-// outputs/root_outputs.cc opens them.  Not thread-safe: the training loop tells them.
+// outputs/run_outputs.cc opens them.  Not thread-safe: the training loop tells them.
 
 #pragma once
 

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "trainer/core/error.h"
-#include "trainer/telemetry/meters/cupti_kernel.h"
 
 namespace trainer {
 namespace {

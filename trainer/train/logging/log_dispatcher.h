@@ -13,7 +13,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/meters/gpu_meter.h"
-#include "trainer/telemetry/meters/roofline.h"
+#include "trainer/telemetry/meters/op_profile.h"
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"

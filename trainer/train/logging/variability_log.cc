@@ -12,9 +12,8 @@
 #include <utility>
 
 #include "trainer/core/error.h"
-#include "trainer/telemetry/formats/iteration_durations.h"
-#include "trainer/telemetry/formats/nvprof_csv.h"
-#include "trainer/telemetry/text/append_whole.h"
+#include "trainer/telemetry/formats/variability_files.h"
+#include "trainer/telemetry/text/log_file.h"
 #include "trainer/train/logging/layer_names.h"
 
 namespace trainer {

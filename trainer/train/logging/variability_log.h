@@ -2,10 +2,10 @@
 //
 // The files of the SC22 study of variability among GPUs, of every rank, in one directory:
 //   resnet_iterdur_SECONDS_HOST.txt   how long each iteration took, of all ranks of a node
-//                                     (telemetry/formats/iteration_durations.h)
+//                                     (telemetry/formats/variability_files.h)
 //   resnet_PID_SECONDS_HOST.csv       each kernel or op of a rank, and clocks, temperature and
 //                                     power of what it computes with
-//                                     (telemetry/formats/nvprof_csv.h)
+//                                     (telemetry/formats/variability_files.h)
 // SECONDS since 1970 are those at which the training began, on rank 0.
 //
 // What a full disk loses is told to the log, and the training goes on.

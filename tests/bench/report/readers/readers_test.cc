@@ -9,7 +9,7 @@
 #include "tests/bench/report/report_test_directory.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
-#include "trainer/telemetry/formats/nvprof_csv.h"
+#include "trainer/telemetry/formats/variability_files.h"
 
 namespace bench {
 namespace {

@@ -7,10 +7,9 @@
 #include "tests/trainer/temporary_directory.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/formats/event_file.h"
-#include "trainer/telemetry/formats/iteration_durations.h"
-#include "trainer/telemetry/formats/nvprof_csv.h"
 #include "trainer/telemetry/formats/prometheus_file.h"
 #include "trainer/telemetry/formats/trace_file.h"
+#include "trainer/telemetry/formats/variability_files.h"
 
 namespace trainer {
 namespace {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/telemetry/meters/cupti_kernel.h"
-
 #include <cupti.h>
 
 #include "tests/support/test.h"
+#include "trainer/telemetry/meters/kernel_trace.h"
 
 namespace trainer {
 namespace {

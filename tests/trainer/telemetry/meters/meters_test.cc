@@ -17,7 +17,6 @@
 #include "trainer/telemetry/meters/gpu_meter.h"
 #include "trainer/telemetry/meters/kernel_trace.h"
 #include "trainer/telemetry/meters/op_profile.h"
-#include "trainer/telemetry/meters/roofline.h"
 #include "trainer/telemetry/meters/step_timer.h"
 
 namespace trainer {

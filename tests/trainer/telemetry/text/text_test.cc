@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "tests/support/test.h"
-#include "trainer/telemetry/text/line_output.h"
 #include "trainer/telemetry/text/log.h"
+#include "trainer/telemetry/text/log_file.h"
 #include "trainer/telemetry/text/redrawn_line.h"
 
 namespace trainer {

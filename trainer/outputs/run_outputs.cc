@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/outputs/root_outputs.h"
+#include "trainer/outputs/run_outputs.h"
 
 #include <unistd.h>
 
+#include <charconv>
+#include <cstdint>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "support/quoting.h"
 #include "trainer/checkpoint/names.h"
-#include "trainer/outputs/logged_parameters.h"
 #include "trainer/outputs/run_directories.h"
 #include "trainer/telemetry/formats/dllogger.h"
 #include "trainer/telemetry/formats/mllog.h"
@@ -17,6 +20,56 @@
 #include "trainer/telemetry/formats/training_json.h"
 
 namespace trainer {
+namespace {
+
+// A number where all of `text` is one.
+template <typename Number>
+bool IsNumber(const std::string& text, Number& number) {
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  return result.ec == std::errc() && result.ptr == end;
+}
+
+LogValue ValueOf(const OptionRow& row, const std::string& text) {
+  std::int64_t whole = 0;
+  std::uint64_t large = 0;  // a seed
+  double real = 0;
+  if (row.access.is_on_or_off) return !text.empty();
+  if (IsNumber(text, whole)) return whole;
+  if (IsNumber(text, large)) return large;
+  if (IsNumber(text, real)) return real;
+  return text;
+}
+
+}  // namespace
+
+LogFields LoggedParameters(const Options& options) {
+  LogFields parameters;
+  for (const OptionRow& row : OptionTable()) {
+    if (row.rank_rule == RankRule::kOtherName) continue;
+    const std::string text = row.access.value(options);
+    if (!text.empty() || row.access.is_on_or_off) {
+      parameters.emplace_back(row.name, ValueOf(row, text));
+    }
+  }
+  return parameters;
+}
+
+LogFields DescribeLaunch(const RunMetadata& items, const launcher::RankInfo& rank,
+                         const std::string& host) {
+  std::vector<std::string> command = {"ddltraind"};
+  command.insert(command.end(), items.arguments.begin(), items.arguments.end());
+  LogFields fields = {{"program", "ddltraind " + items.version},
+                      {"command", support::QuoteCommand(command)},
+                      {"ranks", std::int64_t{rank.world_size}},
+                      {"nodes", std::int64_t{rank.node_count}},
+                      {"host", host},
+                      {"backend", items.backend},
+                      {"communication", items.communication}};
+  if (!items.job.empty()) fields.emplace_back("job", items.job);
+  return fields;
+}
+
 namespace {
 
 constexpr char kStandardOutput[] = "standard output";
@@ -100,6 +153,26 @@ bool RootOutputs::End() {
   }
   LogDroppedOutputs(log_, kStandardOutput, text_buffer_.lost_lines());
   return text_buffer_.lost_lines() == 0;
+}
+
+RankOutputs::RankOutputs(const Options& options, const launcher::RankInfo& rank,
+                         const std::string& version, const Logger& log) {
+  if (options.prometheus_dir.empty()) return;
+  MakeDirectory(options.prometheus_dir, "--prometheus_dir");
+  const MetricsOwner owner = {rank.rank, rank.host.empty() ? HostName() : rank.host, version};
+  prometheus_.emplace(options.prometheus_dir, owner, LogOldText(log, options.prometheus_dir));
+  if (const int failure = prometheus_->Start(); failure != 0) {
+    RejectFile(prometheus_->path(), failure, "another --prometheus_dir");
+  }
+}
+
+RankOutputs::~RankOutputs() {
+  if (prometheus_) prometheus_->End();
+}
+
+Outputs RankOutputs::AddedTo(Outputs outputs) {
+  if (prometheus_) outputs.logs.push_back(&*prometheus_);
+  return outputs;
 }
 
 }  // namespace trainer

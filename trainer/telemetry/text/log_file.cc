@@ -1,18 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/outputs/log_file.h"
+#include "trainer/telemetry/text/log_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "support/counted.h"
+#include "support/file.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
+
+Appended AppendWhole(int fd, std::string_view text, bool is_own) {
+  struct stat before {};
+  const bool is_file = is_own && ::fstat(fd, &before) == 0 && S_ISREG(before.st_mode);
+  const support::Transfer written = support::WriteAll(fd, text);
+  if (written.error == 0) return {};
+  return {written.error, written.bytes == 0 || (is_file && ::ftruncate(fd, before.st_size) == 0)};
+}
+
+LineOutput::LineOutput(int fd, bool is_own, std::function<void(int error)> on_loss,
+                       std::function<void()> before_lines)
+    : fd_(fd),
+      is_own_(is_own),
+      on_loss_(std::move(on_loss)),
+      before_lines_(std::move(before_lines)) {}
+
+LineOutput::int_type LineOutput::overflow(int_type character) {
+  if (character != traits_type::eof()) pending_ += traits_type::to_char_type(character);
+  return traits_type::not_eof(character);
+}
+
+std::streamsize LineOutput::xsputn(const char* text, std::streamsize count) {
+  pending_.append(text, static_cast<std::size_t>(count));
+  return count;
+}
+
+// 0, or errno; then the file is as it was before, or torn.
+int LineOutput::Write(std::string_view text) {
+  const Appended appended = AppendWhole(fd_, text, is_own_);
+  is_torn_ = is_torn_ || !appended.is_whole;
+  return appended.error;
+}
+
+void LineOutput::Lose(int error) {
+  lost_lines_ += std::ranges::count(pending_, '\n');
+  if (!std::exchange(is_losing_, true)) on_loss_(error);
+}
+
+int LineOutput::sync() {
+  if (pending_.empty()) return 0;
+  if (before_lines_) before_lines_();
+  if (is_torn_) pending_.insert(pending_.begin(), '\n');
+  const bool was_torn = std::exchange(is_torn_, false);
+  if (const int error = Write(pending_); error != 0) {
+    if (was_torn) {
+      is_torn_ = true;
+      pending_.erase(pending_.begin());
+    }
+    Lose(error);
+  } else {
+    is_losing_ = false;
+  }
+  pending_.clear();
+  return 0;
+}
+
+ReplacedFile::ReplacedFile(std::filesystem::path path, std::function<void(int error)> on_loss)
+    : path_(std::move(path)), on_loss_(std::move(on_loss)) {}
+
+void ReplacedFile::Write(std::string_view text) {
+  const int error = support::ReplaceFile(path_, text);
+  const bool was_losing = std::exchange(is_losing_, error != 0);
+  if (is_losing_ && !was_losing) on_loss_(error);
+}
+
 namespace {
 
 support::Descriptor OpenForAppending(const std::filesystem::path& path, std::string_view instead) {
