@@ -32,7 +32,7 @@
 #include "trainer/program/setup.h"
 #include "trainer/program/startup.h"
 #include "trainer/train/evaluation/predict.h"
-#include "trainer/train/logging/describe_run.h"
+#include "trainer/train/logging/log_dispatcher.h"
 #include "trainer/train/loop/trainer.h"
 #include "trainer/train/monitor/hang_watchdog.h"
 #include "trainer/train/monitor/monitored.h"

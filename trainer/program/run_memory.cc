@@ -12,7 +12,7 @@
 #include "trainer/comm/shared_gpu_ranks.h"
 #include "trainer/core/error.h"
 #include "trainer/train/loop/trainer.h"
-#include "trainer/train/step/gradient_accumulator.h"
+#include "trainer/train/step/gradients.h"
 
 namespace trainer {
 namespace {

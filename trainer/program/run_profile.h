@@ -25,7 +25,6 @@
 namespace trainer {
 
 // The device of a rank.  A LocalDevice is used from one thread.
-
 class LocalDevice {
  public:
   // Of `device`, which is asked for its name here and no more.  `nvml`: as for dlopen, which the

@@ -59,7 +59,7 @@ enum class StepGraph : std::uint8_t {
 enum class OnNan : std::uint8_t {
   kStop,      // the run ends
   kSkip,      // its update is left out
-  kRollback,  // all ranks go back to the newest checkpoint (train/state/rollbacks.h)
+  kRollback,  // all ranks go back to the newest checkpoint (train/state/resume.h)
 };
 
 // In which type gradients are summed over the ranks.

@@ -37,8 +37,8 @@
 #include "trainer/core/error.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/monitor/slow_link_reporter.h"
-#include "trainer/train/monitor/straggler_reporter.h"
+#include "trainer/train/monitor/slow_links.h"
+#include "trainer/train/monitor/stragglers.h"
 #include "trainer/train/step/training_step.h"
 
 namespace trainer {

@@ -10,7 +10,7 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/model/init.h"
-#include "trainer/train/step/gradient_overlap.h"
+#include "trainer/train/step/gradients.h"
 #include "trainer/train/step/nccl_deps.h"
 #include "trainer/train/step/training_step.h"
 

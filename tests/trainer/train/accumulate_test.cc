@@ -8,7 +8,7 @@
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
-#include "trainer/train/logging/describe_run.h"
+#include "trainer/train/logging/log_dispatcher.h"
 
 namespace trainer {
 namespace {

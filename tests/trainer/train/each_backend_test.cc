@@ -10,7 +10,7 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
 #include "trainer/model/init.h"
-#include "trainer/train/state/ema_swap_guard.h"
+#include "trainer/train/state/network_state.h"
 #include "trainer/train/step/training_step.h"
 
 namespace trainer {

@@ -11,7 +11,9 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/data/data_loader.h"
 #include "trainer/model/network.h"
-#include "trainer/train/step/device_batch.h"
+#include "trainer/train/config.h"
+#include "trainer/train/schedule.h"
+#include "trainer/train/step/batch_feed.h"
 
 namespace trainer {
 
@@ -45,5 +47,35 @@ std::optional<EvaluationResult> Evaluate(const EvaluationDeps& deps, DataLoader&
 // Throws NotFinite where the loss is NaN; `is_of_training`: of weights that this run has
 // trained.
 void RequireNumbers(const EvaluationResult& result, bool is_of_training);
+
+// When an evaluation is due in the midst of a training.
+class Evaluations {
+ public:
+  // Collective: rank 0 reads what is noted in ModelDirectory(config).  `schedule`: of this launch.
+  // `config` outlives it.  Throws Error(EX_OSERR) where that cannot be read.
+  Evaluations(const TrainConfig& config, Communicator& communicator, const Schedule& schedule);
+
+  // The launch goes on by another schedule, from a checkpoint.
+  void Resume(const Schedule& schedule) { schedule_ = schedule; }
+
+  // Whether the weights after `step` updates are to be evaluated.  Those of the end of the training
+  // are not meant: they always are.
+  bool IsDue(std::int64_t step) const;
+  // Whether that was so where this launch begins, and has not been done.
+  bool IsOverdue() const { return first_top1_ < 0 && IsDue(schedule_.start.step); }
+
+  // What was found, a fraction of 1.  Returns whether it is better than all before.
+  bool Add(double top1);
+  // Whether it ends the training.
+  bool ReachesTarget(double top1) const;
+  // Of the weights that this launch begins with; below 0: not known.
+  double first_top1() const { return first_top1_; }
+
+ private:
+  const TrainConfig& config_;
+  Schedule schedule_;
+  double first_top1_ = -1;
+  double best_top1_ = -1;  // below 0: there is none
+};
 
 }  // namespace trainer

@@ -13,11 +13,9 @@
 #include "trainer/backend/backend.h"
 #include "trainer/data/class_list.h"
 #include "trainer/model/network.h"
-#include "trainer/train/step/device_batch.h"
+#include "trainer/train/step/batch_feed.h"
 
 namespace trainer {
-
-// What a trained network takes images for.
 
 inline constexpr int kPredictedClasses = 5;
 

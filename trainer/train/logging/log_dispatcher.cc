@@ -5,14 +5,57 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <string>
-#include <vector>
 
+#include "support/counted.h"
+#include "trainer/data/shard_sampler.h"
 #include "trainer/telemetry/text/clock.h"
-#include "trainer/train/state/rollbacks.h"
+#include "trainer/train/state/resume.h"
 #include "trainer/train/step/non_finite_guard.h"
 
 namespace trainer {
+namespace {
+
+std::string DescribeDecay(const Schedule& schedule) {
+  switch (schedule.decay) {
+    case RateDecay::kCosine:
+      return "cosine decay";
+    case RateDecay::kPolynomial:
+      return fmt::format("polynomial decay to {:g} in {} steps", schedule.end_rate,
+                         schedule.decay_steps);
+    default:
+      return "step decay";
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::int64_t samples) {
+  const GlobalBatch batch = GlobalBatchOf(config, ranks);
+  std::vector<std::string> rows = {
+      fmt::format("network           {}, {} classes, {} x {} pixels", config.arch, config.classes,
+                  config.image_size, config.image_size),
+      fmt::format("global batch      {} images ({})", batch.images(), DescribeSplit(batch)),
+  };
+  if (config.mode == RunMode::kEvaluate || config.mode == RunMode::kPredict) {
+    rows.push_back(fmt::format("steps             {} for {}", EvaluationSteps(batch, samples),
+                               support::Counted(samples, "image")));
+    return rows;
+  }
+  const bool trains = IsTraining(config.mode);
+  const Schedule schedule =
+      MakeSchedule(config.schedule, samples, batch, trains ? "training" : "validation");
+  rows.push_back(fmt::format("steps             {} in {} epochs of {}", schedule.total_steps,
+                             schedule.epochs, schedule.whole_steps_per_epoch));
+  if (trains) {
+    rows.push_back(fmt::format("learning rate     {:g} after {} steps of warm-up, {}",
+                               schedule.rescaled_rate, schedule.warmup_steps,
+                               DescribeDecay(schedule)));
+    if (config.optimizer == OptimizerKind::kLars) {
+      rows.emplace_back("optimizer         LARS: each tensor's rate goes by its norms");
+    }
+  }
+  return rows;
+}
 
 LogDispatcher::LogDispatcher(const TrainConfig& config, const Communicator& communicator,
                              const Outputs& outputs, std::optional<ImageWork> work)
@@ -99,11 +142,12 @@ void LogDispatcher::Step(const StepResult& record) {
 void LogDispatcher::RolledBack(const std::string& found, const Position& from,
                                std::int64_t bad_step, const Schedule& schedule, int count) {
   const Position& start = schedule.start;
-  Warn(fmt::format("{}: rolled back to step {} (--on_nan=rollback, {} of at most {} to this "
-                   "checkpoint); the {} images from there to the end of step {} are skipped, "
-                   "training continues after them in epoch {}",
-                   found, start.step, count, Rollbacks::kMaxInARow, start.sample - from.sample,
-                   bad_step, schedule.EpochOf(start.step) + 1));
+  Warn(
+      fmt::format("{}: rolled back to step {} (--on_nan=rollback, {} of at most {} to this "
+                  "checkpoint); the {} images from there to the end of step {} are skipped, "
+                  "training continues after them in epoch {}",
+                  found, start.step, count, Rollbacks::kMaxInARow, start.sample - from.sample,
+                  bad_step, schedule.EpochOf(start.step) + 1));
   const std::int64_t bad_epoch = schedule_.EpochOf(bad_step);
   const RollbackSummary summary = {.first_step = start.step,
                                    .total_steps = schedule.total_steps,

@@ -24,6 +24,10 @@
 
 namespace trainer {
 
+// For --dry_run: network, batch, steps, learning rates, one line each.  `samples` of the set
+// that it is about.
+std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::int64_t samples);
+
 // Where to write.  main makes and keeps them; every rank has a log for people, and may have others.
 struct Outputs {
   Logger log;

@@ -7,9 +7,20 @@
 
 #include "support/file.h"
 #include "trainer/telemetry/meters/op_profile.h"
-#include "trainer/train/logging/layer_names.h"
 
 namespace trainer {
+
+void NameLayers(const Network& network, OpRecorder& recorder) {
+  for (const Parameter& parameter : network.parameters()) {
+    // "layer1.0.conv1" of "layer1.0.conv1.weight".
+    const std::string layer = parameter.name.substr(0, parameter.name.rfind('.'));
+    const ParameterBinding binding = network.BindingOf(parameter);
+    for (const Tensor& tensor : {binding.value, binding.gradient}) {
+      if (tensor) recorder.NameLayer(tensor.data, layer);
+    }
+  }
+}
+
 namespace {
 
 constexpr std::size_t kShownRows = 30;

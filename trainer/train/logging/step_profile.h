@@ -15,9 +15,12 @@
 #include "trainer/model/network.h"
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"
-#include "trainer/train/step/step_observer.h"
+#include "trainer/train/step/step_result.h"
 
 namespace trainer {
+
+// Torchvision's names: "layer1.0.conv1".
+void NameLayers(const Network& network, OpRecorder& recorder);
 
 // What main provides for a profile.
 struct StepProfileDeps {

@@ -14,7 +14,7 @@
 #include "trainer/core/error.h"
 #include "trainer/telemetry/formats/variability_files.h"
 #include "trainer/telemetry/text/log_file.h"
-#include "trainer/train/logging/layer_names.h"
+#include "trainer/train/logging/step_profile.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/train/loop/trainer_deps.h"
+#include "trainer/train/loop/trainer.h"
 
 namespace trainer {
 namespace {

@@ -14,8 +14,8 @@
 #include "trainer/train/config.h"
 #include "trainer/train/logging/log_dispatcher.h"
 #include "trainer/train/monitor/hang_report.h"
-#include "trainer/train/monitor/slow_link_reporter.h"
-#include "trainer/train/monitor/straggler_reporter.h"
+#include "trainer/train/monitor/slow_links.h"
+#include "trainer/train/monitor/stragglers.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/step/metrics.h"
 

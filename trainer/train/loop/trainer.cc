@@ -3,20 +3,14 @@
 #include "trainer/train/loop/trainer.h"
 
 #include <array>
-#include <cstdint>
-#include <exception>
-#include <optional>
 
 #include "trainer/core/error.h"
-#include "trainer/train/evaluation/evaluate.h"
-#include "trainer/train/evaluation/evaluations.h"
-#include "trainer/train/loop/benchmark.h"
-#include "trainer/train/loop/saved_weights.h"
+#include "trainer/train/loop/modes.h"
 #include "trainer/train/loop/training_session.h"
 #include "trainer/train/monitor/rank_comparison.h"
 #include "trainer/train/state/checkpoints.h"
 #include "trainer/train/state/initial_weights.h"
-#include "trainer/train/state/rollbacks.h"
+#include "trainer/train/state/resume.h"
 #include "trainer/train/state/state_dump.h"
 #include "trainer/train/step/step_trace.h"
 #include "trainer/train/step/training_step.h"
@@ -239,10 +233,10 @@ void Trainer::RollBack(const std::string& found) {
   control_.Enter(Activity::kCheckpoint, bad_step);
   checkpoints_->FinishForRollback();
   loss_scale_ = launch_.FirstLossScale();  // where that of the checkpoint is of another precision
-  const auto from = RestoreSnapshot(launch_.snapshot_deps(), loss_scale_,
-                                    TrainingAhead{.schedule = schedule_,
-                                                  .samples = deps_.training->samples(),
-                                                  .is_rollback = true});
+  const auto from = RestoreSnapshot(
+      launch_.snapshot_deps(), loss_scale_,
+      TrainingAhead{
+          .schedule = schedule_, .samples = deps_.training->samples(), .is_rollback = true});
   if (!from) {
     throw Error(EX_SOFTWARE, found +
                                  ": training has diverged, and there is no checkpoint to go "

@@ -26,10 +26,82 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trainer/backend/backend.h"
+#include "trainer/checkpoint/writer.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/control/run_requests.h"
+#include "trainer/core/consistency_item.h"
+#include "trainer/core/span_recorder.h"
+#include "trainer/data/data_loader.h"
+#include "trainer/model/network_definition.h"
+#include "trainer/telemetry/meters/device_state.h"
 #include "trainer/train/config.h"
-#include "trainer/train/loop/trainer_deps.h"
+#include "trainer/train/evaluation/evaluate.h"
+#include "trainer/train/evaluation/predict.h"
+#include "trainer/train/logging/log_dispatcher.h"
+#include "trainer/train/logging/step_profile.h"
+#include "trainer/train/logging/variability_log.h"
+#include "trainer/train/monitor/hang_report.h"
 
 namespace trainer {
+
+// What the training loop is given, and what it gives back.
+struct TrainerDeps {
+  Backend& backend;
+  Communicator& communicator;
+  DataLoader* training = nullptr;
+  DataLoader* evaluation = nullptr;
+  Outputs outputs;
+  std::function<bool()> stop_requested = [] { return false; };
+  RunRequests* requests = nullptr;  // null: nothing else asks for anything
+  std::string host = {};            // of this rank, or ""
+  // What it computes with, and its clocks and temperature of now, or ""
+  // (train/monitor/stragglers.h).
+  std::function<std::string()> describe_device = {};
+  // Clocks and temperature of a short while ago; called in every step.  May be null.
+  std::function<DeviceState()> device_state = {};
+  // Collective, before anything is summed: throws where the ranks differ in what it is told.
+  std::function<void(const std::vector<ConsistencyItem>&)> agree =
+      [](const std::vector<ConsistencyItem>&) {};
+  // Told what begins now, and after how many steps (train/monitor/hang_watchdog.h).
+  std::function<void(Activity, std::int64_t)> entered = [](Activity, std::int64_t) {};
+  // Told of an error in a training step while the memory is still there that sums over the ranks
+  // may be under way in; need not return.
+  std::function<void(const std::exception&)> failed = [](const std::exception&) {};
+  NetworkDefinition* network = nullptr;  // of NetworkSpecOf(config), taken over; null: planned here
+  // Of the steps config.trace; also given to the communicator and the training source.  May be
+  // null.
+  SpanRecorder* spans = nullptr;
+  // Both outlive the call and may be null.
+  const StepProfileDeps* profile = nullptr;
+  const VariabilityLogDeps* variability = nullptr;
+  WriteHook checkpoint_hook = {};  // seam for tests: as WriteCheckpoint has it
+  // In a pause, before the ranks ask each other whether it is over.
+  std::function<void()> rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(200)); };
+};
+
+enum class Ending : std::uint8_t {
+  kCompleted,  // all that this launch was asked for
+  kStopped,    // stop was asked for; training modes have written a checkpoint
+};
+
+struct TrainResult {
+  Ending ending = Ending::kCompleted;
+  std::int64_t step = 0;                       // updates done, those before a resume included
+  std::optional<EvaluationResult> evaluation;  // if there was one
+  double images_per_second = 0;                // median, in the benchmark modes; all ranks together
+  std::vector<ImagePrediction> predictions;    // in kPredict: main prints them
+  std::vector<std::string> profile;            // lines, which main prints
+};
 
 // Does what config.mode says:
 //   kTrain, kTrainAndEvaluate  resume from model_dir, or init_from, or fresh weights; train to the

@@ -6,7 +6,6 @@
 
 #include "trainer/model/init.h"
 #include "trainer/model/weight_layout.h"
-#include "trainer/train/state/ema_swap_guard.h"
 #include "trainer/train/state/network_state.h"
 #include "trainer/train/step/metrics.h"
 

@@ -14,10 +14,10 @@
 #include "trainer/model/network.h"
 #include "trainer/train/logging/log_dispatcher.h"
 #include "trainer/train/loop/loop_control.h"
-#include "trainer/train/loop/trainer_deps.h"
+#include "trainer/train/loop/trainer.h"
 #include "trainer/train/state/snapshot.h"
-#include "trainer/train/step/device_batch.h"
-#include "trainer/train/step/loss_scale.h"
+#include "trainer/train/step/batch_feed.h"
+#include "trainer/train/step/non_finite_guard.h"
 
 namespace trainer {
 

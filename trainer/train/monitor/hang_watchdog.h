@@ -39,7 +39,7 @@
 
 #include "trainer/comm/communicator.h"
 #include "trainer/train/monitor/hang_report.h"
-#include "trainer/train/monitor/stack_dump_file.h"
+#include "trainer/train/monitor/stack_dump_service.h"
 
 namespace trainer {
 

@@ -4,6 +4,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +15,27 @@
 #include "trainer/model/network.h"
 
 namespace trainer {
+
+// The running statistics of batch norm, which every rank has of its own.  Evaluation and saved
+// models use their mean over the ranks; training goes on with each rank's own, so that saving or
+// evaluating changes nothing.
+//
+// A row is the statistics of one rank, in the order of Network::parameters(), without padding.
+
+// `part`: kValue, or kAverage for their moving averages.
+std::vector<float> ExportStatistics(const Network& network, Stream& stream,
+                                    Network::Part part = Network::Part::kValue);
+void ImportStatistics(Network& network, std::span<const float> row, Stream& stream,
+                      Network::Part part = Network::Part::kValue);
+
+// The rows of all ranks, rank 0's first.  Collective: all ranks call it.
+std::vector<float> GatherRows(std::span<const float> own, Communicator& communicator);
+
+// Element by element, summed in double in the order of the ranks.
+std::vector<float> MeanOfRows(std::span<const float> rows, int ranks);
+
+// The mean over all ranks of `own`.  Collective.
+std::vector<float> MeanOverRanks(std::span<const float> own, Communicator& communicator);
 
 struct HostTensor {
   std::string name;
@@ -53,5 +76,13 @@ void RejectUnusable(const SafetensorsFile& file, const Network& network,
 
 // The values of a tensor of type fp32, or of 16 bits, each of which fp32 has exactly.
 std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& entry);
+
+// Evaluations and exports of a training that keeps moving averages of its weights (--ema) are of
+// the averages; the training goes on with the weights.
+//
+// Calls `use` with the averages instead of weights and statistics, which are then as before, bit
+// for bit; meanwhile host memory holds them.  Without averages it just calls.  What `use` throws
+// leaves the averages there: such a run is over.
+void SwapInEma(Network& network, Stream& stream, const std::function<void()>& use);
 
 }  // namespace trainer

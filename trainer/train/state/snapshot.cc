@@ -15,10 +15,8 @@
 #include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
-#include "trainer/train/state/ema_swap_guard.h"
 #include "trainer/train/state/network_state.h"
-#include "trainer/train/state/rank_statistics.h"
-#include "trainer/train/state/resume_changes.h"
+#include "trainer/train/state/resume.h"
 #include "trainer/train/state/state_dump.h"
 
 namespace trainer {

@@ -9,7 +9,7 @@
 //
 // model.safetensors holds torchvision's state_dict, with the mean of the ranks' running statistics;
 // optimizer.safetensors momentum by the same names and, of a run of several ranks,
-// "rank_statistics" (ranks, n): each rank's own (train/state/rank_statistics.h).  A run that goes
+// "rank_statistics" (ranks, n): each rank's own (train/state/network_state.h).  A run that goes
 // on with as many ranks takes each rank's own, with another number of ranks the mean.  A run that
 // keeps moving averages has them in average.safetensors as model.safetensors has the values, and
 // "average_rank_statistics" beside the others.
@@ -30,7 +30,7 @@
 #include "trainer/train/config.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/state/snapshot_copy.h"
-#include "trainer/train/step/loss_scale.h"
+#include "trainer/train/step/non_finite_guard.h"
 
 namespace trainer {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "trainer/core/error.h"
-#include "trainer/train/state/rank_statistics.h"
+#include "trainer/train/state/network_state.h"
 
 namespace trainer {
 namespace {

@@ -23,7 +23,7 @@ inline constexpr char kRankStatistics[] = "rank_statistics";
 // The same of the moving averages of the statistics, where they are kept.
 inline constexpr char kAverageRankStatistics[] = "average_rank_statistics";
 
-// The statistics of all ranks (train/state/rank_statistics.h).
+// The statistics of all ranks (train/state/network_state.h).
 struct StatisticRows {
   std::vector<float> values;
   std::vector<float> ema;  // empty where none are kept

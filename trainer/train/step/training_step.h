@@ -5,7 +5,7 @@
 //
 // With config.accumulate a step takes several batches, one after the other, some ranks one fewer
 // than others (config.short_ranks): their gradients are added up
-// (train/step/gradient_accumulator.h), and the last batch's backward pass has the all-reduce beside
+// (train/step/gradients.h), and the last batch's backward pass has the all-reduce beside
 // it. Loss, accuracy and gradient are the mean over all images of the step, the times of a phase
 // the sum over its batches; batch norm sees one batch at a time, and each updates the running
 // statistics.
@@ -33,12 +33,9 @@
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"
 #include "trainer/train/step/batch_feed.h"
-#include "trainer/train/step/gradient_overlap.h"
-#include "trainer/train/step/loss_scale.h"
+#include "trainer/train/step/gradients.h"
 #include "trainer/train/step/metrics.h"
 #include "trainer/train/step/non_finite_guard.h"
-#include "trainer/train/step/rank_busy_times.h"
-#include "trainer/train/step/rank_metrics_exchange.h"
 #include "trainer/train/step/step_result.h"
 
 namespace trainer {

@@ -17,7 +17,6 @@
 #include "trainer/model/init.h"
 #include "trainer/train/evaluation/predict.h"
 #include "trainer/train/state/network_state.h"
-#include "trainer/train/state/rank_statistics.h"
 #include "trainer/train/state/state_dump.h"
 
 namespace trainer {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/evaluation/evaluations.h"
-
 #include <csignal>
 
 #include "tests/support/test.h"
@@ -12,6 +10,7 @@
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
+#include "trainer/train/evaluation/evaluate.h"
 
 namespace trainer {
 namespace {

@@ -16,7 +16,6 @@
 #include "trainer/telemetry/formats/nvlog.h"
 #include "trainer/telemetry/formats/progress.h"
 #include "trainer/telemetry/formats/prometheus_file.h"
-#include "trainer/train/logging/describe_run.h"
 #include "trainer/train/logging/step_profile.h"
 
 namespace trainer {

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/monitor/straggler_reporter.h"
-
 #include "tests/support/test.h"
 #include "tests/trainer/train/faulty_ranks.h"
 #include "tests/trainer/train/thread_ranks.h"
-#include "trainer/train/monitor/all_reduce_wait_monitor.h"
 #include "trainer/train/monitor/rank_comparison.h"
-#include "trainer/train/monitor/slow_link_reporter.h"
+#include "trainer/train/monitor/slow_links.h"
 #include "trainer/train/monitor/spike_detector.h"
-#include "trainer/train/monitor/straggler_detector.h"
+#include "trainer/train/monitor/stragglers.h"
 
 namespace trainer {
 namespace {

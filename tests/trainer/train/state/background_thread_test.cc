@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/state/background_thread.h"
-
 #include <sys/resource.h>
 
 #include <latch>
@@ -10,6 +8,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/core/few_threads.h"
 #include "trainer/core/error.h"
+#include "trainer/train/state/checkpoints.h"
 
 namespace trainer {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/state/resume_changes.h"
-
 #include "tests/support/test.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
-#include "trainer/train/state/rank_statistics.h"
+#include "trainer/train/state/network_state.h"
+#include "trainer/train/state/resume.h"
 
 namespace trainer {
 namespace {

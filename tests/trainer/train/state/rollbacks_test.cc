@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/state/rollbacks.h"
-
 #include "tests/support/test.h"
 #include "tests/trainer/train/faulty_ranks.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/control/run_control.h"
 #include "trainer/core/error.h"
+#include "trainer/train/state/resume.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,6 @@
 #include "trainer/backend/registry.h"
 #include "trainer/model/init.h"
 #include "trainer/train/state/network_state.h"
-#include "trainer/train/state/rank_statistics.h"
 
 namespace trainer {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/step/gradient_overlap.h"
-
 #include <future>
 #include <span>
 
@@ -11,7 +9,8 @@
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/model/init.h"
-#include "trainer/train/step/device_batch.h"
+#include "trainer/train/step/batch_feed.h"
+#include "trainer/train/step/gradients.h"
 
 namespace trainer {
 namespace {

@@ -4,11 +4,8 @@
 #include "tests/trainer/train/faulty_ranks.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"
-#include "trainer/train/step/loss_scale.h"
 #include "trainer/train/step/metrics.h"
 #include "trainer/train/step/non_finite_guard.h"
-#include "trainer/train/step/rank_busy_times.h"
-#include "trainer/train/step/rank_metrics_exchange.h"
 
 namespace trainer {
 namespace {

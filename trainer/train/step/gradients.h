@@ -1,21 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gradients from backward to the update, reduced over all ranks on the way, while backward
-// still runs: each bucket of the flat gradient memory (comm/gradient_buckets.h) is started as soon
-// as all of it is there.
-//
-// Gradients of the compute type are added up in fp32, or as they are.  A single rank has nothing to
-// add.
-//
-// Where an update takes several batches, the sum over these comes first
-// (train/step/gradient_accumulator.h), and is reduced once, while the last of them runs backward.
-//
-// For a communicator that sums host memory, gradients of another device go there, bucket by bucket,
-// on a stream of their own, and come back all together.  Nothing waits for that while backward is
-// being queued: sums begin in Finish, each as soon as its bucket has arrived, while the device is
-// still at the buckets after it.
-//
-// All arguments outlive it.  Used from the thread of the training loop.
+// The gradients of a step: all-reduced while backward runs, and before that added up over its
+// micro-batches.
 
 #pragma once
 
@@ -30,9 +16,39 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/gradient_buckets.h"
 #include "trainer/model/network.h"
-#include "trainer/train/step/gradient_accumulator.h"
 
 namespace trainer {
+
+// Adds up the gradients of the batches that one update takes, in fp32.
+//
+// Backward overwrites the gradients (model/network.h), so what came before has to lie elsewhere.
+// Gradients of the compute type have a place in the network's fp32 memory that blocks do not use:
+// their sum grows there.  Those that blocks write as fp32 have memory of their own here.
+//
+// All arguments outlive it.  Allocates in its constructor alone; all work is queued on the stream
+// that is passed in.
+class GradientAccumulator {
+ public:
+  GradientAccumulator(Backend& backend, const Network& network);
+
+  // Memory of the device that it has of its own.
+  static std::size_t BytesFor(const ParameterLayout& layout);
+
+  // A batch has run backward that is not the last: all of its gradients begin the sum, or join it.
+  void Keep(bool is_first, Stream& stream);
+  // The last batch has those of elements [begin, end): network.gradients().fp32 gets their sum over
+  // all batches.  REQUIRES: Keep was called for each batch before.
+  void Complete(std::size_t begin, std::size_t end, Stream& stream);
+
+ private:
+  const void* OfComputeType(std::size_t begin) const;
+
+  Backend& backend_;
+  const FlatGradients gradients_;
+  const std::size_t elements_;
+  const std::size_t compute_from_;  // no more than elements_
+  Buffer kept_;                     // of [0, compute_from_)
+};
 
 // Which of the batches of its step one is.
 struct BatchPlace {
@@ -49,6 +65,22 @@ struct UpdateBatches {
   std::int64_t all = 0;  // of all ranks; 0: each has as many as this one
 };
 
+// The gradients from backward to the update, reduced over all ranks on the way, while backward
+// still runs: each bucket of the flat gradient memory (comm/gradient_buckets.h) is started as soon
+// as all of it is there.
+//
+// Gradients of the compute type are added up in fp32, or as they are.  A single rank has nothing to
+// add.
+//
+// Where an update takes several batches, the sum over these comes first, and is reduced once, while
+// the last of them runs backward.
+//
+// For a communicator that sums host memory, gradients of another device go there, bucket by bucket,
+// on a stream of their own, and come back all together.  Nothing waits for that while backward is
+// being queued: sums begin in Finish, each as soon as its bucket has arrived, while the device is
+// still at the buckets after it.
+//
+// All arguments outlive it.  Used from the thread of the training loop.
 class GradientOverlap {
  public:
   // `in_compute_type`: reduce gradients in the type in which blocks write them.
