@@ -19,7 +19,7 @@
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
-#include "trainer/checkpoint/stale.h"
+#include "trainer/checkpoint/retention.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/clock.h"
 

@@ -17,7 +17,7 @@ FILES = [
     *[(path, f'#include "{header}"', 1) for path, header in [
         ("rankfile/hostlist.cc", "launcher/base/error.h"),
         ("launcher/main.cc", "trainer/core/error.h"),
-        ("trainer/core/shape.cc", "trainer/backend/ops.h"),
+        ("trainer/core/tensor.cc", "trainer/backend/ops.h"),
         ("trainer/model/resnet.cc", "trainer/train/loop/trainer.h"),
         ("trainer/data/images/jpeg.cc", "trainer/comm/communicator.h"),
         ("trainer/main.cc", "launcher/placement/launch_plan.h"),
@@ -26,13 +26,13 @@ FILES = [
         ("launcher/slurm/scontrol.cc", "launcher/launch/launcher.h"),
         ("launcher/shim/main.cc", "launcher/protocol/rank_job.h"),
         ("launcher/base/messages.cc", "launcher/main.h"),
-        ("trainer/core/shape.cc", "tests/trainer/helper.h")]],
+        ("trainer/core/tensor.cc", "tests/trainer/helper.h")]],
     # Each directory has arrows.
     ("launcher/new/part.cc", "", 1), ("launcher/main.cc", "", 0), ("ddldata/main.cc", "", 0),
     # Headers of libraries.
     ("trainer/train/loop/trainer.cc", "#include <mpi.h>", 1), ("trainer/comm/mpi_communicator.cc", "#include <mpi.h>", 0),
     ("trainer/model/resnet.cc", "#include <oneapi/dnnl/dnnl.hpp>", 1),
-    ("trainer/core/shape.cc", "#include <cuda_runtime.h>", 1),
+    ("trainer/core/tensor.cc", "#include <cuda_runtime.h>", 1),
     *[(path, "#include <CLI/CLI.hpp>", int(path != "support/command_line.cc"))
       for path in ("ddlctl/options.cc", "support/command_line.h", "tests/ddlctl/options_test.cc", "support/command_line.cc")],
     ("trainer/backend/cpu/linear.cc", "#if DNNL_VERSION_MAJOR >= 3", 1),
@@ -41,7 +41,7 @@ FILES = [
     *[(path, line, int(path != "trainer/main.cc")) for path in ("trainer/data/images/jpeg.cc", "trainer/main.cc")
       for line in ('auto x = getenv("HOME");', "std::exit(1);", "std::cout << 1;", "exit(2);")],
     ("launcher/placement/planner.cc", "std::ifstream file(path);", 1),
-    ("trainer/core/shape.cc", "\n" * 599, 1), ("trainer/core/shape.cc", "\n" * 598, 0),
+    ("trainer/core/tensor.cc", "\n" * 599, 1), ("trainer/core/tensor.cc", "\n" * 598, 0),
     ("trainer/train/loop/trainer.cc", "#ifdef DDLRUN_HAS_CPU", 1), ("trainer/backend/registry.cc", "#ifdef DDLRUN_HAS_CPU", 0),
 ]
 # Which header a file may include.
@@ -49,7 +49,7 @@ INCLUDES = [
     ("trainer/main.cc", "launcher/protocol/rank_environment.h", True),
     ("trainer/main.cc", "trainer/train/loop/trainer.h", True),
     ("trainer/backend/registry.cc", "trainer/backend/cpu/cpu_backend.h", True),
-    ("trainer/core/shape.cc", "support/spelling.h", True),
+    ("trainer/core/tensor.cc", "support/spelling.h", True),
     ("support/spelling.cc", "rankfile/hostlist.h", False),
     ("launcher/placement/planner.cc", "launcher/topology/node_topology.h", True),
     ("launcher/main.cc", "launcher/ddlrun/run_ddlrun.h", True),
@@ -76,7 +76,7 @@ class TreeRules(unittest.TestCase):
             with self.subTest(path=path, lines=lines[:50]):
                 pragma = "#pragma once\n" if path.endswith(".h") else ""
                 self.assertEqual(len(list(problems_of(path, HEAD + pragma + lines + "\n"))), number)
-        self.assertEqual(len(list(problems_of("trainer/core/shape.h", "int x;\n"))), 2)  # licence and pragma
+        self.assertEqual(len(list(problems_of("trainer/core/tensor.h", "int x;\n"))), 2)  # licence and pragma
 
     def test_arrows(self):
         for path, header, may in INCLUDES:

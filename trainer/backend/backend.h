@@ -16,7 +16,6 @@
 
 #include "trainer/backend/blocks.h"
 #include "trainer/backend/ops.h"
-#include "trainer/core/buffer.h"
 #include "trainer/core/stream.h"
 #include "trainer/core/tensor.h"
 

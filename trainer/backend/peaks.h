@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "trainer/backend/backend.h"
-#include "trainer/core/machine_peaks.h"
+#include "trainer/core/profiled_op.h"
 
 namespace trainer {
 

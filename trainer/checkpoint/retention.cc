@@ -2,12 +2,17 @@
 
 #include "trainer/checkpoint/retention.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <cstdint>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <span>
 #include <system_error>
 
-#include "trainer/checkpoint/evaluated.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
 
@@ -121,6 +126,109 @@ std::optional<fs::path> SetAside(const fs::path& checkpoint) {
     return error ? std::nullopt : std::optional(name);
   }
   return std::nullopt;
+}
+
+namespace fs = std::filesystem;
+
+EvaluatedCheckpoints ListEvaluated(const fs::path& model_dir) {
+  EvaluatedCheckpoints evaluated;
+  for (const auto& [step, directory] : ListCheckpoints(model_dir)) {
+    try {
+      const std::optional<Manifest> manifest = ReadManifestIfWhole(directory);
+      if (!manifest || !manifest->state.top1) continue;
+      evaluated.known.push_back({step, directory, *manifest->state.top1});
+    } catch (const Error&) {
+      evaluated.unreadable.push_back(directory);
+    }
+  }
+  return evaluated;
+}
+
+std::optional<EvaluatedCheckpoint> BestOf(const std::vector<EvaluatedCheckpoint>& evaluated) {
+  std::optional<EvaluatedCheckpoint> best;
+  for (const EvaluatedCheckpoint& checkpoint : evaluated) {
+    const bool is_better = !best || checkpoint.top1 > best->top1 ||
+                           (checkpoint.top1 == best->top1 && checkpoint.step < best->step);
+    if (is_better) best = checkpoint;
+  }
+  return best;
+}
+
+void NoteTop1(const fs::path& checkpoint, double top1, const WriteHook& hook) {
+  Manifest manifest = ReadManifest(checkpoint);
+  if (manifest.state.top1 == top1) return;
+  manifest.state.top1 = top1;
+  const fs::path path = checkpoint / kManifestFile;
+  const WriteContext context{hook, "another --model_dir"};
+  RemoveStalePartials(path);
+  const fs::path partial = PartialName(path);
+  std::error_code ignored;
+  fs::remove(partial, ignored);  // of an earlier process with our number
+  const std::string text = ToJson(manifest);
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  try {
+    WriteNewFile(partial, std::span(&bytes, 1), context);
+    Rename(partial, path, context);
+  } catch (...) {
+    fs::remove(partial, ignored);
+    throw;
+  }
+  SyncDirectory(checkpoint, context);
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kPartial[] = ".partial-";
+
+// The number alone is of a version that did not write the host: of this one, as far as is known.
+std::optional<TemporaryOwner> OwnerOfPartial(const std::string& name, const std::string& prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const std::string rest = name.substr(prefix.size());
+  return ParseOwner(rest.find('-') == std::string::npos ? HostName() + "-" + rest : rest);
+}
+
+}  // namespace
+
+bool IsStale(const fs::path& path, const TemporaryOwner& owner) {
+  if (owner.host == HostName() && ::kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) {
+    return true;
+  }
+  const auto now = fs::file_time_type::clock::now();
+  std::error_code error;
+  fs::file_time_type newest = fs::last_write_time(path, error);
+  if (!error && fs::is_directory(path, error)) {
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+         entry.increment(error)) {
+      newest = std::max(newest, entry->last_write_time(error));
+      if (error) break;
+    }
+  }
+  return !error && now - newest > std::chrono::hours(1);
+}
+
+fs::path PartialName(const fs::path& path) {
+  fs::path partial = path;
+  partial += kPartial + HostName() + "-" + std::to_string(::getpid());
+  return partial;
+}
+
+int RemoveStalePartials(const fs::path& path) {
+  const fs::path directory = path.has_parent_path() ? path.parent_path() : ".";
+  const std::string prefix = path.filename().string() + kPartial;
+  std::vector<fs::path> stale;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto owner = OwnerOfPartial(entry->path().filename().string(), prefix);
+    if (owner && IsStale(entry->path(), *owner)) stale.push_back(entry->path());
+  }
+  int removed = 0;
+  for (const fs::path& one : stale) {
+    if (fs::remove(one, error)) ++removed;
+  }
+  return removed;
 }
 
 }  // namespace trainer

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "trainer/core/dtype.h"
-#include "trainer/core/shape.h"
+#include "trainer/core/tensor.h"
 
 namespace trainer {
 

@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "trainer/checkpoint/durable_file.h"
-#include "trainer/checkpoint/evaluated.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"
-#include "trainer/checkpoint/stale.h"
 #include "trainer/core/crc32c.h"
-#include "trainer/core/end_of_process.h"
 #include "trainer/core/error.h"
+#include "trainer/core/thread.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,7 @@
 // directory is synced, renamed, and its parent synced.  There is no pointer file: a reader scans.
 //
 // A process whose peer has failed ends when a checkpoint that it is writing is there
-// (core/end_of_process.h).
+// (core/thread.h).
 //
 // One rank of a run writes; no other thread may write into the same model_dir at the same time.
 
@@ -43,7 +43,7 @@ std::filesystem::path WriteCheckpoint(const std::filesystem::path& model_dir,
                                       const CheckpointState& state,
                                       const CheckpointTensors& tensors, const WriteHook& hook = {});
 
-// For start-up: removes the hidden directories of writers that are dead (stale.h).  Returns how
+// For start-up: removes the hidden directories of writers that are dead (retention.h).  Returns how
 // many.
 int RemoveStaleCheckpoints(const std::filesystem::path& model_dir);
 

@@ -76,4 +76,14 @@ inline constexpr std::size_t kGatheredLetters = 128;
 // Collective.  Every rank's `text`, in the order of the ranks.
 std::vector<std::string> GatherTexts(Communicator& communicator, const std::string& text);
 
+// A world of one: every sum is what it was.
+std::unique_ptr<Communicator> MakeSingleCommunicator();
+
+// Which ranks of a job compute on the same GPU.
+
+// Collective.  For each rank the lowest one that computes on the same GPU, often itself; itself for
+// a rank that computes without one.  `gpu`: what this rank's machine calls its own, "" without one;
+// the same name on two machines is of two GPUs, in two containers of one machine of one.
+std::vector<int> FirstRanksOfGpus(Communicator& communicator, const std::string& gpu);
+
 }  // namespace trainer

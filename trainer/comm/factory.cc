@@ -3,9 +3,9 @@
 #include "trainer/comm/factory.h"
 
 #include "launcher/protocol/launchers.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/comm/mpi_communicator.h"
 #include "trainer/comm/shared_memory.h"
-#include "trainer/comm/single_rank_communicator.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/comm/shared_gpu_ranks.h"
+#include "trainer/comm/communicator.h"
 
 namespace trainer {
 namespace {

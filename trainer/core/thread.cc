@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <latch>
 #include <system_error>
@@ -86,6 +88,32 @@ void LowerOwnPriority() {
   const int now = ::getpriority(PRIO_PROCESS, 0);
   if (errno == 0) ::setpriority(PRIO_PROCESS, 0, std::min(now + kNicer, kNicest));
   ::syscall(SYS_ioprio_set, kOfThread, 0, kLastOfBestEffort);
+}
+
+namespace {
+
+// Both sequentially consistent: whoever of a handler and a destructor comes second sees the first.
+std::atomic<int> delays = 0;
+std::atomic<bool> ends = false;
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+// The shim knows an end by SIGTERM for one that this rank was told of.
+void EndProcess() {
+  std::signal(SIGTERM, SIG_DFL);
+  kill(getpid(), SIGTERM);
+}
+
+}  // namespace
+
+void EndProcessSoon() {
+  ends = true;
+  if (delays == 0) EndProcess();
+}
+
+DelayedEnd::DelayedEnd() { ++delays; }
+
+DelayedEnd::~DelayedEnd() {
+  if (--delays == 0 && ends) EndProcess();
 }
 
 }  // namespace trainer

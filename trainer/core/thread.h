@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starting threads, of which a process may get fewer than it asks for, and their priority.
+// Threads of a process, and its end.
 
 #pragma once
 
@@ -9,6 +9,8 @@
 #include <thread>
 
 namespace trainer {
+
+// Starting threads, of which a process may get fewer than it asks for, and their priority.
 
 // More than any machine has cores.  OpenMP's runtime dies without a word of very many.
 inline constexpr int kMaxThreads = 1024;
@@ -24,5 +26,21 @@ void TryThreads(const std::string& what, int count);
 // The calling thread, and no other, gets a smaller share of a processor that others want too, and
 // its turn with a disk after theirs.  A system that knows no such thing leaves it as it is.
 void LowerOwnPriority();
+
+// An end of the process from a signal handler, which waits for nothing but what must not be cut
+// short: a checkpoint that is being written.
+
+// Ends the process by SIGTERM, without destructors: at once, or where a DelayedEnd exists when the
+// last of them is destroyed.  From a signal handler or any thread.
+void EndProcessSoon();
+
+// While one exists EndProcessSoon waits.  From any thread.
+class DelayedEnd {
+ public:
+  DelayedEnd();
+  ~DelayedEnd();
+  DelayedEnd(const DelayedEnd&) = delete;
+  DelayedEnd& operator=(const DelayedEnd&) = delete;
+};
 
 }  // namespace trainer

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "trainer/core/buffer.h"
+#include "trainer/core/tensor.h"
 
 namespace trainer {
 

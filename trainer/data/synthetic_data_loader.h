@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "trainer/core/buffer.h"
+#include "trainer/core/tensor.h"
 #include "trainer/data/data_loader.h"
 
 namespace trainer {

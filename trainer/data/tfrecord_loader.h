@@ -20,8 +20,8 @@
 #include <memory>
 #include <string>
 
-#include "trainer/core/buffer.h"
 #include "trainer/core/span_recorder.h"
+#include "trainer/core/tensor.h"
 #include "trainer/data/data_loader.h"
 #include "trainer/data/files/split.h"
 #include "trainer/data/images/augment.h"

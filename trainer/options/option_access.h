@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "support/command_line.h"
-#include "trainer/core/step_window.h"
+#include "trainer/core/span_recorder.h"
 #include "trainer/options/option_names.h"
 #include "trainer/options/options.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "trainer/core/machine_peaks.h"
-#include "trainer/core/step_window.h"
+#include "trainer/core/profiled_op.h"
+#include "trainer/core/span_recorder.h"
 #include "trainer/core/thread.h"
 #include "trainer/options/optimisation_options.h"
 #include "trainer/options/option_access.h"

@@ -8,7 +8,7 @@
 #include "support/counted.h"
 #include "support/file.h"
 #include "trainer/checkpoint/durable_file.h"
-#include "trainer/checkpoint/stale.h"
+#include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
 

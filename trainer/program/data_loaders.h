@@ -11,9 +11,9 @@
 
 #include "launcher/protocol/rank_environment.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/core/buffer.h"
 #include "trainer/core/consistency_item.h"
 #include "trainer/core/span_recorder.h"
+#include "trainer/core/tensor.h"
 #include "trainer/data/data_loader.h"
 #include "trainer/data/files/record_cache_options.h"
 #include "trainer/data/files/scan_cost.h"

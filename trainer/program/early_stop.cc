@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "launcher/protocol/peer_failed.h"
-#include "trainer/core/end_of_process.h"
 #include "trainer/core/error.h"
+#include "trainer/core/thread.h"
 #include "trainer/options/option_names.h"
 #include "trainer/outputs/report_error.h"
 

@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-#include "trainer/comm/shared_gpu_ranks.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/core/error.h"
 #include "trainer/train/loop/trainer.h"
 #include "trainer/train/step/gradients.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/step_window.h"
+#include "trainer/core/span_recorder.h"
 #include "trainer/data/global_batch.h"
 #include "trainer/model/init.h"
 #include "trainer/model/network_definition.h"

@@ -18,8 +18,8 @@
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/other_formats.h"
+#include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/checkpoint/stale.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

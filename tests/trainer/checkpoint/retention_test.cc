@@ -13,7 +13,6 @@
 #include "tests/support/test.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
-#include "trainer/checkpoint/evaluated.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/crc32c.h"

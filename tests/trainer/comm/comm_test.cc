@@ -6,11 +6,11 @@
 #include "tests/support/test.h"
 #include "tests/trainer/comm/conformance.h"
 #include "tests/trainer/comm/ranks.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/comm/factory.h"
 #include "trainer/comm/gradient_buckets.h"
 #include "trainer/comm/rank_consistency.h"
 #include "trainer/comm/serial_executor.h"
-#include "trainer/comm/single_rank_communicator.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -11,9 +11,9 @@
 #include "tests/support/test.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
-#include "trainer/comm/single_rank_communicator.h"
 #include "trainer/train/step/nccl_deps.h"
 
 namespace trainer {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/comm/shared_gpu_ranks.h"
-
 #include "tests/support/test.h"
 #include "tests/trainer/train/thread_ranks.h"
+#include "trainer/comm/communicator.h"
 
 namespace trainer {
 namespace {

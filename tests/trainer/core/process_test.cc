@@ -12,12 +12,10 @@
 #include "tests/support/test.h"
 #include "tests/trainer/core/few_threads.h"
 #include "tests/trainer/temporary_directory.h"
-#include "trainer/core/end_of_process.h"
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
-#include "trainer/core/machine_peaks.h"
+#include "trainer/core/profiled_op.h"
 #include "trainer/core/span_recorder.h"
-#include "trainer/core/step_window.h"
 #include "trainer/core/thread.h"
 
 namespace trainer {

@@ -7,7 +7,7 @@
 #include "tests/trainer/train/deferred_backend.h"
 #include "trainer/backend/registry.h"
 #include "trainer/checkpoint/names.h"
-#include "trainer/comm/single_rank_communicator.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/control/control_client.h"
 #include "trainer/core/error.h"
 #include "trainer/data/class_list.h"

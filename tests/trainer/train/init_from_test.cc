@@ -5,7 +5,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/init_from_fixture.h"
-#include "trainer/checkpoint/evaluated.h"
+#include "trainer/checkpoint/retention.h"
 #include "trainer/train/state/state_dump.h"
 
 namespace trainer {

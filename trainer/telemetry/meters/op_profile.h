@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/core/machine_peaks.h"
 #include "trainer/core/profiled_op.h"
 
 namespace trainer {

@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-#include "trainer/checkpoint/evaluated.h"
+#include "trainer/checkpoint/retention.h"
 #include "trainer/core/error.h"
 #include "trainer/train/state/network_state.h"
 #include "trainer/train/step/metrics.h"

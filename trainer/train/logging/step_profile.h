@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trainer/backend/op_recorder.h"
-#include "trainer/core/machine_peaks.h"
+#include "trainer/core/profiled_op.h"
 #include "trainer/model/network.h"
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"

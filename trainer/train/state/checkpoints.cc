@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "trainer/checkpoint/evaluated.h"
 #include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/retention.h"
 #include "trainer/core/error.h"
 #include "trainer/core/thread.h"
 

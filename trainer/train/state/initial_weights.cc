@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "support/counted.h"
-#include "trainer/checkpoint/evaluated.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
+#include "trainer/checkpoint/retention.h"
 #include "trainer/core/error.h"
 #include "trainer/model/resnet.h"
 #include "trainer/train/state/network_state.h"

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "trainer/checkpoint/durable_file.h"
-#include "trainer/checkpoint/stale.h"
+#include "trainer/checkpoint/retention.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/core/machine_peaks.h"
+#include "trainer/core/profiled_op.h"
 
 #include <charconv>
 #include <cmath>
