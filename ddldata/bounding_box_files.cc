@@ -17,7 +17,6 @@
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
 #include "trainer/data/images/image_files.h"
-#include "trainer/data/images/image_names.h"
 
 namespace trainer {
 namespace {

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "trainer/data/files/text_lines.h"
-#include "trainer/data/images/image_names.h"
+#include "trainer/data/images/image_files.h"
 
 namespace trainer {
 namespace {

@@ -24,7 +24,7 @@
 #include "trainer/data/files/data_files.h"
 #include "trainer/data/files/shard_manifest.h"
 #include "trainer/data/files/tfrecord.h"
-#include "trainer/data/images/image_names.h"
+#include "trainer/data/images/image_files.h"
 
 namespace trainer {
 namespace {

@@ -19,7 +19,7 @@
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
 #include "trainer/data/files/data_files.h"
-#include "trainer/data/images/image_names.h"
+#include "trainer/data/images/image_files.h"
 
 namespace trainer {
 namespace {

@@ -18,7 +18,6 @@
 #include "ddldata/web_dataset.h"
 #include "trainer/core/error.h"
 #include "trainer/data/images/image_files.h"
-#include "trainer/data/images/image_names.h"
 
 namespace trainer {
 namespace {

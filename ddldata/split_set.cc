@@ -21,7 +21,6 @@
 #include "trainer/core/thread.h"
 #include "trainer/data/files/data_files.h"
 #include "trainer/data/files/data_set.h"
-#include "trainer/data/files/foreign_data_formats.h"
 #include "trainer/data/files/tfrecord.h"
 
 namespace trainer {

@@ -13,7 +13,6 @@
 #include "trainer/core/error.h"
 #include "trainer/data/example.h"
 #include "trainer/data/files/data_files.h"
-#include "trainer/data/files/foreign_data_formats.h"
 #include "trainer/data/files/parallel_for.h"
 #include "trainer/data/files/tfrecord.h"
 #include "trainer/data/images/image_decoder.h"

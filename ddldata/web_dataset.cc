@@ -8,7 +8,7 @@
 #include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/data/files/text_lines.h"
-#include "trainer/data/images/image_names.h"
+#include "trainer/data/images/image_files.h"
 
 namespace trainer {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/data/files/data_files.h"
 #include "trainer/data/files/data_set.h"
-#include "trainer/data/files/record_index.h"
+#include "trainer/data/files/tfrecord.h"
 
 namespace trainer {
 namespace {

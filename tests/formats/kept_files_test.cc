@@ -17,9 +17,9 @@
 #include "trainer/control/control_message.h"
 #include "trainer/control/stack_dump_request.h"
 #include "trainer/data/files/record_cache.h"
-#include "trainer/data/files/record_index.h"
-#include "trainer/data/files/scan_file.h"
+#include "trainer/data/files/scan_cache.h"
 #include "trainer/data/files/shard_manifest.h"
+#include "trainer/data/files/tfrecord.h"
 
 namespace trainer {
 namespace {

@@ -21,7 +21,7 @@
 #include "trainer/control/control_message.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
-#include "trainer/data/files/scan_file.h"
+#include "trainer/data/files/scan_cache.h"
 #include "trainer/data/files/shard_manifest.h"
 
 namespace trainer {

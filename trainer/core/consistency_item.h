@@ -45,4 +45,11 @@ class Fingerprint {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
+// hex() of one text.
+inline std::string HexFingerprint(std::string_view text) {
+  Fingerprint fingerprint;
+  fingerprint.Add(text);
+  return fingerprint.hex();
+}
+
 }  // namespace trainer

@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,11 +18,40 @@
 #include <vector>
 
 #include "trainer/core/consistency_item.h"
-#include "trainer/data/files/record_cache_options.h"
-#include "trainer/data/files/scan_cost.h"
-#include "trainer/data/position.h"
+#include "trainer/core/tensor.h"
+#include "trainer/data/files/record_cache.h"
+#include "trainer/data/files/scan_cache.h"
+#include "trainer/data/shard_sampler.h"
 
 namespace trainer {
+
+// The memory of one batch of a source, in one piece: a device may want it to be memory that it
+// reads at full speed (Backend::AllocateHost).
+class BatchMemory {
+ public:
+  BatchMemory(std::size_t images, std::size_t image_bytes, const AllocateMemory& allocate)
+      : images_(images),
+        pixel_bytes_(images * image_bytes),
+        memory_(allocate(LabelsAt() + images * (sizeof(std::int32_t) + 1))) {}
+
+  std::span<std::uint8_t> pixels() const { return {At<std::uint8_t>(0), pixel_bytes_}; }
+  std::span<std::int32_t> labels() const { return {At<std::int32_t>(LabelsAt()), images_}; }
+  std::span<std::uint8_t> mirror() const {
+    return {At<std::uint8_t>(LabelsAt() + labels().size_bytes()), images_};
+  }
+
+ private:
+  std::size_t LabelsAt() const { return (pixel_bytes_ + kAlignment - 1) / kAlignment * kAlignment; }
+  template <typename T>
+  T* At(std::size_t offset) const {
+    return reinterpret_cast<T*>(memory_.data() + offset);
+  }
+
+  static constexpr std::size_t kAlignment = 64;
+  std::size_t images_;
+  std::size_t pixel_bytes_;
+  Buffer memory_;
+};
 
 // Host memory of one batch, owned by the source until the next call of Next.
 struct HostBatch {

@@ -9,7 +9,7 @@
 
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
-#include "trainer/data/batch_memory.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/data/files/parallel_for.h"
 #include "trainer/data/shard_sampler.h"
 

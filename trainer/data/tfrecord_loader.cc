@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "trainer/core/error.h"
-#include "trainer/data/batch_memory.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/data/example.h"
 #include "trainer/data/files/data_files.h"
 #include "trainer/data/files/data_set.h"

@@ -23,7 +23,7 @@
 #include "trainer/core/span_recorder.h"
 #include "trainer/core/tensor.h"
 #include "trainer/data/data_loader.h"
-#include "trainer/data/files/split.h"
+#include "trainer/data/files/data_files.h"
 #include "trainer/data/images/augment.h"
 
 namespace trainer {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "trainer/backend/backend.h"
+#include "trainer/core/consistency_item.h"
 #include "trainer/model/network_definition.h"
 #include "trainer/model/parameters.h"
 
@@ -118,5 +119,12 @@ class Network {
   std::vector<Tensor> activations_;  // [b] leaves block b and enters block b + 1
   std::vector<Tensor> gradients_of_activations_;
 };
+
+// How a network's weights lie in its flat memory, which ranks sum element by element: a back end
+// may choose another layout on another processor, or for another number of threads.
+
+// One fact for each parameter that is trained: where it begins, and a fingerprint of the order of
+// its elements.  Waits for `stream`.  Takes as long as exporting the weights once.
+std::vector<ConsistencyItem> WeightLayout(const Network& network, Backend& backend, Stream& stream);
 
 }  // namespace trainer

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "trainer/core/span_recorder.h"
-#include "trainer/data/global_batch.h"
+#include "trainer/data/shard_sampler.h"
 #include "trainer/model/init.h"
 #include "trainer/model/network_definition.h"
 #include "trainer/train/schedule.h"

@@ -33,8 +33,7 @@
 
 #include <cstdint>
 
-#include "trainer/data/global_batch.h"
-#include "trainer/data/position.h"
+#include "trainer/data/shard_sampler.h"
 
 namespace trainer {
 

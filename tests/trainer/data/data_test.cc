@@ -10,8 +10,8 @@
 #include "trainer/data/class_list.h"
 #include "trainer/data/example.h"
 #include "trainer/data/files/parallel_for.h"
-#include "trainer/data/global_batch.h"
 #include "trainer/data/prefetch.h"
+#include "trainer/data/shard_sampler.h"
 #include "trainer/data/synthetic_data_loader.h"
 
 namespace trainer {

@@ -4,7 +4,6 @@
 
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
-#include "trainer/data/position.h"
 
 namespace trainer {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "tests/support/test.h"
 #include "tests/trainer/data/tfrecord_loader_fixture.h"
-#include "trainer/data/files/record_index.h"
 #include "trainer/data/files/tfrecord.h"
 
 namespace trainer {

@@ -10,7 +10,6 @@
 #include "trainer/model/network.h"
 #include "trainer/model/parameters.h"
 #include "trainer/model/resnet.h"
-#include "trainer/model/weight_layout.h"
 
 namespace trainer {
 namespace {

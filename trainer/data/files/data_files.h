@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/files/split.h"
-
 namespace trainer {
+
+// Which part of a data set: files train-*, files validation-*.
+enum class Split { kTrain, kValidation };
 
 // "train-" or "validation-".
 std::string FilePrefix(Split split);
@@ -46,5 +47,13 @@ inline constexpr char kIndexEnding[] = ".idx";
 // DALI's index file of `data_file`, which may be there by the name of that, as ddldata and NVIDIA's
 // trainer have it, or with kIndexEnding.  Throws Error(EX_DATAERR) where it is there by neither.
 std::string FindIndexFile(const std::string& index_dir, const std::string& data_file);
+
+// What a directory without data files has in their place: people give the directory above the
+// files, the images that they would be made of, or the files of another program.
+
+// The end of a sentence that says that `dir` has no data files, which names one thing that it has
+// and what to do with it; "; ..." or "" where nothing is known of what it has.  Looks at no more
+// than some hundreds of names, two directories down, and never throws for what it cannot read.
+std::string PrintFindings(const std::string& dir);
 
 }  // namespace trainer

@@ -18,8 +18,8 @@
 #include "trainer/data/files/data_files.h"
 #include "trainer/data/files/open_files.h"
 #include "trainer/data/files/parallel_for.h"
-#include "trainer/data/files/record_index.h"
 #include "trainer/data/files/shard_manifest.h"
+#include "trainer/data/files/tfrecord.h"
 
 namespace trainer {
 namespace {

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "trainer/core/consistency_item.h"
+#include "trainer/data/files/data_files.h"
 #include "trainer/data/files/record_cache.h"
 #include "trainer/data/files/scan_cache.h"
-#include "trainer/data/files/split.h"
 #include "trainer/data/files/tfrecord.h"
 
 namespace trainer {

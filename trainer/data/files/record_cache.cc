@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <numeric>
 #include <system_error>
 #include <thread>
@@ -31,12 +30,6 @@ constexpr std::chrono::milliseconds kFileLockPoll{10};
 std::uint64_t BytesOnDisk(const struct stat& status) {
   constexpr std::uint64_t kBlockBytes = 512;  // of st_blocks, whatever the file system has
   return static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes;
-}
-
-std::string HexOf(const std::string& text) {
-  Fingerprint fingerprint;
-  fingerprint.Add(text);
-  return fingerprint.hex();
 }
 
 // Without the device, which is another one each time a network's file system is mounted.
@@ -101,7 +94,7 @@ RecordCache::RecordCache(std::span<const RecordFile> files, const std::string& s
     StopKeeping(file->path() + " was changed just now");
     return;
   }
-  const std::string set_prefix = kPrefix + HexOf(set) + "-";
+  const std::string set_prefix = kPrefix + HexFingerprint(set) + "-";
   const std::string part_prefix = set_prefix + part + "-";
   if (!OpenFile(part_prefix + StateOf(files), options.timeout)) {
     StopKeeping("another process holds the lock of " + path_.string());

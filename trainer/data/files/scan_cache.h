@@ -13,14 +13,70 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "trainer/data/files/scan_cost.h"
+#include "trainer/core/file.h"
 #include "trainer/data/files/tfrecord.h"
 
 namespace trainer {
+
+// What it took to find the records.
+struct ScanCost {
+  std::int64_t files = 0;    // in which they were found
+  std::int64_t scanned = 0;  // of these, by this process
+  std::int64_t headers = 0;  // that it read
+  std::uint64_t bytes = 0;   // with the checksums beside them
+  double seconds = 0;
+  std::string note;  // why what was found is not kept; "" if it is, or need not be
+
+  // Of two sets, the one after the other.
+  ScanCost& operator+=(const ScanCost& other) {
+    files += other.files;
+    scanned += other.scanned;
+    headers += other.headers;
+    bytes += other.bytes;
+    seconds += other.seconds;
+    if (note.empty()) note = other.note;
+    return *this;
+  }
+};
+
+// What a scan of the record headers has found, as the bytes that are kept.  All numbers are
+// little-endian, texts are their length in 4 bytes and themselves:
+//   17 bytes  "ddltraind scan 1\n"
+//   4 bytes   CRC-32C of everything behind
+//   text      which set this is of
+//   4 bytes   number of files; of each, in the order of their names:
+//     text     name
+//     40 bytes FileIdentity, member by member, 8 bytes each
+//     4 bytes  RecordScan::checksum
+//     4 bytes  number of records; of each
+//       4 bytes  its size, with the framing
+// The records of a file lie one behind the other and fill it.
+//
+// Pure.
+
+// One file of a set, as it was when it was scanned.
+struct ScannedFile {
+  std::string name;
+  FileIdentity identity;
+  RecordScan scan;  // bytes_read is not kept: 0 when it is read back
+  bool operator==(const ScannedFile&) const = default;
+};
+
+// REQUIRES: sorted by name, each name once; KeepsScan of all.
+std::string FormatScans(std::string_view set, std::span<const ScannedFile> files);
+
+// Whether a scan can be kept: no record of it is larger than 4 GiB.
+bool KeepsScan(const RecordScan& scan);
+
+// Nothing if `bytes` are anything else than FormatScans(set, files) of some files.
+std::optional<std::vector<ScannedFile>> ParseScans(std::span<const std::uint8_t> bytes,
+                                                   std::string_view set);
 
 struct ScanCacheOptions {
   std::string dir;  // private_directory.h; "": nothing is kept

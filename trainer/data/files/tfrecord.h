@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/core/file.h"
@@ -99,5 +100,19 @@ class RecordWriter {
   NewFile file_;
   std::vector<std::uint8_t> pending_;
 };
+
+// DALI's index files: one line "OFFSET SIZE" per record of a TFRecord file, in order, SIZE with the
+// framing, as DALI's tfrecord2idx writes them.  Pure.
+
+// 16 million records of one file; ImageNet's files have about 1,250.
+inline constexpr std::uint64_t kMaxIndexBytes = 1u << 29;
+
+// The records that `text` lists.  They must fill a file of `data_bytes` bytes without a gap.
+// Throws Error(EX_DATAERR) naming `path`, the line, what is wrong and the command that makes a new
+// index.
+std::vector<RecordPlace> ParseIndex(std::string_view text, const std::string& path,
+                                    std::uint64_t data_bytes);
+
+std::string FormatIndex(const std::vector<RecordPlace>& places);
 
 }  // namespace trainer

@@ -8,11 +8,32 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/core/error.h"
 
 namespace trainer {
+
+// What the name of a file says of it.  Pure.
+
+// Behind the last '/'.
+std::string_view BaseName(std::string_view path);
+// The name of the directory that the file lies in, without the directories above; "" if there is
+// none.
+std::string_view DirectoryName(std::string_view path);
+
+// Whether the name ends with `ending`, which is in small letters, in any case: .TAR is .tar.
+bool HasEnding(std::string_view name, std::string_view ending);
+// Whether the name ends as that of an image, whatever its case: .JPEG, .jpg, .png, and other kinds
+// that no one here decodes, so that such an image is complained of and not passed over.
+bool HasImageEnding(std::string_view name);
+// Without such an ending.
+std::string_view WithoutImageEnding(std::string_view name);
+
+// Files that file managers and macOS leave behind begin with a dot; a file system has lost+found,
+// which only root can read.
+bool IsHidden(std::string_view path);
 
 inline constexpr std::uint64_t kMaxImageFileBytes = 1U << 28;
 
@@ -26,7 +47,7 @@ Error TooManyDirectories(const std::string& path);
 std::vector<std::filesystem::directory_entry> EntriesOf(const std::filesystem::path& directory);
 
 // `given` in their order: a file as it is, whatever its name; of a directory all that by their
-// names are images (image_names.h), in it and in the directories below, sorted, without those that
+// names are images, in it and in the directories below, sorted, without those that
 // are hidden.  Throws Error(EX_DATAERR) that names what is not there, cannot be read or is a
 // directory without images.
 std::vector<std::filesystem::path> FindImageFiles(std::span<const std::filesystem::path> given);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trainer/model/init.h"
-#include "trainer/model/weight_layout.h"
+#include "trainer/model/network.h"
 #include "trainer/train/state/network_state.h"
 #include "trainer/train/step/metrics.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/data/position.h"
+#include "trainer/data/shard_sampler.h"
 
 namespace trainer {
 

@@ -24,7 +24,7 @@
 
 #include "trainer/checkpoint/writer.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/data/position.h"
+#include "trainer/data/shard_sampler.h"
 #include "trainer/model/network.h"
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"

@@ -11,11 +11,10 @@
 #include "tests/trainer/data/data_fixture.h"
 #include "tests/trainer/data/tfrecord_loader_fixture.h"
 #include "trainer/data/files/data_set.h"
-#include "trainer/data/files/foreign_data_formats.h"
 #include "trainer/data/files/open_files.h"
-#include "trainer/data/files/record_index.h"
 #include "trainer/data/files/shard_manifest.h"
 #include "trainer/data/files/text_lines.h"
+#include "trainer/data/files/tfrecord.h"
 
 namespace trainer {
 namespace {

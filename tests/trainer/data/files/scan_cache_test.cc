@@ -14,7 +14,6 @@
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/data/files/data_set.h"
 #include "trainer/data/files/private_directory.h"
-#include "trainer/data/files/scan_file.h"
 
 namespace trainer {
 namespace {

@@ -10,8 +10,7 @@
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/data/files/private_directory.h"
-#include "trainer/data/files/record_index.h"
-#include "trainer/data/files/scan_file.h"
+#include "trainer/data/files/scan_cache.h"
 
 namespace trainer {
 namespace {

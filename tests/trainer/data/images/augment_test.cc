@@ -4,7 +4,6 @@
 
 #include "tests/support/test.h"
 #include "trainer/core/philox.h"
-#include "trainer/data/images/blend_columns.h"
 #include "trainer/data/images/resize.h"
 
 namespace trainer {
@@ -200,7 +199,7 @@ constexpr int kPixels = 50;
 constexpr std::size_t kElements = std::size_t{3} * kPixels;
 constexpr std::uint8_t kUntouched = 0xA5;
 
-// What blend_columns.h says, in whole numbers that cannot overflow.
+// What resize.h says, in whole numbers that cannot overflow.
 std::vector<std::uint8_t> Expected(const std::vector<std::int64_t>& values,
                                    const std::vector<Tap>& columns) {
   std::vector<std::uint8_t> out;
