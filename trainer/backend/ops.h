@@ -28,8 +28,6 @@
 #include <span>
 
 #include "trainer/backend/calls.h"
-#include "trainer/backend/flat_gradients.h"
-#include "trainer/backend/sums.h"
 #include "trainer/core/stream.h"
 #include "trainer/core/tensor.h"
 

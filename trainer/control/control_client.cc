@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "trainer/control/unix_socket.h"
+#include "trainer/control/control_socket.h"
 
 namespace trainer {
 namespace {

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "trainer/control/control_socket.h"
 #include "trainer/control/run_control.h"
-#include "trainer/control/unix_socket.h"
 
 namespace trainer {
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/control/run_state.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,11 +10,11 @@
 #include "tests/support/other_user.h"
 #include "tests/support/test.h"
 #include "tests/trainer/temporary_directory.h"
+#include "trainer/control/control_socket.h"
 #include "trainer/control/rank_loads.h"
-#include "trainer/control/socket_directory.h"
+#include "trainer/control/run_requests.h"
+#include "trainer/control/run_status.h"
 #include "trainer/control/stack_dump_request.h"
-#include "trainer/control/time_limit.h"
-#include "trainer/control/unix_socket.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

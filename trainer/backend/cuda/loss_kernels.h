@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "trainer/backend/calls.h"
-#include "trainer/backend/sums.h"
 
 struct CUstream_st;
 

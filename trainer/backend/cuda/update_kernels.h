@@ -9,8 +9,6 @@
 #include <cstdint>
 
 #include "trainer/backend/calls.h"
-#include "trainer/backend/flat_gradients.h"
-#include "trainer/backend/sums.h"
 #include "trainer/core/dtype.h"
 
 struct CUstream_st;

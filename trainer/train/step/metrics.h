@@ -14,7 +14,7 @@
 #include "trainer/backend/ops.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/control/rank_loads.h"
-#include "trainer/control/requests.h"
+#include "trainer/control/run_control.h"
 #include "trainer/telemetry/meters/device_state.h"
 
 namespace trainer {

@@ -7,7 +7,6 @@
 
 #include "trainer/backend/backend.h"
 #include "trainer/backend/calls.h"
-#include "trainer/backend/sums.h"
 
 namespace trainer {
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "trainer/backend/sums.h"
+#include "trainer/backend/calls.h"
 #include "trainer/core/dtype.h"
 
 struct CUstream_st;

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/block_defaults.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "trainer/backend/block_parts.h"
+#include "trainer/core/error.h"
+#include "trainer/core/memory_planner.h"
+
+namespace trainer {
+namespace {
+
+ConvolutionNorm::Spec StemConvolution(const TensorDesc& src, std::int64_t out_channels) {
+  ConvolutionNorm::Spec spec;
+  spec.convolution = {src, out_channels, /*kernel=*/7, /*stride=*/2, /*padding=*/3};
+  spec.relu = true;
+  return spec;
+}
+
+// input -> ConvolutionNorm -> normed -> pool -> dst
+class DefaultStem final : public Stem {
+ public:
+  DefaultStem(Backend& backend, const StemSpec& spec)
+      : input_transform_(backend.MakeInputTransform({spec.batch, 3, spec.height, spec.width})),
+        norm_(backend, StemConvolution(input_transform_->dst(), spec.out_channels)),
+        pool_(backend.MakeMaxPool({norm_.dst(), /*kernel=*/3, /*stride=*/2, /*padding=*/1})) {
+    norm_.AppendParameters("conv1", "bn1", parameters_);
+  }
+
+  const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
+  const TensorDesc& dst() const override { return pool_->dst(); }
+
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) override {
+    const auto keep = [&](const char* what, std::size_t bytes) {
+      return plan.Reserve(name + what, bytes, times.forward, times.backward);
+    };
+    input_id_ = keep(".input", input_transform_->dst().bytes);
+    norm_.Reserve(times, name, plan);
+    normed_id_ = keep(".normed", norm_.dst().bytes);
+    pool_saved_id_ = keep(".pool", pool_->saved_bytes());
+    const std::size_t workspace_bytes = norm_.workspace_bytes();
+    forward_workspace_id_ =
+        plan.Reserve(name + ".workspace", workspace_bytes, times.forward, times.forward);
+    backward_workspace_id_ =
+        plan.Reserve(name + ".workspace", workspace_bytes, times.backward, times.backward);
+    diff_bn_id_ =
+        plan.Reserve(name + ".diff_normed", norm_.dst().bytes, times.backward, times.backward);
+  }
+
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
+            std::vector<ParameterBinding> bindings) override {
+    DDL_CHECK(bindings.size() == parameters_.size());
+    norm_.Bind(plan, arena, bindings);
+    input_ = TensorAt(input_transform_->dst(), plan, input_id_, arena);
+    normed_ = TensorAt(norm_.dst(), plan, normed_id_, arena);
+    diff_bn_ = TensorAt(norm_.dst(), plan, diff_bn_id_, arena);
+    pool_saved_ = arena + plan.offset(pool_saved_id_);
+    forward_workspace_ = arena + plan.offset(forward_workspace_id_);
+    backward_workspace_ = arena + plan.offset(backward_workspace_id_);
+  }
+
+  void Forward(Mode mode, const InputBatch& batch, const Tensor& dst, Stream& stream) override {
+    input_transform_->Forward(batch.pixels, batch.mirror, batch.lambda, input_, stream);
+    norm_.Forward(mode, input_, {}, normed_, forward_workspace_, stream);
+    pool_->Forward(normed_, dst, pool_saved_, stream);
+  }
+
+  void Backward(Mode mode, const Tensor& /*dst*/, const Tensor& diff_dst, Stream& stream) override {
+    pool_->Backward(diff_dst, pool_saved_, diff_bn_, stream);
+    norm_.Backward(mode, input_, normed_, {diff_bn_},
+                   {.convolved = diff_bn_, .residual = {}, .src = {}}, backward_workspace_, stream);
+  }
+
+ private:
+  std::unique_ptr<InputTransform> input_transform_;
+  ConvolutionNorm norm_;
+  std::unique_ptr<MaxPool> pool_;
+  std::vector<ParameterSpec> parameters_;
+
+  int input_id_ = -1;
+  int normed_id_ = -1;
+  int pool_saved_id_ = -1;
+  int forward_workspace_id_ = -1;
+  int backward_workspace_id_ = -1;
+  int diff_bn_id_ = -1;
+  Tensor input_;
+  Tensor normed_;
+  Tensor diff_bn_;
+  void* pool_saved_ = nullptr;
+  void* forward_workspace_ = nullptr;
+  void* backward_workspace_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Stem> MakeDefaultStem(Backend& backend, const StemSpec& spec) {
+  return std::make_unique<DefaultStem>(backend, spec);
+}
+
+namespace {
+
+// The second one's result is the first one's residual.
+class DefaultDualBatchNorm final : public DualBatchNorm {
+ public:
+  DefaultDualBatchNorm(Backend& backend, const DualBatchNormSpec& spec)
+      : first_(backend.MakeBatchNorm(
+            {spec.src, /*add=*/true, /*relu=*/true, spec.epsilon, spec.kept})),
+        second_(backend.MakeBatchNorm(
+            {spec.src, /*add=*/false, /*relu=*/false, spec.epsilon, spec.kept})),
+        saved_of_first_(RoundUp(first_->saved_bytes())) {}
+
+  const TensorDesc& dst() const override { return first_->dst(); }
+  std::size_t saved_bytes() const override { return saved_of_first_ + second_->saved_bytes(); }
+  std::size_t workspace_bytes() const override {
+    return std::max(first_->workspace_bytes(), second_->workspace_bytes());
+  }
+
+  void Forward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
+               void* saved, void* workspace, Stream& stream) override {
+    void* saved_of_second =
+        saved == nullptr ? nullptr : static_cast<std::byte*>(saved) + saved_of_first_;
+    second_->Forward(mode, second.src, {}, second.parameters, dst, saved_of_second, workspace,
+                     stream);
+    first_->Forward(mode, first.src, dst, first.parameters, dst, saved, workspace, stream);
+  }
+
+  void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
+                const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
+                const Gradients& diff_second, void* workspace, Stream& stream) override {
+    first_->Backward(mode, first.src.values, dst, diff_dst, first.parameters, saved, diff_first.src,
+                     /*diff_residual=*/diff_dst, diff_first.scale, diff_first.shift, workspace,
+                     stream);
+    second_->Backward(mode, second.src.values, {}, diff_dst, second.parameters,
+                      static_cast<const std::byte*>(saved) + saved_of_first_, diff_second.src, {},
+                      diff_second.scale, diff_second.shift, workspace, stream);
+  }
+
+ private:
+  static std::size_t RoundUp(std::size_t bytes) {
+    constexpr std::size_t kAlignment = MemoryPlanner::kAlignment;
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
+  const std::unique_ptr<BatchNorm> first_;
+  const std::unique_ptr<BatchNorm> second_;
+  const std::size_t saved_of_first_;
+};
+
+}  // namespace
+
+std::unique_ptr<DualBatchNorm> MakeDefaultDualBatchNorm(Backend& backend,
+                                                        const DualBatchNormSpec& spec) {
+  return std::make_unique<DefaultDualBatchNorm>(backend, spec);
+}
+
+namespace {
+
+// Its gradient is added to that of the shortcut.
+ConvolutionNorm::Spec Reduce(const BottleneckSpec& spec) {
+  return {{.src = spec.src, .out_channels = spec.mid_channels, .adds_diff_src = true}, false, true};
+}
+
+ConvolutionNorm::Spec Spatial(const BottleneckSpec& spec, const TensorDesc& src) {
+  return {{.src = src,
+           .out_channels = spec.mid_channels,
+           .kernel = 3,
+           .stride = spec.stride,
+           .padding = 1,
+           .follows_norm = true},
+          false,
+          true};
+}
+
+ConvolutionSpec Expand(const BottleneckSpec& spec, const TensorDesc& src) {
+  return {.src = src, .out_channels = spec.out_channels, .follows_norm = true};
+}
+
+ConvolutionSpec Downsample(const BottleneckSpec& spec) {
+  return {spec.src, spec.out_channels, /*kernel=*/1, spec.stride, /*padding=*/0};
+}
+
+// src -> reduce -> reduced -> spatial -> mixed -> expand (+ src) -> dst
+//
+// or, where the shortcut has a convolution: mixed, src -> expand + downsample -> dst
+//
+// Scratch of one direction is a plan of its own, on a clock of its own whose ticks are the three
+// parts in the order they run: what the parts do not need at once shares bytes.
+class DefaultBottleneck final : public Bottleneck {
+ public:
+  DefaultBottleneck(Backend& backend, const BottleneckSpec& spec)
+      : reduce_(backend, Reduce(spec)), spatial_(backend, Spatial(spec, reduce_.dst())) {
+    const ConvolutionSpec expand = Expand(spec, spatial_.dst());
+    reduce_.AppendParameters("conv1", "bn1", parameters_);
+    spatial_.AppendParameters("conv2", "bn2", parameters_);
+    if (spec.has_downsample()) {
+      joined_.emplace(backend, expand, Downsample(spec));
+      joined_->first().AppendParameters("conv3", "bn3", parameters_);
+      joined_->second().AppendParameters("downsample.0", "downsample.1", parameters_);
+    } else {
+      expand_.emplace(backend, ConvolutionNorm::Spec{expand, /*add=*/true, /*relu=*/true});
+      expand_->AppendParameters("conv3", "bn3", parameters_);
+    }
+    PlanForward();
+    PlanBackward();
+  }
+
+  const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
+  const TensorDesc& dst() const override { return joined_ ? joined_->dst() : expand_->dst(); }
+
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) override {
+    reduce_.Reserve(times, name + ".1", plan);
+    spatial_.Reserve(times, name + ".2", plan);
+    if (expand_) expand_->Reserve(times, name + ".3", plan);
+    if (joined_) joined_->Reserve(times, name + ".3", name + ".downsample", plan);
+    const auto [forward, backward] = times;
+    reduced_id_ = plan.Reserve(name + ".reduced", reduce_.dst().bytes, forward, backward);
+    mixed_id_ = plan.Reserve(name + ".mixed", spatial_.dst().bytes, forward, backward);
+    forward_id_ = plan.Reserve(name + ".scratch", forward_.plan.total_bytes(), forward, forward);
+    backward_id_ =
+        plan.Reserve(name + ".scratch", backward_.plan.total_bytes(), backward, backward);
+  }
+
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
+            std::vector<ParameterBinding> bindings) override {
+    DDL_CHECK(bindings.size() == parameters_.size());
+    const std::span<const ParameterBinding> all(bindings);
+    const std::size_t count = ConvolutionNorm::kParameters;
+    reduce_.Bind(plan, arena, all.subspan(0, count));
+    spatial_.Bind(plan, arena, all.subspan(count, count));
+    if (expand_) expand_->Bind(plan, arena, all.subspan(2 * count));
+    if (joined_) joined_->Bind(plan, arena, all.subspan(2 * count));
+    reduced_ = TensorAt(reduce_.dst(), plan, reduced_id_, arena);
+    mixed_ = TensorAt(spatial_.dst(), plan, mixed_id_, arena);
+    forward_.base = arena + plan.offset(forward_id_);
+    backward_.base = arena + plan.offset(backward_id_);
+  }
+
+  void Forward(Mode mode, const Tensor& src, const Tensor& dst, Stream& stream) override {
+    const Scratch& s = forward_;
+    reduce_.Forward(mode, src, {}, reduced_, s.At(s.reduce), stream);
+    spatial_.Forward(mode, reduced_, {}, mixed_, s.At(s.spatial), stream);
+    if (expand_) expand_->Forward(mode, mixed_, src, dst, s.At(s.end), stream);
+    if (joined_) joined_->Forward(mode, mixed_, src, dst, s.At(s.end), stream);
+  }
+
+  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
+                const Tensor& diff_src, Stream& stream) override {
+    const Scratch& s = backward_;
+    const Tensor diff_expanded{this->dst(), s.At(diff_expanded_id_)};
+    const Tensor diff_mixed{spatial_.dst(), s.At(diff_mixed_id_)};
+    const Tensor diff_reduced{reduce_.dst(), s.At(diff_reduced_id_)};
+    const KeptConvolution::SrcGradient to_mixed{diff_mixed, spatial_.norm_input()};
+    if (expand_) {
+      expand_->Backward(mode, mixed_, dst, {diff_dst},
+                        {.convolved = diff_expanded, .residual = diff_src, .src = to_mixed},
+                        s.At(s.end), stream);
+    } else {
+      joined_->Backward(mode, mixed_, src, dst, diff_dst,
+                        {.convolved = diff_expanded, .src = to_mixed},
+                        {.convolved = diff_dst, .src = {diff_src, {}}}, s.At(s.end), stream);
+    }
+    const TensorWithBnStats of_mixed =
+        expand_ ? expand_->diff_src(diff_mixed) : joined_->first().diff_src(diff_mixed);
+    spatial_.Backward(
+        mode, reduced_, mixed_, of_mixed,
+        {.convolved = diff_mixed, .residual = {}, .src = {diff_reduced, reduce_.norm_input()}},
+        s.At(s.spatial), stream);
+    reduce_.Backward(mode, src, reduced_, spatial_.diff_src(diff_reduced),
+                     {.convolved = diff_reduced, .residual = {}, .src = {diff_src, {}}},
+                     s.At(s.reduce), stream);
+  }
+
+ private:
+  struct Scratch {
+    MemoryPlanner plan;
+    std::byte* base = nullptr;
+    int reduce = -1, spatial = -1, end = -1;  // workspaces
+
+    std::byte* At(int id) const { return base + plan.offset(id); }
+  };
+
+  std::size_t EndWorkspaceBytes() const {
+    return joined_ ? joined_->workspace_bytes() : expand_->workspace_bytes();
+  }
+
+  void PlanForward() {
+    Scratch& s = forward_;
+    s.reduce = s.plan.Reserve("reduce", reduce_.workspace_bytes(), 0, 0);
+    s.spatial = s.plan.Reserve("spatial", spatial_.workspace_bytes(), 1, 1);
+    s.end = s.plan.Reserve("end", EndWorkspaceBytes(), 2, 2);
+    s.plan.Solve();
+  }
+
+  void PlanBackward() {
+    Scratch& s = backward_;
+    s.end = s.plan.Reserve("end", EndWorkspaceBytes(), 0, 0);
+    diff_expanded_id_ = s.plan.Reserve("diff_expanded", dst().bytes, 0, 0);
+    diff_mixed_id_ = s.plan.Reserve("diff_mixed", spatial_.dst().bytes, 0, 1);
+    s.spatial = s.plan.Reserve("spatial", spatial_.workspace_bytes(), 1, 1);
+    diff_reduced_id_ = s.plan.Reserve("diff_reduced", reduce_.dst().bytes, 1, 2);
+    s.reduce = s.plan.Reserve("reduce", reduce_.workspace_bytes(), 2, 2);
+    s.plan.Solve();
+  }
+
+  ConvolutionNorm reduce_;
+  ConvolutionNorm spatial_;
+  std::optional<ConvolutionNorm> expand_;      // the end where the shortcut is src,
+  std::optional<ConvolutionDualNorm> joined_;  // or where it has a convolution
+  std::vector<ParameterSpec> parameters_;
+
+  Scratch forward_;
+  Scratch backward_;
+  int diff_expanded_id_ = -1;  // in backward_, and so on
+  int diff_mixed_id_ = -1;
+  int diff_reduced_id_ = -1;
+
+  int reduced_id_ = -1;
+  int mixed_id_ = -1;
+  int forward_id_ = -1;
+  int backward_id_ = -1;
+  Tensor reduced_;
+  Tensor mixed_;
+};
+
+}  // namespace
+
+std::unique_ptr<Bottleneck> MakeDefaultBottleneck(Backend& backend, const BottleneckSpec& spec) {
+  return std::make_unique<DefaultBottleneck>(backend, spec);
+}
+
+namespace {
+
+// src -> pool -> features -> linear -> logits -> loss.  The loss gives the gradient of the logits
+// in the same call, so Forward keeps that.
+class DefaultHead final : public Head {
+ public:
+  DefaultHead(Backend& backend, const HeadSpec& spec)
+      : pool_(backend.MakeGlobalAveragePool(spec.src)),
+        linear_(backend.MakeLinear({pool_->dst(), spec.classes})),
+        training_loss_(backend.MakeSoftmaxCrossEntropy({linear_->dst(), spec.label_smoothing})),
+        inference_loss_(backend.MakeSoftmaxCrossEntropy({linear_->dst(), 0})) {
+    const Shape bias{spec.classes};
+    parameters_ = {{"fc.weight", linear_->weight().shape, linear_->weight(), Init::kVarianceScaling,
+                    true, false},
+                   {"fc.bias", bias, RowMajor(bias, DType::kFloat32), Init::kZeros, true, false}};
+  }
+
+  const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
+  const Tensor& logits() const override { return logits_; }
+
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) override {
+    const auto keep = [&](const char* what, std::size_t bytes) {
+      return plan.Reserve(name + what, bytes, times.forward, times.backward);
+    };
+    features_id_ = keep(".features", pool_->dst().bytes);
+    logits_id_ = keep(".logits", linear_->dst().bytes);
+    diff_logits_id_ = keep(".diff_logits", linear_->dst().bytes);
+    workspace_id_ = keep(".workspace", linear_->workspace_bytes());
+    diff_features_id_ =
+        plan.Reserve(name + ".diff_features", pool_->dst().bytes, times.backward, times.backward);
+  }
+
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
+            std::vector<ParameterBinding> bindings) override {
+    DDL_CHECK(bindings.size() == parameters_.size());
+    weight_ = bindings[0];
+    bias_ = bindings[1];
+    features_ = TensorAt(pool_->dst(), plan, features_id_, arena);
+    logits_ = TensorAt(linear_->dst(), plan, logits_id_, arena);
+    diff_logits_ = TensorAt(linear_->dst(), plan, diff_logits_id_, arena);
+    diff_features_ = TensorAt(pool_->dst(), plan, diff_features_id_, arena);
+    workspace_ = arena + plan.offset(workspace_id_);
+  }
+
+  void Forward(Mode mode, const Tensor& src, const InputBatch& batch, LossSums* sums,
+               Stream& stream) override {
+    pool_->Forward(src, features_, stream);
+    linear_->Forward(features_, weight_.value, bias_.value, logits_, workspace_, stream);
+    if (mode == Mode::kInference) {
+      inference_loss_->Run(batch.loss, logits_, batch.labels, batch.lambda, {}, sums, stream);
+    } else {
+      training_loss_->Run(batch.loss, logits_, batch.labels, batch.lambda, diff_logits_, sums,
+                          stream);
+    }
+  }
+
+  void Backward(const Tensor& /*src*/, const Tensor& diff_src, Stream& stream) override {
+    linear_->Backward(features_, weight_.value, diff_logits_, diff_features_, weight_.gradient,
+                      bias_.gradient, workspace_, stream);
+    pool_->Backward(diff_features_, diff_src, stream);
+  }
+
+ private:
+  std::unique_ptr<GlobalAveragePool> pool_;
+  std::unique_ptr<Linear> linear_;
+  std::unique_ptr<SoftmaxCrossEntropy> training_loss_;
+  std::unique_ptr<SoftmaxCrossEntropy> inference_loss_;
+  std::vector<ParameterSpec> parameters_;
+
+  int features_id_ = -1;
+  int logits_id_ = -1;
+  int diff_logits_id_ = -1;
+  int workspace_id_ = -1;
+  int diff_features_id_ = -1;
+  Tensor features_;
+  Tensor logits_;
+  Tensor diff_logits_;
+  Tensor diff_features_;
+  void* workspace_ = nullptr;
+  ParameterBinding weight_;
+  ParameterBinding bias_;
+};
+
+}  // namespace
+
+std::unique_ptr<Head> MakeDefaultHead(Backend& backend, const HeadSpec& spec) {
+  return std::make_unique<DefaultHead>(backend, spec);
+}
+
+}  // namespace trainer
