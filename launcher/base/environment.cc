@@ -4,7 +4,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
+#include <utility>
 
 namespace launcher {
 
@@ -36,6 +39,52 @@ Environment WithoutDefaultsOfSlurmTools(Environment environment) {
   std::erase_if(environment, [](const auto& variable) {
     return variable.first.starts_with("SCANCEL_") || variable.first.starts_with("SQUEUE_");
   });
+  return environment;
+}
+
+namespace {
+
+// What ranks are given, and the copy by which ddlrun knows that it is its own.
+constexpr std::array<std::pair<const char*, const char*>, 3> kCopies = {
+    {{"MASTER_ADDR", "DDLRUN_MASTER_ADDR"},
+     {"MASTER_PORT", "DDLRUN_MASTER_PORT"},
+     {"OMP_NUM_THREADS", "DDLRUN_OMP_NUM_THREADS"}}};
+// In every rank of ddlrun; in every worker of torchrun.
+constexpr char kRankOfDdlrun[] = "DDLRUN_LAUNCHER";
+constexpr char kWorkerOfTorchrun[] = "TORCHELASTIC_RUN_ID";
+
+}  // namespace
+
+Environment WithoutInheritedComponents(Environment environment) {
+  const std::string job = ValueOr(environment, "SLURM_JOB_ID", "");
+  const bool is_own =
+      std::any_of(environment.begin(), environment.end(), [&](const auto& variable) {
+        return variable.first.starts_with("SLURM_JOB_ID_HET_GROUP_") && variable.second == job;
+      });
+  if (is_own) return environment;
+  std::erase_if(environment, [](const auto& variable) {
+    return variable.first == "SLURM_HET_SIZE" ||
+           (variable.first.starts_with("SLURM_") &&
+            variable.first.find("_HET_GROUP_") != std::string::npos);
+  });
+  return environment;
+}
+
+Environment WithoutEnclosingLaunch(Environment environment) {
+  for (const auto& [name, copy] : kCopies) {
+    const auto kept = environment.find(copy);
+    if (kept == environment.end()) continue;
+    if (ValueOr(environment, name, "") == kept->second) environment.erase(name);
+    environment.erase(copy);
+  }
+  if (environment.contains(kRankOfDdlrun)) {
+    for (const char* name : {"DDL_HOST_PORT", "DDL_HOST_LIST", "DDL_OPTIONS", "DDLRUN_HEARTBEAT"}) {
+      environment.erase(name);
+    }
+  }
+  if (environment.contains(kWorkerOfTorchrun)) {
+    for (const char* name : {"MASTER_ADDR", "MASTER_PORT"}) environment.erase(name);
+  }
   return environment;
 }
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "launcher/base/environment.h"
 #include "launcher/base/error.h"
-#include "launcher/base/inherited_variables.h"
 #include "launcher/base/messages.h"
 #include "launcher/bede/bede_mpirun.h"
 #include "launcher/cli/settings.h"
@@ -19,9 +19,9 @@
 #include "launcher/pipeline/this_machine.h"
 #include "launcher/slurm/complete_allocation.h"
 #include "launcher/supervise/supervisor.h"
-#include "launcher/system/programs.h"
+#include "launcher/system/files.h"
+#include "launcher/system/output_queue.h"
 #include "launcher/system/run_directory.h"
-#include "launcher/system/stderr_message.h"
 #include "launcher/topology/hwloc_topology.h"
 #include "support/counted.h"
 

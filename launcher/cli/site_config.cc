@@ -14,7 +14,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/cli/option_values.h"
-#include "launcher/system/programs.h"
+#include "launcher/system/files.h"
 #include "support/file.h"
 #include "support/number.h"
 #include "support/spelling.h"

@@ -21,8 +21,8 @@
 #include "launcher/restart/node_probe.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/supervise/supervisor.h"
+#include "launcher/system/output_queue.h"
 #include "launcher/system/run_directory.h"
-#include "launcher/system/stderr_message.h"
 
 namespace launcher {
 namespace {

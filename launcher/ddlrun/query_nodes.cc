@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "launcher/system/programs.h"
+#include "launcher/system/files.h"
+#include "launcher/system/output_queue.h"
 #include "launcher/system/run_directory.h"
 #include "launcher/system/signal_relay.h"
-#include "launcher/system/stderr_message.h"
 
 namespace launcher {
 

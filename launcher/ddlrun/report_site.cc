@@ -23,9 +23,9 @@
 #include "launcher/report/settings_lines.h"
 #include "launcher/report/site_report.h"
 #include "launcher/report/software.h"
-#include "launcher/system/command_output.h"
-#include "launcher/system/programs.h"
-#include "launcher/system/stderr_message.h"
+#include "launcher/system/child_process.h"
+#include "launcher/system/files.h"
+#include "launcher/system/output_queue.h"
 #include "support/build.h"
 #include "support/counted.h"
 

@@ -16,7 +16,6 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/base/error.h"
-#include "launcher/base/inherited_variables.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/program_on_stdin.h"
 #include "launcher/cli/settings.h"
@@ -33,12 +32,11 @@
 #include "launcher/placement/launch_plan_files.h"
 #include "launcher/restart/restarts.h"
 #include "launcher/slurm/slurm_job.h"
-#include "launcher/system/command_output.h"
+#include "launcher/system/child_process.h"
 #include "launcher/system/files.h"
-#include "launcher/system/programs.h"
+#include "launcher/system/output_queue.h"
 #include "launcher/system/run_directory.h"
 #include "launcher/system/signal_relay.h"
-#include "launcher/system/stderr_message.h"
 #include "support/build.h"
 
 namespace launcher {

@@ -7,8 +7,8 @@
 #include <csignal>
 #include <utility>
 
-#include "launcher/system/command_output.h"
-#include "launcher/system/programs.h"
+#include "launcher/system/child_process.h"
+#include "launcher/system/files.h"
 
 namespace launcher {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "launcher/base/exit_codes.h"
+#include "launcher/base/error.h"
 #include "launcher/health/node_info_messages.h"
 #include "launcher/protocol/rank_exit.h"
 #include "launcher/supervise/tail.h"

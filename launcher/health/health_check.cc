@@ -16,14 +16,14 @@
 #include <filesystem>
 #include <set>
 
+#include "launcher/base/error.h"
 #include "launcher/base/messages.h"
 #include "launcher/health/check_rules.h"
 #include "launcher/health/check_step.h"
 #include "launcher/health/pair_schedule.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/placement/launch_plan_files.h"
-#include "launcher/system/os_error.h"
-#include "launcher/system/programs.h"
+#include "launcher/system/files.h"
 
 namespace launcher {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "launcher/base/exit_codes.h"
+#include "launcher/base/error.h"
 #include "launcher/protocol/peer_failed.h"
 
 namespace launcher {

@@ -9,7 +9,7 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/launch/mpirun_version.h"
-#include "launcher/system/command_output.h"
+#include "launcher/system/child_process.h"
 
 namespace launcher {
 

@@ -21,7 +21,6 @@
 #include "launcher/placement/launch_plan_files.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/system/files.h"
-#include "launcher/system/programs.h"
 #include "launcher/system/run_directory.h"
 #include "support/number.h"
 #include "support/quoting.h"

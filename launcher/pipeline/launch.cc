@@ -11,7 +11,7 @@
 #include "launcher/launch/query_mpirun.h"
 #include "launcher/pipeline/this_machine.h"
 #include "launcher/slurm/pmi_types.h"
-#include "launcher/system/programs.h"
+#include "launcher/system/files.h"
 
 namespace launcher {
 namespace {

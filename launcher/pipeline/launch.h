@@ -14,7 +14,7 @@
 #include "launcher/launch/launcher.h"
 #include "launcher/pipeline/planned_job.h"
 #include "launcher/slurm/slurm_version.h"
-#include "launcher/system/command_output.h"
+#include "launcher/system/child_process.h"
 
 namespace launcher {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "launcher/base/exit_codes.h"
+#include "launcher/base/error.h"
 #include "support/number.h"
 
 namespace launcher {

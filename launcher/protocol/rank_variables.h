@@ -60,7 +60,7 @@ inline constexpr RankVariable kRankVariables[] = {
 
 // What the shim has set OMP_NUM_THREADS to, where the user has not.  Like DDLRUN_MASTER_ADDR and
 // DDLRUN_MASTER_PORT a copy, by which a ddlrun that a rank starts knows its own value from a wish
-// of the user (base/inherited_variables.h).
+// of the user (base/environment.h).
 inline constexpr char kThreadsVariable[] = "DDLRUN_OMP_NUM_THREADS";
 
 // "all", "rank", or not set for "auto": which GPUs of its node a rank sees (--gpu-visibility).

@@ -13,8 +13,8 @@
 #include "launcher/launch/query_mpirun.h"
 #include "launcher/slurm/pmi_types.h"
 #include "launcher/slurm/scontrol.h"
-#include "launcher/system/command_output.h"
-#include "launcher/system/programs.h"
+#include "launcher/system/child_process.h"
+#include "launcher/system/files.h"
 
 namespace launcher {
 namespace {

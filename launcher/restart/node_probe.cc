@@ -7,7 +7,7 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/launch/child_environment.h"
-#include "launcher/system/command_output.h"
+#include "launcher/system/child_process.h"
 #include "launcher/system/signal_relay.h"
 
 namespace launcher {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "launcher/slurm/network_topology.h"
-#include "launcher/system/programs.h"
+#include "launcher/system/files.h"
 
 namespace launcher {
 

@@ -10,7 +10,7 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/slurm/scontrol.h"
-#include "launcher/system/command_output.h"
+#include "launcher/system/child_process.h"
 
 namespace launcher {
 

@@ -2,7 +2,7 @@
 
 #include "launcher/slurm/scontrol.h"
 
-#include "launcher/system/programs.h"
+#include "launcher/system/files.h"
 
 namespace launcher {
 

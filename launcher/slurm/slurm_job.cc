@@ -8,7 +8,7 @@
 
 #include "launcher/allocation/host_index.h"
 #include "launcher/slurm/scontrol.h"
-#include "launcher/system/programs.h"
+#include "launcher/system/files.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
 #include "support/number.h"

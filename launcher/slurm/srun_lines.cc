@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "launcher/base/exit_codes.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/system/os_error.h"
+#include "launcher/base/error.h"
 #include "support/number.h"
 
 namespace launcher {

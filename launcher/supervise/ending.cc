@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/base/exit_codes.h"
+#include "launcher/base/error.h"
 #include "launcher/protocol/peer_failed.h"
 #include "launcher/supervise/job_supervisor.h"
 #include "launcher/supervise/unresponsive_nodes.h"

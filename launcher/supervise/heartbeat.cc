@@ -18,7 +18,6 @@
 #include "launcher/base/error.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/supervise/heartbeat_monitor.h"
-#include "launcher/system/os_error.h"
 #include "support/descriptor.h"
 #include "support/size.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "launcher/base/exit_codes.h"
+#include "launcher/base/error.h"
 #include "launcher/supervise/unresponsive_nodes.h"
 
 namespace launcher {

@@ -21,7 +21,7 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/supervise/deadlines.h"
-#include "launcher/system/command_output.h"
+#include "launcher/system/child_process.h"
 
 namespace launcher {
 

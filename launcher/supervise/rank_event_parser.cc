@@ -6,7 +6,7 @@
 #include <cmath>
 #include <csignal>
 
-#include "launcher/base/exit_codes.h"
+#include "launcher/base/error.h"
 #include "launcher/launch/mpirun_lines.h"
 #include "launcher/slurm/srun_lines.h"
 

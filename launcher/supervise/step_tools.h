@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "launcher/base/environment.h"
-#include "launcher/system/command_output.h"
+#include "launcher/system/child_process.h"
 
 namespace launcher {
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/base/exit_codes.h"
+#include "launcher/base/error.h"
 #include "launcher/supervise/deadlines.h"
 #include "launcher/supervise/job_supervisor.h"
 #include "launcher/supervise/unresponsive_nodes.h"

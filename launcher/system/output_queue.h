@@ -6,11 +6,15 @@
 
 #pragma once
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
+#include "launcher/base/error.h"
 #include "support/descriptor.h"
 
 namespace launcher {
@@ -73,5 +77,18 @@ bool AreSameFile(int fd, int other);
 // waits no longer than `timeout`.
 void WriteMessage(int to, std::string_view text, bool is_stop_requested,
                   std::chrono::milliseconds timeout);
+
+// To the standard output, at once.  Throws LaunchError(EX_OSERR).
+inline void Print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    throw OsError("cannot write to the standard output");
+  }
+}
+
+// Writes to standard error.  Where nobody reads it and the program was told to stop, it gives up
+// after three seconds.
+inline void Say(const std::string& text, bool is_stop_requested = false) {
+  WriteMessage(STDERR_FILENO, text, is_stop_requested, std::chrono::seconds(3));
+}
 
 }  // namespace launcher

@@ -17,7 +17,6 @@
 
 #include "launcher/base/error.h"
 #include "launcher/system/files.h"
-#include "launcher/system/os_error.h"
 #include "support/file.h"
 
 namespace launcher {

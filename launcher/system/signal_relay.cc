@@ -6,7 +6,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "launcher/system/os_error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

@@ -111,7 +111,7 @@ ARROWS = {
     "trainer": ["launcher/protocol/rank_environment.h"],  # main.cc
     "ddldata": ["trainer/core", "trainer/data", "trainer/telemetry/text"],
     "ddlctl": ["launcher/base", "launcher/cli/site_config.h", "launcher/protocol/job_status.h", "launcher/launch/child_environment.h",
-               "launcher/system/command_output.h", "launcher/system/programs.h", "launcher/system/run_directory.h",
+               "launcher/system/child_process.h", "launcher/system/files.h", "launcher/system/run_directory.h",
                "trainer/checkpoint", "trainer/control",
                "trainer/core", "trainer/telemetry"],
     "manual": ["rankfile", "launcher", "trainer/options", "ddldata/options.h", "ddlctl/options.h", "bench/ddlbench"],

@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include "launcher/base/environment.h"
-#include "launcher/base/inherited_variables.h"
 #include "launcher/base/messages.h"
 #include "tests/support/directories.h"
 #include "tests/support/test.h"

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "launcher/base/exit_codes.h"
+#include "launcher/base/error.h"
 #include "launcher/supervise/supervisor.h"
 #include "tests/launcher/supervise/supervisor_fixture.h"
 #include "tests/support/test.h"

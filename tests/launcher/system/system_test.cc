@@ -6,10 +6,8 @@
 
 #include "launcher/base/error.h"
 #include "launcher/system/child_process.h"
-#include "launcher/system/command_output.h"
 #include "launcher/system/files.h"
 #include "launcher/system/line_reader.h"
-#include "launcher/system/programs.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 
