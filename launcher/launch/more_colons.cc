@@ -2,7 +2,7 @@
 
 #include "launcher/launch/more_colons.h"
 
-#include "launcher/protocol/colons.h"
+#include "launcher/protocol/launchers.h"
 
 namespace launcher {
 

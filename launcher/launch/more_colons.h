@@ -9,7 +9,7 @@
 
 namespace launcher {
 
-// `program` with a colon more for each word of colons alone (protocol/colons.h), which the shim
+// `program` with a colon more for each word of colons alone (protocol/launchers.h), which the shim
 // takes away.
 std::vector<std::string> WithMoreColons(std::vector<std::string> program);
 

@@ -9,7 +9,7 @@
 #include "launcher/launch/launcher.h"
 #include "launcher/launch/more_colons.h"
 #include "launcher/launch/slurm_for_mpirun.h"
-#include "launcher/protocol/peer_failed.h"
+#include "launcher/protocol/launchers.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/system/run_directory.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "launcher/base/error.h"
-#include "launcher/protocol/peer_failed.h"
+#include "launcher/protocol/launchers.h"
 
 namespace launcher {
 

@@ -10,9 +10,16 @@
 #include <signal.h>
 #include <string.h>
 
-#include "launcher/protocol/peer_failed.h"
-
 namespace launcher {
+
+// How ranks are told that one of their peers has failed, so that no collective call completes any
+// more: by a signal.  SIGTERM alone could as well be an order to stop, after which a training may
+// write its checkpoint together with its peers.
+
+// ddlrun sends it to all shims and ranks at once, through Slurm or mpirun.  It is one that the
+// kernel ignores unless a program handles it.  ddltraind then ends at once (early_stop.h); for
+// any other program the shim adds SIGTERM, and SIGKILL after the grace (shim/run_program.h).
+inline constexpr int kPeerFailedSignal = SIGURG;
 
 // Whether MPI_Init of Open MPI, with which ddltraind is built, finds the other ranks.
 enum class OpenMpi { kNever, kWithPmix, kAlways };
@@ -100,6 +107,16 @@ inline const LauncherTraits& TraitsOf(const char* name) {
     if (strcmp(launcher.name, name) == 0) return launcher;
   }
   return kNone;
+}
+
+// mpirun and srun take the word ":" for the end of one program and the beginning of another.  So
+// words of colons alone have one colon more on their way from ddlrun to the shim.
+
+// Whether `word` is one colon or more, and nothing else.
+inline bool IsOfColons(const char* word) {
+  if (*word == '\0') return false;
+  while (*word == ':') ++word;
+  return *word == '\0';
 }
 
 }  // namespace launcher

@@ -25,7 +25,6 @@
 #include "launcher/protocol/rank_event.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/shim/binding.h"
-#include "launcher/shim/environment_text.h"
 #include "launcher/shim/own_environment.h"
 #include "launcher/shim/rank_log.h"
 #include "launcher/shim/run_program.h"

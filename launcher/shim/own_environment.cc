@@ -3,14 +3,11 @@
 #include "launcher/shim/own_environment.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/protocol/launchers.h"
 #include "launcher/protocol/rank_variables.h"
-#include "launcher/shim/environment_text.h"
 #include "launcher/topology/gpus_of_node.h"
 #include "support/cpu_quota.h"
 

@@ -4,9 +4,20 @@
 
 #pragma once
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "launcher/protocol/local_rank_job.h"
 
 namespace launcher {
+
+// The value of a variable of this process; "" where it is not set.
+inline const char* Get(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr ? value : "";
+}
+
+inline bool Is(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
 // Whether the plan has CPUs for this rank, which no other rank uses.
 bool HasOwnCpus(const LocalRankJob& job);

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/protocol/colons.h"
+#include "launcher/protocol/launchers.h"
 #include "launcher/protocol/rank_event.h"
 #include "launcher/shim/leftovers.h"
 #include "launcher/shim/output_relay.h"

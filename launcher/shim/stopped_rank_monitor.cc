@@ -2,7 +2,7 @@
 
 #include "launcher/shim/stopped_rank_monitor.h"
 
-#include "launcher/shim/process_tree.h"
+#include "launcher/shim/leftovers.h"
 
 namespace launcher {
 namespace {

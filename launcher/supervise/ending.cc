@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
-#include "launcher/protocol/peer_failed.h"
+#include "launcher/protocol/launchers.h"
 #include "launcher/supervise/job_supervisor.h"
 #include "launcher/supervise/unresponsive_nodes.h"
 

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "launcher/protocol/peer_failed.h"
+#include "launcher/protocol/launchers.h"
 #include "launcher/system/signal_relay.h"
 
 namespace launcher {

@@ -42,7 +42,7 @@ ARROWS = {
                           "launcher/placement/launch_plan.h"],
     "launcher/rank": ["rankfile", "launcher/base", "launcher/topology", "launcher/placement", "launcher/protocol"],
     "launcher/shim": ["launcher/topology/fingerprint.h", "launcher/topology/gpus_of_node.h", "launcher/protocol/local_rank_job.h",
-                      "launcher/protocol/colons.h", "launcher/protocol/launchers.h", "launcher/protocol/peer_failed.h", "launcher/protocol/rank_event.h", "launcher/protocol/rank_variables.h"],
+                      "launcher/protocol/launchers.h", "launcher/protocol/launchers.h", "launcher/protocol/launchers.h", "launcher/protocol/rank_event.h", "launcher/protocol/rank_variables.h"],
     "launcher/slurm": ["rankfile", "launcher/base", "launcher/system", "launcher/allocation", "launcher/protocol/rank_exit.h"],
     "launcher/launch": ["rankfile", "launcher/base", "launcher/system", "launcher/placement/launch_plan.h", "launcher/protocol",
                        "launcher/slurm"],
@@ -106,7 +106,7 @@ ARROWS = {
     "trainer/options": ["trainer/core", "trainer/data", "trainer/model", "trainer/train/config.h"],
     "trainer/outputs": ["launcher/protocol/rank_environment.h", "trainer/core", "trainer/checkpoint", "trainer/comm", "trainer/telemetry", "trainer/options",
                         "trainer/train/config.h", "trainer/train/logging"],
-    "trainer/program": [*BELOW_TRAIN, "trainer/train", "trainer/options", "trainer/outputs", "launcher/protocol/peer_failed.h",
+    "trainer/program": [*BELOW_TRAIN, "trainer/train", "trainer/options", "trainer/outputs", "launcher/protocol/launchers.h",
                         "launcher/protocol/rank_environment.h"],
     "trainer": ["launcher/protocol/rank_environment.h"],  # main.cc
     "ddldata": ["trainer/core", "trainer/data", "trainer/telemetry/text"],
@@ -152,7 +152,7 @@ FOREIGN = [
 
 # What only a program's main may do (launcher/base/environment is the one snapshot of the environment).
 MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
-MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^launcher/shim/(environment_text\.h|own_environment\.cc)$|^trainer/(program/launch_environment|outputs/report_error)\.cc$|^tests/|^bench/")
+MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^launcher/shim/own_environment\.(h|cc)$|^trainer/(program/launch_environment|outputs/report_error)\.cc$|^tests/|^bench/")
 PURE = re.compile(r"^launcher/placement/|^rankfile/(?!main)|^scaling/|^launcher/advice/|^launcher/health/(check_(?!step)|node_info|pair_schedule|verdict)")
 IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")

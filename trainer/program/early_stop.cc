@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "launcher/protocol/peer_failed.h"
+#include "launcher/protocol/launchers.h"
 #include "trainer/core/error.h"
 #include "trainer/core/thread.h"
 #include "trainer/options/option_names.h"
