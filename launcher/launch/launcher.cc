@@ -5,7 +5,7 @@
 #include <array>
 
 #include "launcher/base/error.h"
-#include "launcher/slurm/pmi_types.h"
+#include "launcher/slurm/slurm_version.h"
 
 namespace launcher {
 namespace {

@@ -10,7 +10,7 @@
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/query_mpirun.h"
 #include "launcher/pipeline/this_machine.h"
-#include "launcher/slurm/pmi_types.h"
+#include "launcher/slurm/slurm_version.h"
 #include "launcher/system/files.h"
 
 namespace launcher {

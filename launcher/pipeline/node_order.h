@@ -12,7 +12,7 @@
 #include "launcher/base/environment.h"
 #include "launcher/cli/settings.h"
 #include "launcher/placement/launch_plan.h"
-#include "launcher/slurm/network_question.h"
+#include "launcher/slurm/network_topology.h"
 
 namespace launcher {
 

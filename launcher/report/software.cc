@@ -11,8 +11,8 @@
 #include "launcher/base/error.h"
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/query_mpirun.h"
-#include "launcher/slurm/pmi_types.h"
-#include "launcher/slurm/scontrol.h"
+#include "launcher/slurm/slurm_job.h"
+#include "launcher/slurm/slurm_version.h"
 #include "launcher/system/child_process.h"
 #include "launcher/system/files.h"
 

@@ -16,9 +16,13 @@
 
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "launcher/allocation/allocation.h"
+#include "launcher/base/environment.h"
+#include "launcher/slurm/slurm_job.h"
+#include "launcher/system/child_process.h"
 
 namespace launcher {
 
@@ -30,5 +34,27 @@ void ReadNetworkTopology(const std::string& text, Allocation* allocation);
 // The name of the partition's own topology, which topology.yaml has (25.05 on), from the text of
 // `scontrol show partition NAME`; "" where it has none.
 std::string TopologyOfPartition(const std::string& text);
+
+// Asks Slurm how the nodes of this job are connected.  The answer comes while ddlrun does something
+// else: scontrol takes some milliseconds.
+class NetworkQuestion {
+ public:
+  // Starts `scontrol show topology`, which says the topology of the cluster.  With `of_partition`,
+  // that of the job's partition is wanted, where it has one of its own (topology.yaml), and
+  // `scontrol show partition` is started, too.  Throws LaunchError as CommandOutput does.
+  NetworkQuestion(const Environment& environment, bool of_partition);
+
+  // Waits for what `scontrol show topology` says, for 30 s at most.
+  ScontrolAnswer Wait();
+
+ private:
+  Environment environment_;
+  std::unique_ptr<CommandOutput> topology_, partition_;  // null where there is no scontrol in PATH
+};
+
+// Whether SLURM_TOPOLOGY_ADDR_PATTERN, which Slurm sets on the nodes of a job, says that the
+// cluster's own topology is flat, so that there is nothing to ask for.  The topology of a partition
+// does not show in it.
+bool HasFlatTopology(const Environment& environment);
 
 }  // namespace launcher

@@ -8,11 +8,12 @@
 // SRUN_CPUS_PER_TASK since).  Only such options are used that have one meaning from 20.11 on:
 // --overlap,
 // --gpus-per-node, --gpus, --ntasks-per-node, and --distribution=arbitrary without --nodes.  Which
-// kinds of PMI there are, srun is asked (pmi_types.h).
+// kinds of PMI there are, srun is asked.
 
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace launcher {
 
@@ -35,5 +36,17 @@ SlurmVersion ParseSlurmVersion(const std::string& text);
 // wait for ever in their first fence.  That was seen with 22.05.8, and not with 24.11.5
 // (doc/decisions/0014, 0015).
 bool PmixServersNeedPause(SlurmVersion version);
+
+// The kinds of PMI that srun has for the ranks it starts, by which MPI programs find each other.
+// Pure.
+
+// The types that `srun --mpi=list` prints, in its order: "pmix", "pmix_v4", "pmi2", "none", ...  It
+// prints each type on a line, before Slurm 21.08 with "srun: " in front, and the versions of pmix
+// together on another line.
+std::vector<std::string> ParseMpiList(const std::string& text);
+
+// The type that --pmi=`pmi` ("pmix", "pmi2" or "none") stands for: the one of this name or, where
+// `types` has no plain pmix, the newest version of it.  "" where there is none.
+std::string FindMpiType(const std::string& pmi, const std::vector<std::string>& types);
 
 }  // namespace launcher

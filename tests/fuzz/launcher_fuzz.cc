@@ -19,7 +19,7 @@
 #include "launcher/protocol/job_status.h"
 #include "launcher/protocol/local_rank_job.h"
 #include "launcher/protocol/rank_job.h"
-#include "launcher/slurm/job_detail.h"
+#include "launcher/slurm/complete_allocation.h"
 #include "launcher/slurm/network_topology.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/slurm/slurm_job.h"

@@ -23,7 +23,7 @@ FILES = [
         ("trainer/main.cc", "launcher/placement/launch_plan.h"),
         ("trainer/model/resnet.cc", "trainer/backend/cpu/cpu_backend.h"),
         ("launcher/placement/planner.cc", "launcher/base/environment.h"),
-        ("launcher/slurm/scontrol.cc", "launcher/launch/launcher.h"),
+        ("launcher/slurm/slurm_job.cc", "launcher/launch/launcher.h"),
         ("launcher/shim/main.cc", "launcher/protocol/rank_job.h"),
         ("launcher/base/messages.cc", "launcher/main.h"),
         ("trainer/core/tensor.cc", "tests/trainer/helper.h")]],

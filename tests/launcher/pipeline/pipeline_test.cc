@@ -12,7 +12,6 @@
 #include "launcher/pipeline/read_allocation.h"
 #include "launcher/pipeline/this_machine.h"
 #include "launcher/placement/planner.h"
-#include "launcher/slurm/pmi_types.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/slurm/slurm_version.h"
 #include "support/quoting.h"

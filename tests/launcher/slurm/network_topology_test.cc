@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include "launcher/allocation/network_order.h"
-#include "launcher/slurm/network_question.h"
-#include "launcher/slurm/pmi_types.h"
+#include "launcher/slurm/slurm_version.h"
 #include "tests/support/directories.h"
 #include "tests/support/test.h"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "launcher/base/error.h"
-#include "launcher/slurm/job_detail.h"
+#include "launcher/slurm/complete_allocation.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/slurm/slurm_version.h"
 #include "launcher/slurm/srun_lines.h"
