@@ -13,7 +13,7 @@
 #include "launcher/bede/bede_mpirun.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
-#include "launcher/launch/query_mpirun.h"
+#include "launcher/launch/mpirun_version.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/pipeline/read_allocation.h"
 #include "launcher/pipeline/this_machine.h"

@@ -2,6 +2,9 @@
 
 #include "launcher/launch/launcher.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
 
 #include "launcher/base/error.h"
@@ -80,6 +83,45 @@ LauncherChoice ChooseLauncher(const LaunchPlan& plan, bool has_remote_ranks, con
   if (plan.ranks.size() == 1) return {"local", no_srun + "one rank needs no mpirun", ""};
   if (has_mpirun) return {means.mpirun_launcher, no_srun + "it is installed" + hint, ""};
   return {"local", no_srun + means.mpirun_lacks, ""};
+}
+
+std::vector<ChildCommand> MakeLocalCommands(const LaunchRequest& job) {
+  if (job.has_remote_ranks || job.plan.nodes.size() != 1) {
+    std::string hosts;
+    for (const NodePlacement& node : job.plan.nodes) hosts += " " + node.host;
+    throw LaunchError(EX_CONFIG,
+                      "--launcher=local starts ranks on this machine only, the plan is "
+                      "for:" +
+                          hosts + "; use --launcher=mpirun");
+  }
+  Environment environment = job.environment;
+  for (const auto& [name, value] : job.rank_settings) environment[name] = value;
+  const std::vector<std::string> strings = ToStrings(environment);
+
+  std::vector<ChildCommand> commands;
+  for (const RankPlacement& rank : job.plan.ranks) {
+    ChildCommand command;
+    command.rank = rank.rank;
+    command.argv = {job.shim, "--rank", std::to_string(rank.rank), "--"};
+    command.argv.insert(command.argv.end(), job.program.begin(), job.program.end());
+    command.environment = strings;
+    commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+std::vector<std::string> WithMoreColons(std::vector<std::string> program) {
+  for (std::string& word : program) {
+    if (IsOfColons(word.c_str())) word += ':';
+  }
+  return program;
+}
+
+PlainPath::PlainPath(const std::string& path) : path_(path) {
+  if (path.find_first_of(":-") == std::string::npos) return;
+  file_ = support::Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file_.is_open()) return;
+  path_ = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file_.fd());
 }
 
 }  // namespace launcher

@@ -14,11 +14,27 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/launch/mpirun_version.h"
-#include "launcher/launch/plain_path.h"
 #include "launcher/placement/launch_plan.h"
 #include "launcher/protocol/launchers.h"
+#include "support/descriptor.h"
 
 namespace launcher {
+
+// A path that PRRTE can read in "--map-by rankfile:FILE=PATH".  A ':' or '-' in the path would end
+// it there (seen with Open MPI 5.0.7).
+class PlainPath {
+ public:
+  // Opens the file where `path` has such a character; the path is then /proc/PID/fd/N as long as
+  // this object lives.  Otherwise it is `path` itself, and so for a file that cannot be opened,
+  // about which mpirun will complain.
+  explicit PlainPath(const std::string& path);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  support::Descriptor file_;
+  std::string path_;
+};
 
 // All that the commands depend on.
 struct LaunchRequest {
@@ -136,5 +152,11 @@ LauncherChoice ChooseSrun(const std::string& pmi, const LauncherTools& means);
 // another machine and nothing reaches it.
 LauncherChoice ChooseLauncher(const LaunchPlan& plan, bool has_remote_ranks, const std::string& pmi,
                               const LauncherTools& means);
+
+// Words of the program as mpirun and srun pass them on to the shim.  Pure.
+
+// `program` with a colon more for each word of colons alone (protocol/launchers.h), which the shim
+// takes away.
+std::vector<std::string> WithMoreColons(std::vector<std::string> program);
 
 }  // namespace launcher

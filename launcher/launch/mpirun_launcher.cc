@@ -7,7 +7,6 @@
 #include "launcher/base/error.h"
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/launcher.h"
-#include "launcher/launch/more_colons.h"
 #include "launcher/launch/slurm_for_mpirun.h"
 #include "launcher/protocol/launchers.h"
 #include "launcher/protocol/rank_job.h"

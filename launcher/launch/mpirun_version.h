@@ -16,9 +16,13 @@
 
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "launcher/base/environment.h"
+#include "launcher/system/child_process.h"
 
 namespace launcher {
 
@@ -44,5 +48,15 @@ std::string MpirunLacks(const std::string& path, const MpirunVersion& version);
 // The first of `hosts` whose name Open MPI 4 does not take (4.1.4: "illegal character in the
 // following node name"), which is the whole mpirun's end; "" where there is none.
 std::string HostThatOrteRejects(const std::vector<std::string>& hosts);
+
+// Asks mpirun for its version.  That takes 20 to 50 ms, so it is started early and waited for late.
+
+// Starts `mpirun --version`; `mpirun` is a path.  Null where that is "".  Throws LaunchError as
+// CommandOutput does.
+std::unique_ptr<CommandOutput> QueryMpirun(const std::string& mpirun,
+                                           const Environment& environment);
+
+// Waits for the answer, for 30 s at most.  `requested` is not null.
+MpirunVersion AnswerOfMpirun(CommandOutput* requested);
 
 }  // namespace launcher

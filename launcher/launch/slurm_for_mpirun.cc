@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "launcher/base/error.h"
-#include "launcher/launch/variable_table.h"
+#include "launcher/launch/child_environment.h"
 #include "launcher/slurm/slurm_variables.h"
 #include "rankfile/hostlist.h"
 

@@ -5,7 +5,6 @@
 #include "launcher/base/error.h"
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/launcher.h"
-#include "launcher/launch/more_colons.h"
 #include "launcher/system/run_directory.h"
 
 namespace launcher {

@@ -16,7 +16,7 @@
 #include "launcher/base/error.h"
 #include "launcher/cli/mpi_arguments.h"
 #include "launcher/launch/child_environment.h"
-#include "launcher/launch/master_port.h"
+#include "launcher/launch/master_address.h"
 #include "launcher/pipeline/this_machine.h"
 #include "launcher/placement/launch_plan_files.h"
 #include "launcher/protocol/rank_job.h"

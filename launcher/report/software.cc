@@ -10,7 +10,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/launch/child_environment.h"
-#include "launcher/launch/query_mpirun.h"
+#include "launcher/launch/mpirun_version.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/slurm/slurm_version.h"
 #include "launcher/system/child_process.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/launch/master_port.h"
-
 #include <gtest/gtest.h>
+
+#include "launcher/launch/master_address.h"
 
 namespace launcher {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/launch/plain_path.h"
-
+#include "launcher/launch/launcher.h"
 #include "tests/support/test.h"
 
 namespace launcher {

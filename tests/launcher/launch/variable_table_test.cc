@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/launch/variable_table.h"
-
+#include "launcher/launch/child_environment.h"
 #include "launcher/protocol/rank_variables.h"
 #include "tests/support/directories.h"
 #include "tests/support/test.h"
