@@ -14,7 +14,7 @@
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
 #include "launcher/restart/restarts.h"
-#include "launcher/supervise/time_limit_watcher.h"
+#include "launcher/supervise/time_limits.h"
 #include "launcher/system/signal_relay.h"
 
 namespace launcher {

@@ -6,7 +6,7 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/cli/settings.h"
-#include "launcher/supervise/time_limit_watcher.h"
+#include "launcher/supervise/time_limits.h"
 
 namespace launcher {
 

@@ -10,7 +10,7 @@
 #include "launcher/base/error.h"
 #include "launcher/health/node_info_messages.h"
 #include "launcher/protocol/rank_exit.h"
-#include "launcher/supervise/tail.h"
+#include "launcher/supervise/failure_report.h"
 #include "launcher/system/child_process.h"
 #include "launcher/system/line_reader.h"
 

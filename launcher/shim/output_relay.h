@@ -15,7 +15,8 @@
 namespace launcher {
 
 // Keeps the last lines of a text that comes in pieces; empty lines are left out.  It has a fixed
-// size and no C++ library.  (ddlrun keeps the last lines of its ranks by supervise/tail.h.)
+// size and no C++ library.  (ddlrun keeps the last lines of its ranks by
+// supervise/failure_report.h.)
 class StreamTail {
  public:
   void Add(const char* text, size_t size);

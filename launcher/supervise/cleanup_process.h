@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "support/descriptor.h"
 
@@ -36,6 +37,33 @@ class CleanupProcess {
  private:
   support::Descriptor pipe_;
   pid_t pid_ = 0;
+};
+
+// What a child leaves behind when it dies: a rank its workers and helpers; an mpirun that has lost
+// a node the srun that starts its daemons, which would go on for as long as it waits for the node.
+// While an Orphans exists, this process is the parent of such processes instead of process 1
+// (PR_SET_CHILD_SUBREAPER, prctl(2)).  For single-threaded callers.
+class Orphans {
+ public:
+  // The children that this process has by now are no orphans.
+  Orphans();
+  ~Orphans();
+  Orphans(const Orphans&) = delete;
+  Orphans& operator=(const Orphans&) = delete;
+
+  // Reaps those that have ended.  `children` are those that this process has started since then,
+  // and are not reaped.
+  void Reap(const std::vector<pid_t>& children) const;
+
+  // Ends them (shim/leftovers.h), also those with a session of their own; after `terminate_after`,
+  // since some end by themselves.  To be called when no other child is left than those that were
+  // there at the beginning.  Returns a note for the user on each that cannot be ended.
+  std::vector<std::string> End(std::chrono::milliseconds terminate_after) const;
+
+ private:
+  std::vector<pid_t> Orphaned() const;
+
+  std::vector<pid_t> no_orphans_;
 };
 
 }  // namespace launcher

@@ -6,7 +6,7 @@
 #include "launcher/base/error.h"
 #include "launcher/protocol/launchers.h"
 #include "launcher/supervise/job_supervisor.h"
-#include "launcher/supervise/unresponsive_nodes.h"
+#include "launcher/supervise/nodes_of_job.h"
 
 namespace launcher {
 

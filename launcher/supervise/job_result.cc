@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "launcher/base/error.h"
-#include "launcher/supervise/unresponsive_nodes.h"
+#include "launcher/supervise/nodes_of_job.h"
 
 namespace launcher {
 

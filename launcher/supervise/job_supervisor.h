@@ -15,7 +15,6 @@
 #include "launcher/supervise/job_children.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/rank_event_parser.h"
-#include "launcher/supervise/signals_to_ranks.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/supervise/time_limits.h"
 

@@ -16,11 +16,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "launcher/base/environment.h"
-#include "launcher/supervise/deadlines.h"
+#include "launcher/supervise/time_limits.h"
 #include "launcher/system/child_process.h"
 
 namespace launcher {
@@ -65,5 +66,18 @@ class NodesOfJob {
   Deadline deadline_;
   std::unique_ptr<CommandOutput> question_;
 };
+
+// Finds the nodes of a job from which something was not reported.  Pure.  `hosts` are those of the
+// ranks; the result has each node once, in the order of its first rank.
+
+// The nodes of the ranks that are not in `started`.
+std::vector<std::string> NodesNotStarted(const std::vector<std::string>& hosts,
+                                         const std::set<int>& started);
+
+// The nodes from which no end of a rank was reported, while it was from others.  None where no node
+// has reported any, since the nodes are then not the reason.  `hosts_with_ends` are the nodes that
+// have, as srun writes them: "n[1-2]", with or without their domain.
+std::vector<std::string> SilentNodes(const std::vector<std::string>& hosts,
+                                     const std::set<std::string>& hosts_with_ends);
 
 }  // namespace launcher

@@ -12,9 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/supervise/exit_code_counts.h"
 #include "launcher/supervise/failure_report.h"
-#include "launcher/supervise/tail.h"
 
 namespace launcher {
 

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "launcher/base/error.h"
-#include "launcher/supervise/deadlines.h"
 #include "launcher/supervise/job_supervisor.h"
-#include "launcher/supervise/unresponsive_nodes.h"
+#include "launcher/supervise/nodes_of_job.h"
+#include "launcher/supervise/time_limits.h"
 
 namespace launcher {
 

@@ -18,7 +18,7 @@
 #include "launcher/supervise/nodes_of_job.h"
 #include "launcher/supervise/status_file.h"
 #include "launcher/supervise/step_tools.h"
-#include "launcher/supervise/time_limit_watcher.h"
+#include "launcher/supervise/time_limits.h"
 #include "launcher/system/signal_relay.h"
 
 namespace launcher {
@@ -103,7 +103,7 @@ struct SupervisorOptions {
 //             a shim or srun reports a failed rank        the ranks are ended              ending
 //             srun reports a lost node                    nothing: srun ends all           ending
 //             a file is not touched any more (heartbeat)  the ranks are ended              ending
-//             the time of the job ends (time_limit_watcher.h)     every rank gets SIGUSR1 (same)
+//             the time of the job ends (time_limits.h)     every rank gets SIGUSR1 (same)
 //             ranks take too long to start, or to end     as when the time of ending is    killing
 //             once others have (time_limits.h); or none   over
 //             has started, and the Slurm job has lost

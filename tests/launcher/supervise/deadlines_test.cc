@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/deadlines.h"
-
 #include <gtest/gtest.h>
+
+#include "launcher/supervise/time_limits.h"
 
 namespace launcher {
 namespace {

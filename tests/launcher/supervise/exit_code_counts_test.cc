@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/exit_code_counts.h"
-
 #include <gtest/gtest.h>
+
+#include "launcher/supervise/failure_report.h"
 
 namespace launcher {
 namespace {

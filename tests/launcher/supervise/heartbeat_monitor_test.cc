@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/heartbeat_monitor.h"
-
+#include "launcher/supervise/heartbeat.h"
 #include "tests/support/test.h"
 
 namespace launcher {

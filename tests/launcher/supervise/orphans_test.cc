@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/orphans.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "launcher/supervise/cleanup_process.h"
 #include "tests/support/emulated.h"
 #include "tests/support/test.h"
 

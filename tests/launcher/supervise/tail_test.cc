@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/tail.h"
-
+#include "launcher/supervise/failure_report.h"
 #include "tests/support/test.h"
 
 namespace launcher {

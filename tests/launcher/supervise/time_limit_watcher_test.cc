@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/time_limit_watcher.h"
-
 #include <unistd.h>
 
+#include "launcher/supervise/time_limits.h"
 #include "tests/support/test.h"
 
 namespace launcher {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/unresponsive_nodes.h"
-
+#include "launcher/supervise/nodes_of_job.h"
 #include "tests/support/test.h"
 
 namespace launcher {
