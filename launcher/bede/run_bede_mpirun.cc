@@ -16,7 +16,6 @@
 #include "launcher/launch/mpirun_version.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/pipeline/read_allocation.h"
-#include "launcher/pipeline/this_machine.h"
 #include "launcher/slurm/complete_allocation.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/system/files.h"

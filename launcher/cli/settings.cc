@@ -5,10 +5,9 @@
 #include <algorithm>
 
 #include "launcher/base/error.h"
-#include "launcher/cli/mpi_arguments.h"
+#include "launcher/cli/launcher_arguments.h"
 #include "launcher/cli/quoting.h"
-#include "launcher/cli/srun_arguments.h"
-#include "launcher/cli/trainer_program.h"
+#include "launcher/cli/user_program.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/system/files.h"
 #include "launcher/system/run_directory.h"

@@ -10,7 +10,7 @@
 
 #include "launcher/advice/advice.h"
 #include "launcher/base/error.h"
-#include "launcher/cli/trainer_program.h"
+#include "launcher/cli/user_program.h"
 
 namespace launcher {
 namespace {

@@ -5,24 +5,26 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "launcher/base/error.h"
 #include "launcher/base/messages.h"
 #include "launcher/ddlrun/run_messages.h"
-#include "launcher/ddlrun/status_at_start.h"
 #include "launcher/health/health_check.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/placement/launch_plan_files.h"
-#include "launcher/restart/node_probe.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/system/output_queue.h"
 #include "launcher/system/run_directory.h"
+#include "support/quoting.h"
 
 namespace launcher {
 namespace {
@@ -202,6 +204,71 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   Say(text, result.stop_requested);
   return {result.exit_code, decision.next == Decision::Next::kRestart, result.step_is_left,
           decision.pause};
+}
+
+JobStatus StatusAtStart(const Invocation& invocation, const PlannedJob& planned,
+                        const Launch& launch) {
+  const auto now = std::chrono::system_clock::now();
+  JobStatus status;
+  status.job = SlurmJobNumber(invocation.environment);
+  std::array<char, 256> host = {};
+  gethostname(host.data(), host.size() - 1);
+  status.host = host.data();
+  status.pid = static_cast<int>(getpid());
+  status.launcher = launch.choice.name;
+  status.restarts = planned.restart_count;
+  status.program = support::QuoteCommand(invocation.options.program);
+  status.started = std::chrono::duration<double>(now.time_since_epoch()).count();
+  const TimeLimitWatcherOptions& end = invocation.time_limit;
+  if (end.end) {
+    const std::chrono::duration<double> left = *end.end - TimeLimitWatcher::Clock::now();
+    status.ends = status.started + left.count();
+  } else if (invocation.environment.contains("SLURM_JOB_END_TIME")) {
+    const auto left = SecondsToTimeLimit(invocation.environment, now);
+    if (left && *left > 0) status.ends = status.started + *left;
+  }
+  for (const RankPlacement& rank : planned.plan.ranks) {
+    status.ranks.emplace_back().host = planned.plan.nodes[static_cast<std::size_t>(rank.node)].host;
+  }
+  return status;
+}
+
+TimeLimitWatcherOptions StopInTime(const Settings& settings, const Environment& environment) {
+  using Clock = TimeLimitWatcher::Clock;
+  TimeLimitWatcherOptions options;
+  if (settings.stop_before.count() == 0) return options;
+  const std::string option = "--stop-before " + std::to_string(settings.stop_before.count());
+  const auto margin = static_cast<double>(settings.stop_before.count());
+  std::optional<double> left = SecondsToTimeLimit(environment, std::chrono::system_clock::now());
+  // SLURM_JOB_END_TIME is that of the job's start; the limit may have been extended since.
+  if (left && *left <= margin && !SlurmJobNumber(environment).empty()) {
+    if (const auto job = QuerySlurmForJob(environment)) left = job->seconds_left;
+  }
+  if (!left) {
+    throw LaunchError(EX_CONFIG,
+                      option +
+                          ": the end of this job is not known: neither SLURM_JOB_END_TIME nor "
+                          "'scontrol show job' tells a time limit; write #SBATCH --time, or leave "
+                          "the option out");
+  }
+  if (*left <= margin) {
+    throw LaunchError(EX_CONFIG, option + ": the job's time ends in " +
+                                     std::to_string(std::max(0LL, static_cast<long long>(*left))) +
+                                     " s already: give fewer seconds, or more #SBATCH --time");
+  }
+  options.end = Clock::now() +
+                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*left));
+  options.margin = settings.stop_before;
+  options.signal = settings.stop_before_signal;
+  options.question = ShowJobCommand(environment);
+  options.environment = environment;
+  const std::string number = SlurmJobNumber(environment);
+  options.seconds_left = [number](const std::string& text) -> std::optional<double> {
+    const std::optional<SlurmJob> job = ParseSlurmJob(text, number);
+    if (!job) return std::nullopt;
+    return job->seconds_left.value_or(std::numeric_limits<double>::infinity());
+  };
+  return options;
 }
 
 }  // namespace launcher

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "launcher/base/messages.h"
-#include "launcher/cli/mpi_arguments.h"
+#include "launcher/cli/launcher_arguments.h"
 #include "launcher/supervise/failure_report.h"
 #include "launcher/system/run_directory.h"
 #include "launcher/system/signal_relay.h"

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <array>
+#include <ctime>
 #include <string>
 
 #include "launcher/cli/options.h"
@@ -15,6 +17,16 @@
 #include "launcher/supervise/supervisor.h"
 
 namespace launcher {
+
+// Now: "2026-11-27 09:30:00 UTC".
+inline std::string UtcNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&now, &parts);
+  std::array<char, 64> text = {};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts);
+  return text.data();
+}
 
 // The warnings and, where ddlrun has chosen it, the launcher that starts the ranks.  `is_root`: the
 // user is root.

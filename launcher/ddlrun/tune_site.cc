@@ -3,24 +3,26 @@
 #include "launcher/ddlrun/tune_site.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
-#include "launcher/base/error.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/ddlrun/query_nodes.h"
-#include "launcher/ddlrun/trial_runs.h"
-#include "launcher/ddlrun/utc_now.h"
+#include "launcher/ddlrun/run_messages.h"
+#include "launcher/system/child_process.h"
 #include "launcher/system/files.h"
 #include "launcher/system/output_queue.h"
 #include "launcher/tune/copies.h"
-#include "launcher/tune/slow_links.h"
+#include "launcher/tune/measurements.h"
 #include "launcher/tune/tuned_site.h"
 #include "support/build.h"
 #include "support/counted.h"
@@ -326,6 +328,56 @@ int TuneSite(const std::vector<std::string>& arguments, const Options& options,
   const bool is_site = path.find('/') != std::string::npos || path.ends_with(".yaml");
   Print(path + " is written: ddlrun --site " + (is_site ? "" : "./") + path + " takes it\n");
   return EX_OK;
+}
+
+namespace {
+
+using TrialClock = std::chrono::steady_clock;
+
+// How long a ddlrun that was told to stop may take to end its ranks.
+constexpr std::chrono::seconds kTimeoutWithEnd{20};
+constexpr int kMillisecondsBetweenLooks = 20;
+
+}  // namespace
+
+TrialRuns::TrialRuns(std::vector<std::string> options, const Environment& environment,
+                     SignalRelay& signals)
+    : options_(std::move(options)), environment_(environment), signals_(signals) {}
+
+TrialOutput TrialRuns::Run(const std::vector<std::string>& more,
+                           const std::vector<std::string>& program, std::chrono::seconds limit) {
+  std::vector<std::string> argv = {ProgramDirectory() + "/ddlrun"};
+  for (const std::vector<std::string>* words : {&options_, &more, &program}) {
+    argv.insert(argv.end(), words->begin(), words->end());
+  }
+  const TrialClock::time_point start = TrialClock::now();
+  CommandOutput run(argv, environment_);
+  int stopped_by = 0;
+  while (!run.HasEnded()) {
+    while (const std::optional<int> number = signals_.Next()) {
+      if (*number == SIGTERM || *number == SIGINT || *number == SIGHUP) stopped_by = *number;
+    }
+    if (stopped_by != 0 || TrialClock::now() - start > limit) {
+      // It ends its ranks.
+      kill(run.pid(), SIGTERM);
+      run.Wait(kTimeoutWithEnd);
+      if (stopped_by != 0) throw StoppedBySignal(stopped_by);
+      return {false, run.text(), 0};
+    }
+    pollfd ready = {signals_.fd(), POLLIN, 0};
+    poll(&ready, 1, kMillisecondsBetweenLooks);
+  }
+  const double seconds = std::chrono::duration<double>(TrialClock::now() - start).count();
+  const bool is_ok = run.Wait(std::chrono::seconds(1));
+  return {is_ok, run.text(), seconds};
+}
+
+std::string TrialRuns::LastLineOf(const TrialOutput& output) {
+  const std::size_t end = output.text.find_last_not_of(" \t\r\n");
+  if (end == std::string::npos) return "nothing was printed";
+  const std::size_t begin = output.text.rfind('\n', end);
+  return output.text.substr(begin == std::string::npos ? 0 : begin + 1,
+                            end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
 }  // namespace launcher

@@ -14,10 +14,10 @@
 #include <utility>
 
 #include "launcher/base/error.h"
-#include "launcher/cli/mpi_arguments.h"
+#include "launcher/cli/launcher_arguments.h"
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/master_address.h"
-#include "launcher/pipeline/this_machine.h"
+#include "launcher/pipeline/read_allocation.h"
 #include "launcher/placement/launch_plan_files.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/system/files.h"

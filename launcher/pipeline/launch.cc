@@ -9,7 +9,7 @@
 #include "launcher/base/error.h"
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/mpirun_version.h"
-#include "launcher/pipeline/this_machine.h"
+#include "launcher/pipeline/read_allocation.h"
 #include "launcher/slurm/slurm_version.h"
 #include "launcher/system/files.h"
 

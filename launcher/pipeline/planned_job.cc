@@ -18,7 +18,6 @@
 #include "launcher/launch/master_address.h"
 #include "launcher/pipeline/node_order.h"
 #include "launcher/pipeline/read_allocation.h"
-#include "launcher/pipeline/this_machine.h"
 #include "launcher/placement/launch_plan_files.h"
 #include "launcher/placement/node_binding.h"
 #include "launcher/placement/planner.h"

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "launcher/allocation/allocation.h"
 #include "launcher/base/environment.h"
@@ -21,5 +22,21 @@ std::optional<Allocation> ReadJob(const Options& options, Environment environmen
 // job are taken as outside of Slurm: mpirun reaches them by ssh.  Throws LaunchError.
 Allocation ReadAllocation(const Options& options, const Environment& environment,
                           bool may_leave_job);
+
+// Which of the hosts of a job is the machine that ddlrun runs on.
+
+// As gethostname says it, even if that is no name of a host ("(none)"); "" where it says nothing.
+std::string NameOfKernel();
+// The same, but "localhost" where it is no name of a host.
+std::string HostName();
+
+// Whether this machine finds an address for `host`, in a file or by a name server.
+bool IsKnownName(const std::string& host);
+
+// Whether `host` is Slurm's name of this node, its host name (with or without the domain), a name
+// or an address of the loopback, or an address of one of its interfaces.  Where this machine does
+// not know its own domain, a name with one is looked up, once: gpu1.a.example and gpu1.b.example
+// both begin like gpu1.  For one thread.
+bool IsThisMachine(const std::string& host, const Environment& environment);
 
 }  // namespace launcher

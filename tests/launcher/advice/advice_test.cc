@@ -2,7 +2,6 @@
 
 #include "launcher/advice/advice.h"
 
-#include "launcher/advice/training_request.h"
 #include "launcher/base/error.h"
 #include "tests/support/test.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/cli/mpi_arguments.h"
-
+#include "launcher/cli/launcher_arguments.h"
 #include "tests/support/test.h"
 
 namespace launcher {

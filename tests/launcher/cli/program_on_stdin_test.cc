@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/cli/program_on_stdin.h"
-
+#include "launcher/cli/user_program.h"
 #include "tests/support/test.h"
 
 namespace launcher {

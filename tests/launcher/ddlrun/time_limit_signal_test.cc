@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/ddlrun/time_limit_signal.h"
-
 #include <unistd.h>
 
 #include "launcher/base/error.h"
+#include "launcher/ddlrun/one_run.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 

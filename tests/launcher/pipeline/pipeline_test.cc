@@ -10,7 +10,6 @@
 #include "launcher/pipeline/node_order.h"
 #include "launcher/pipeline/planned_job.h"
 #include "launcher/pipeline/read_allocation.h"
-#include "launcher/pipeline/this_machine.h"
 #include "launcher/placement/planner.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/slurm/slurm_version.h"

@@ -2,9 +2,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/tune/copies.h"
-#include "launcher/tune/knobs.h"
 #include "launcher/tune/measurements.h"
-#include "launcher/tune/slow_links.h"
 #include "launcher/tune/trials.h"
 #include "launcher/tune/tuned_site.h"
 #include "tests/launcher/health/fake_node_info.h"

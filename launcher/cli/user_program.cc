@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/cli/program_on_stdin.h"
+#include "launcher/cli/user_program.h"
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 
 namespace launcher {
+
+std::optional<std::vector<std::string>> TrainerArguments(const std::vector<std::string>& program) {
+  const auto trainer = std::find_if(program.begin(), program.end(), [](const std::string& word) {
+    return std::filesystem::path(word).filename() == "ddltraind";
+  });
+  if (trainer == program.end()) return std::nullopt;
+  return std::vector<std::string>(trainer + 1, program.end());
+}
+
 namespace {
 
 std::string_view FileName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
