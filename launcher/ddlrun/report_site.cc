@@ -17,7 +17,7 @@
 #include "launcher/ddlrun/query_nodes.h"
 #include "launcher/ddlrun/run_messages.h"
 #include "launcher/health/check_rules.h"
-#include "launcher/health/node_info_messages.h"
+#include "launcher/health/node_info.h"
 #include "launcher/pipeline/read_allocation.h"
 #include "launcher/report/report_lines.h"
 #include "launcher/report/site_report.h"

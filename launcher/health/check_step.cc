@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "launcher/base/error.h"
-#include "launcher/health/node_info_messages.h"
+#include "launcher/health/node_info.h"
 #include "launcher/protocol/rank_exit.h"
 #include "launcher/supervise/failure_report.h"
 #include "launcher/system/child_process.h"

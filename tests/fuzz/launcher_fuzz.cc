@@ -13,7 +13,7 @@
 #include "launcher/cli/quoting.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/health/check_rules.h"
-#include "launcher/health/node_info_messages.h"
+#include "launcher/health/node_info.h"
 #include "launcher/launch/mpirun_version.h"
 #include "launcher/placement/planner.h"
 #include "launcher/protocol/job_status.h"

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "launcher/health/node/kernel_text.h"
-#include "launcher/health/node/nvml_library.h"
+#include "launcher/health/node/nvml.h"
 
 namespace launcher {
 namespace {

@@ -2,7 +2,9 @@
 
 #include "launcher/health/node/kernel_text.h"
 
+#include <algorithm>
 #include <fstream>
+#include <system_error>
 
 namespace launcher {
 
@@ -31,6 +33,19 @@ std::string ValueOf(const fs::path& path, const std::string& key, char separator
     }
   }
   return "";
+}
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> SortedEntries(const fs::path& directory) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
 }
 
 }  // namespace launcher

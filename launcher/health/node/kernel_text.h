@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace launcher {
 
@@ -17,5 +18,8 @@ std::string Trimmed(const std::string& text);
 
 // The value of the first line "key SEPARATOR value", trimmed.
 std::string ValueOf(const std::filesystem::path& path, const std::string& key, char separator);
+
+// The paths of the entries of `directory`, sorted; none where it cannot be read.
+std::vector<std::filesystem::path> SortedEntries(const std::filesystem::path& directory);
 
 }  // namespace launcher

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ddlrun-node-check, which ddlrun starts on each node before the ranks, as a program of the shim.
-// It prints the facts of its node (node_info_messages.h).  Each report says more than the one
+// It prints the facts of its node (node_info.h).  Each report says more than the one
 // before: what the node is, what its working directory is like, and what the nodes have found out
 // together.
 //
@@ -24,12 +24,11 @@
 #include "launcher/health/node/fabric.h"
 #include "launcher/health/node/gpu_details.h"
 #include "launcher/health/node/gpu_info.h"
-#include "launcher/health/node/mpi_version.h"
 #include "launcher/health/node/name_lookup.h"
 #include "launcher/health/node/rendezvous.h"
 #include "launcher/health/node/system_info.h"
 #include "launcher/health/node/watchdog.h"
-#include "launcher/health/node_info_messages.h"
+#include "launcher/health/node_info.h"
 #include "launcher/protocol/launchers.h"
 #include "support/number.h"
 

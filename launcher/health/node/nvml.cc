@@ -3,9 +3,6 @@
 #include "launcher/health/node/nvml.h"
 
 #include <algorithm>
-#include <array>
-
-#include "launcher/health/node/nvml_library.h"
 
 namespace launcher {
 namespace {

@@ -27,4 +27,8 @@ DirectoryInfo ReadDirectory(const std::string& probe, std::chrono::milliseconds 
 // "" when a file can be made in `path` and written, else why not.  Leaves no file behind.
 std::string WriteError(const std::string& path);
 
+// Which MPI library a program of this node would find: "Open MPI v4.1.4"; "" when no MPI library
+// is found.  Loads the library, but does not start MPI.
+std::string FindMpiVersion();
+
 }  // namespace launcher

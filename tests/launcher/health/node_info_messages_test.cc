@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/health/node_info_messages.h"
-
 #include "launcher/base/error.h"
 #include "launcher/health/health_check.h"
 #include "launcher/health/node_info.h"
