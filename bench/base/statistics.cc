@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "trainer/core/error.h"
 
@@ -66,6 +67,94 @@ Statistics RunningStatistics::Sample() const {
   Statistics all = all_;
   if (all.count > 1) all.sd = std::sqrt(squares_ / static_cast<double>(all.count - 1));
   return all;
+}
+
+namespace {
+
+constexpr double kUpperProbability = 0.5 + kConfidence / 2;
+
+// The continued fraction of the incomplete beta function (NIST DLMF 8.17.22), by Lentz's method.
+// It converges quickly for x < (a + 1) / (a + b + 2).
+double BetaFraction(double x, double a, double b) {
+  constexpr int kMaxTerms = 10'000;
+  constexpr double kTiny = 1e-300;
+  const auto away_from_zero = [](double value) { return std::abs(value) < kTiny ? kTiny : value; };
+  double numerator = 1;
+  double denominator = 1 / away_from_zero(1 - (a + b) * x / (a + 1));
+  double fraction = denominator;
+  for (int i = 1; i <= kMaxTerms; ++i) {
+    const double m = i;
+    const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+    denominator = 1 / away_from_zero(1 + even * denominator);
+    numerator = away_from_zero(1 + even / numerator);
+    fraction *= numerator * denominator;
+    const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    denominator = 1 / away_from_zero(1 + odd * denominator);
+    numerator = away_from_zero(1 + odd / numerator);
+    const double change = numerator * denominator;
+    fraction *= change;
+    if (std::abs(change - 1) < std::numeric_limits<double>::epsilon()) break;
+  }
+  return fraction;
+}
+
+// I_x(a, b), the regularised incomplete beta function.  `rest` is 1 - x, which may be known better.
+double RegularisedBeta(double x, double rest, double a, double b) {
+  if (x <= 0) return 0;
+  if (rest <= 0) return 1;
+  const double front = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) +
+                                a * std::log(x) + b * std::log(rest));
+  if (x < (a + 1) / (a + b + 2)) return front * BetaFraction(x, a, b) / a;
+  return 1 - front * BetaFraction(rest, b, a) / b;
+}
+
+// sd^2 / n
+double VarianceOfMean(const Statistics& all) {
+  return all.sd * all.sd / static_cast<double>(all.count);
+}
+
+}  // namespace
+
+double StudentProbability(double t, double degrees) {
+  DDL_CHECK(degrees > 0 && std::isfinite(t));
+  const double sum = degrees + t * t;
+  const double tail = RegularisedBeta(degrees / sum, t * t / sum, degrees / 2, 0.5) / 2;
+  return t < 0 ? tail : 1 - tail;
+}
+
+double StudentQuantile(double probability, double degrees) {
+  DDL_CHECK(probability >= 0.5 && probability < 1 && degrees >= 1);
+  double low = 0;
+  double high = 1;
+  while (StudentProbability(high, degrees) < probability) high *= 2;
+  // To the last digit that a double has.
+  constexpr int kHalvings = 100;
+  for (int i = 0; i < kHalvings && low < high; ++i) {
+    const double middle = (low + high) / 2;
+    (StudentProbability(middle, degrees) < probability ? low : high) = middle;
+  }
+  return high;
+}
+
+std::optional<double> MeanMargin(std::span<const double> observations) {
+  if (observations.size() < 2) return std::nullopt;
+  const Statistics all = SampleStatisticsOf(observations);
+  const double t = StudentQuantile(kUpperProbability, static_cast<double>(all.count - 1));
+  return t * std::sqrt(VarianceOfMean(all));
+}
+
+std::optional<double> DifferenceMargin(std::span<const double> a, std::span<const double> b) {
+  if (a.size() < 2 || b.size() < 2) return std::nullopt;
+  const Statistics of_a = SampleStatisticsOf(a);
+  const Statistics of_b = SampleStatisticsOf(b);
+  const double variance_a = VarianceOfMean(of_a);
+  const double variance_b = VarianceOfMean(of_b);
+  const double variance = variance_a + variance_b;
+  if (variance == 0) return 0;
+  const double degrees = variance * variance /
+                         (variance_a * variance_a / static_cast<double>(of_a.count - 1) +
+                          variance_b * variance_b / static_cast<double>(of_b.count - 1));
+  return StudentQuantile(kUpperProbability, std::max(1.0, degrees)) * std::sqrt(variance);
 }
 
 }  // namespace bench

@@ -27,7 +27,7 @@
 #include "bench/ddlbench/runs/repeat.h"
 #include "bench/ddlbench/runs/startup.h"
 #include "bench/ddlbench/runs/step.h"
-#include "bench/ddlbench/runs/sweep_run.h"
+#include "bench/ddlbench/runs/sweep.h"
 #include "bench/microbenchmarks/all_reduce.h"
 #include "bench/microbenchmarks/loader.h"
 #include "bench/microbenchmarks/memcpy.h"

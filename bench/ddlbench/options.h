@@ -13,9 +13,7 @@
 #include "bench/ddlbench/runs/startup.h"
 #include "bench/ddlbench/runs/step.h"
 #include "bench/ddlbench/runs/sweep.h"
-#include "bench/microbenchmarks/all_reduce_options.h"
-#include "bench/microbenchmarks/copies_options.h"
-#include "bench/microbenchmarks/loader_options.h"
+#include "bench/microbenchmarks/options.h"
 #include "bench/report/report.h"
 #include "support/command_line.h"
 
@@ -56,5 +54,8 @@ struct BenchOptions {
 
 // Its commands and options; parsing fills `options`, which must outlive it.
 support::Program DescribeOptions(BenchOptions& options);
+
+// The command line of ddlbench predict.  Pure.
+support::Command PredictCommand(BenchOptions& options);
 
 }  // namespace bench

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bench/microbenchmarks/all_reduce_formats.h"
-#include "bench/microbenchmarks/all_reduce_options.h"
+#include "bench/microbenchmarks/options.h"
 #include "bench/microbenchmarks/ranks.h"
 #include "trainer/backend/backend.h"
 #include "trainer/comm/communicator.h"

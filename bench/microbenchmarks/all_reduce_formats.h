@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/microbenchmarks/all_reduce_options.h"
+#include "bench/microbenchmarks/options.h"
 
 namespace bench {
 

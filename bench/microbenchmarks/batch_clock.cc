@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "bench/microbenchmarks/fixed_rate_consumer.h"
 #include "support/cpu_quota.h"
 #include "trainer/core/error.h"
 

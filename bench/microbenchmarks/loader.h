@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/microbenchmarks/loader_options.h"
+#include "bench/microbenchmarks/options.h"
 #include "bench/microbenchmarks/ranks.h"
 #include "trainer/data/tfrecord_loader.h"
 

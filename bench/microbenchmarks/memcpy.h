@@ -10,7 +10,7 @@
 #include <ostream>
 #include <string>
 
-#include "bench/microbenchmarks/copies_options.h"
+#include "bench/microbenchmarks/options.h"
 #include "bench/microbenchmarks/ranks.h"
 #include "trainer/backend/backend.h"
 

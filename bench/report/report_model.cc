@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "bench/base/confidence.h"
 #include "bench/base/statistics.h"
 #include "bench/report/run_groups.h"
 #include "bench/run_log/log_entry.h"

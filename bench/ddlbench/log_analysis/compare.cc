@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "bench/ddlbench/log_analysis/directory_walk.h"
+#include "bench/ddlbench/log_analysis/files.h"
 #include "bench/ddlbench/log_analysis/mila_report.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"

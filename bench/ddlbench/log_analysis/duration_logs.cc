@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "bench/ddlbench/log_analysis/ascii_table.h"
-#include "bench/ddlbench/log_analysis/directory_walk.h"
+#include "bench/ddlbench/log_analysis/files.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
 #include "trainer/core/error.h"

@@ -12,12 +12,38 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/base/statistics.h"
 #include "bench/run_log/run_steps.h"
 
 namespace bench {
+
+// The benchmarks of Mila's suite (mila-iqia/training, profiles/fast.json) that train a network on
+// images or load them, with its settings.  Pure.
+
+// What one GPU, or all, or none does.
+enum class MilaKind : std::uint8_t {
+  kOne,          // each GPU a training of its own
+  kDistributed,  // one training on all GPUs
+  kLoader,       // the input alone
+};
+
+struct MilaBenchmark {
+  std::string_view name;
+  MilaKind kind = MilaKind::kOne;
+  std::int64_t batch_size = 64;  // of all ranks in a step
+  bool half = false;
+};
+
+// That of a name, or convnet for a name that is none of Mila's.
+MilaBenchmark MilaBenchmarkOf(std::string_view name);
+
+// SHA-256 (FIPS 180-4), for the identities in Mila's reports; not for secrets.  Pure.
+
+// 64 hexadecimal digits.
+std::string Sha256(std::string_view text);
 
 // Observations at the start that do not count.
 inline constexpr int kSkippedObservations = 10;

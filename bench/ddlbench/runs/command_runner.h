@@ -17,6 +17,13 @@
 
 namespace bench {
 
+// Each a path, or a name in PATH.
+struct Programs {
+  std::string ddlbench;
+  std::string ddlrun;
+  std::string ddltraind;
+};
+
 struct Command {
   std::vector<std::string> argv;  // argv[0] is a path, or a name in PATH
   // Where what it writes goes, made anew; "": where ours goes.

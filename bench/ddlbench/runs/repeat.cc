@@ -5,10 +5,121 @@
 #include <fmt/format.h>
 #include <sysexits.h>
 
-#include "bench/ddlbench/log_analysis/mila_benchmarks.h"
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "bench/ddlbench/log_analysis/files.h"
 #include "trainer/core/error.h"
 
 namespace bench {
+
+RepeatProgress::RepeatProgress(std::filesystem::path log, std::int64_t global_batch, int repeat,
+                               int number, std::ostream& out, std::string prefix)
+    : path_(std::move(log)),
+      global_batch_(global_batch),
+      repeat_(repeat),
+      number_(number),
+      out_(out),
+      prefix_(std::move(prefix)) {}
+
+void RepeatProgress::Show() noexcept {
+  if (has_failed_) return;
+  try {
+    if (!lines_) lines_.emplace(path_, /*is_growing=*/true);
+    for (LogLine line; lines_->Next(line);) {
+      steps_.Add(line.text);
+      const auto ended = static_cast<int>(steps_.steps().size()) / number_;
+      if (ended > shown_ && shown_ < repeat_) ShowObservation();
+    }
+    out_ << std::flush;
+  } catch (const std::exception&) {
+    has_failed_ = true;  // what is wrong is said when the run has ended
+  }
+}
+
+void RepeatProgress::ShowObservation() {
+  const std::span<const RunStep> steps = steps_.steps();
+  const auto number = static_cast<std::size_t>(number_);
+  const double last = ObservationsOf(steps.last(number), global_batch_, 1, number_).front();
+  const int counted = shown_ + 1 - kSkippedObservations;
+  if (counted > 0) counted_seconds_ += last;
+  const double seconds = counted > 0 ? counted_seconds_ / counted : last;
+  out_ << prefix_ << FormatEta(shown_++, repeat_, seconds, steps.back().cross_entropy) << "\n";
+}
+
+namespace {
+
+std::string Dashes() { return std::string(80, '-') + "\n"; }
+
+double ItemsOf(const MilaRun& run) {
+  return static_cast<double>(run.batch_size) * static_cast<double>(run.number);
+}
+
+}  // namespace
+
+std::int64_t MicrosecondsNow() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+std::optional<MilaTimes> RepeatOutcome::times() const {
+  if (observations.size() <= kSkippedObservations) return std::nullopt;
+  return TimesOf(observations, run.batch_size, run.number);
+}
+
+std::string FormatObservations(const RepeatOutcome& outcome) {
+  std::string text =
+      "| observation | s        | images/s  |\n| ----------- | -------- | --------- |\n";
+  const double items = ItemsOf(outcome.run);
+  for (std::size_t i = 0; i < outcome.observations.size(); ++i) {
+    const bool counts = i >= kSkippedObservations;
+    const double seconds = outcome.observations[i];
+    text += fmt::format("| {:<11} | {:<8.4f} | {:<9.2f} |\n",
+                        fmt::format("{}{}", i + 1, counts ? "" : " (warm-up)"), seconds,
+                        items / seconds);
+  }
+  const std::optional<MilaTimes> times = outcome.times();
+  if (!times) return text;
+  const Statistics& train = times->train;
+  text +=
+      "\n| train  | mean      | sd        | min       | max       | count |\n"
+      "| ------ | --------- | --------- | --------- | --------- | ----- |\n";
+  text += fmt::format("| s      | {:<9.4f} | {:<9.4f} | {:<9.4f} | {:<9.4f} | {:<5} |\n",
+                      train.mean, train.sd, train.min, train.max, train.count);
+  text += fmt::format("| images/s | {:<7.2f} | {:<9} | {:<9.2f} | {:<9.2f} | {:<5} |\n",
+                      times->items_avg, "", times->items_min, times->items_max, train.count);
+  return text;
+}
+
+std::string FormatMemcpy(std::span<const RepeatOutcome> copies) {
+  std::string text =
+      "| device | s         | sd        | images/s  |\n"
+      "| ------ | --------- | --------- | --------- |\n";
+  double sum = 0;
+  for (const RepeatOutcome& outcome : copies) {
+    const std::optional<MilaTimes> times = outcome.times();
+    if (!times) continue;
+    sum += times->items_avg;
+    text += fmt::format("| {:<6} | {:<9.4f} | {:<9.4f} | {:<9.2f} |\n", outcome.run.vcd,
+                        times->train.mean, times->train.sd, times->items_avg);
+  }
+  return text + fmt::format("| all    | {:<9} | {:<9} | {:<9.2f} |\n", "", "", sum);
+}
+
+std::filesystem::path WriteMilaReport(const RepeatOutcome& outcome,
+                                      const std::filesystem::path& directory) {
+  const std::filesystem::path path =
+      directory / (MilaFileStem(outcome.run, outcome.start) + ".json");
+  WriteFile(path, FormatMilaReport(outcome.run, outcome.times(), outcome.steps));
+  return path;
+}
+
+std::string FormatSaved(const RepeatOutcome& outcome, const std::filesystem::path& report) {
+  return Dashes() + FormatMilaReport(outcome.run, outcome.times(), outcome.steps) + "\n" +
+         Dashes() + "Saving report to " + report.string() + "\n";
+}
+
 namespace {
 
 using trainer::Error;

@@ -7,15 +7,73 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "bench/ddlbench/log_analysis/mila_report.h"
 #include "bench/ddlbench/runs/command_runner.h"
-#include "bench/ddlbench/runs/programs.h"
+#include "bench/run_log/log_lines.h"
+#include "bench/run_log/run_steps.h"
 
 namespace bench {
+
+// How far a run of ddlbench repeat has come, read from its log while it is written.
+class RepeatProgress {
+ public:
+  // `out` must outlive it.  `prefix`: in front of each line.
+  RepeatProgress(std::filesystem::path log, std::int64_t global_batch, int repeat, int number,
+                 std::ostream& out, std::string prefix = "");
+
+  // Prints Mila's line for each observation that has ended since the last call.  The time that is
+  // left is that of the mean of the observations that count, or of the last one while none does.
+  // Does not throw: from a log that cannot be read on it prints no more.
+  void Show() noexcept;
+
+ private:
+  void ShowObservation();
+
+  const std::filesystem::path path_;
+  const std::int64_t global_batch_;
+  const int repeat_;
+  const int number_;
+  std::ostream& out_;
+  const std::string prefix_;
+  std::optional<LogLines> lines_;
+  RunSteps steps_;
+  int shown_ = 0;
+  double counted_seconds_ = 0;
+  bool has_failed_ = false;
+};
+
+// What ddlbench repeat leaves of a run: tables, and the file that mlbench-report reads.
+std::int64_t MicrosecondsNow();
+
+// A run that has ended, as it should or not (run.completed).
+struct RepeatOutcome {
+  MilaRun run;
+  std::int64_t start = 0;            // microseconds since 1970
+  std::vector<double> observations;  // seconds of each, as many as there were
+  std::vector<RunStep> steps;        // none of the input alone
+
+  // Of the observations that count; nothing where there is none.
+  std::optional<MilaTimes> times() const;
+};
+
+// Each observation, then their statistics.
+std::string FormatObservations(const RepeatOutcome& outcome);
+
+// Of several copies at once: each, and their sum.  Those without times are left out.
+std::string FormatMemcpy(std::span<const RepeatOutcome> copies);
+
+// Writes <folder>/<stem>.json, whose name it returns.  Throws trainer::Error(EX_OSERR).
+std::filesystem::path WriteMilaReport(const RepeatOutcome& outcome,
+                                      const std::filesystem::path& directory);
+
+// Mila's end of a run: the report between two lines, and where it is.
+std::string FormatSaved(const RepeatOutcome& outcome, const std::filesystem::path& report);
 
 // The defaults are those of Mila's benchmark convnet, or of that which `name` is.
 struct RepeatOptions {

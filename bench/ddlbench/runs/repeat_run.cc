@@ -8,8 +8,6 @@
 
 #include "bench/ddlbench/log_analysis/files.h"
 #include "bench/ddlbench/runs/repeat.h"
-#include "bench/ddlbench/runs/repeat_progress.h"
-#include "bench/ddlbench/runs/repeat_report.h"
 #include "bench/microbenchmarks/batch_clock.h"
 #include "bench/microbenchmarks/loader.h"
 #include "bench/run_log/log_lines.h"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "bench/ddlbench/runs/command_runner.h"
-#include "bench/ddlbench/runs/programs.h"
 
 namespace bench {
 

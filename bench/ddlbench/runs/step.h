@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/ddlbench/runs/programs.h"
+#include "bench/ddlbench/runs/command_runner.h"
 #include "bench/run_log/run_steps.h"
 
 namespace bench {

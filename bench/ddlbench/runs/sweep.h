@@ -12,11 +12,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "bench/ddlbench/log_analysis/run_names.h"
-#include "bench/ddlbench/runs/programs.h"
+#include "bench/ddlbench/runs/command_runner.h"
 
 namespace bench {
 
@@ -63,5 +64,17 @@ std::string JobScript(const SweepOptions& options, const Programs& programs);
 // tasks of an array get the same.
 std::vector<std::string> SubmitCommand(const SweepOptions& options, std::size_t count,
                                        const std::filesystem::path& script);
+
+// ddlbench sweep: makes the measurements of a matrix, or submits them.
+
+// Makes what is missing of the matrix, one run after the other: a log that is there is not made
+// again, and a run that fails leaves <log>.failed and does not keep the others from being made.
+// Then prints the tables to `out`; with options.only, when that was the last one.  With
+// options.submit sbatch is given all of it as an array; with options.dry_run nothing is started or
+// written, and `out` says what would be.  Progress goes to `messages`.
+// Returns the exit code of the first run that failed, 128 + n when signal n stopped the sweep, the
+// code of a problem with the logs, or 0.  Throws trainer::Error.
+int RunSweep(SweepOptions options, const Programs& programs, std::ostream& out,
+             std::ostream& messages);
 
 }  // namespace bench

@@ -10,12 +10,19 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace bench {
+
+// JSON as Python's json.dumps writes it: the words NaN, Infinity and -Infinity, which are no JSON,
+// become null.  Pure.
+
+// Members in the order of the text.  is_discarded() where it is no JSON, or no UTF-8.
+nlohmann::ordered_json ParsePythonJson(std::string_view text);
 
 enum class LoggerLineKind : std::uint8_t {
   kOther,       // has nothing that is used here

@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-#include "bench/report/readers/python_json.h"
+#include "bench/report/readers/logger_line.h"
 #include "support/file.h"
 
 namespace bench {

@@ -2,7 +2,6 @@
 
 #include "bench/base/statistics.h"
 
-#include "bench/base/confidence.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
 

@@ -6,7 +6,7 @@
 
 #include "bench/microbenchmarks/all_reduce.h"
 #include "bench/microbenchmarks/all_reduce_formats.h"
-#include "bench/microbenchmarks/fixed_rate_consumer.h"
+#include "bench/microbenchmarks/batch_clock.h"
 #include "bench/microbenchmarks/loader.h"
 #include "bench/microbenchmarks/memcpy.h"
 #include "bench/microbenchmarks/numa.h"

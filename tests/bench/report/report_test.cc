@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/base/confidence.h"
+#include "bench/base/statistics.h"
 #include "bench/report/predicted_scaling.h"
 #include "bench/report/report_model.h"
 #include "bench/report/run_groups.h"

@@ -4,8 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/ddlbench/log_analysis/mila_benchmarks.h"
-#include "bench/ddlbench/log_analysis/sha256.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"

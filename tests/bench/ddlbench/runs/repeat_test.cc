@@ -7,8 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/ddlbench/runs/loader_table.h"
-#include "bench/ddlbench/runs/repeat_progress.h"
-#include "bench/ddlbench/runs/repeat_report.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"

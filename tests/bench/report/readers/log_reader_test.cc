@@ -3,7 +3,6 @@
 #include "bench/report/readers/log_reader.h"
 
 #include "bench/report/readers/logger_line.h"
-#include "bench/report/readers/python_json.h"
 #include "tests/bench/report/report_test_directory.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
