@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "ddlctl/status_text.h"
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"

@@ -21,8 +21,8 @@
 #include "launcher/system/child_process.h"
 #include "launcher/system/files.h"
 #include "launcher/system/run_directory.h"
-#include "support/counted.h"
 #include "support/format_version.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/clock.h"
 

@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "ddlctl/status_text.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace ddlctl {
 namespace {

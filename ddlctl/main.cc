@@ -25,7 +25,6 @@
 #include "ddlctl/checkpoints.h"
 #include "ddlctl/job.h"
 #include "ddlctl/options.h"
-#include "ddlctl/remote.h"
 #include "ddlctl/session.h"
 #include "ddlctl/stacks.h"
 #include "ddlctl/status_text.h"

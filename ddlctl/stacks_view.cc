@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "ddlctl/status_text.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace ddlctl {
 namespace {

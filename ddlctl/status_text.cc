@@ -9,7 +9,7 @@
 
 #include "ddlctl/load_view.h"
 #include "support/build.h"
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/telemetry/text/clock.h"
 
 namespace ddlctl {

@@ -11,7 +11,7 @@
 
 #include "ddlctl/load_view.h"
 #include "ddlctl/status_text.h"
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/telemetry/text/clock.h"
 
 namespace ddlctl {

@@ -16,7 +16,7 @@
 #include "ddldata/inspect.h"
 #include "ddldata/label_list.h"
 #include "ddldata/shard_directory.h"
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
 #include "trainer/core/thread.h"

@@ -13,7 +13,6 @@
 #include <tuple>
 
 #include "ddldata/class_hints.h"
-#include "support/counted.h"
 #include "support/number.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"

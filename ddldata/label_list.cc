@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/data/files/text_lines.h"
 #include "trainer/data/images/image_files.h"

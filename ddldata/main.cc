@@ -23,7 +23,6 @@
 #include "ddldata/split_set.h"
 #include "ddldata/stats.h"
 #include "ddldata/synth.h"
-#include "support/counted.h"
 #include "support/cpu_quota.h"
 #include "support/number.h"
 #include "support/standard_streams.h"

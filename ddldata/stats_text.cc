@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ddldata/stats.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace trainer {
 namespace {

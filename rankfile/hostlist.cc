@@ -17,8 +17,6 @@ namespace {
 constexpr std::string_view kHostlistExample = "n[1-3,07],login1";
 constexpr std::size_t kMaxDigits = 18;  // every such number, plus one, fits in 64 bits
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 std::string Padded(std::uint64_t number, std::size_t width) {
   std::string digits = std::to_string(number);
   return digits.size() < width ? std::string(width - digits.size(), '0') + digits : digits;

@@ -23,7 +23,6 @@
 #include "rankfile/hostlist.h"
 #include "rankfile/openmpi_rankfile.h"
 #include "rankfile/options.h"
-#include "rankfile/parse_error.h"
 #include "rankfile/scanner.h"
 
 namespace {

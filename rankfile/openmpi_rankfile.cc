@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "rankfile/host_name.h"
-#include "rankfile/placement_builder.h"
+#include "rankfile/placement.h"
 #include "rankfile/scanner.h"
 
 namespace rankfile {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "rankfile/scanner.h"
+
 namespace rankfile {
 
 inline constexpr int kMaxRanks = 1 << 20;
@@ -65,5 +67,24 @@ struct HostRanks {
 };
 // The ranks of each host; hosts in the order of their lowest rank.
 std::vector<HostRanks> RanksByHost(const Placement& placement);
+
+// Collects ranks in the order a text names them and makes a Placement of them, or refuses with the
+// place in the text: a rank twice, a gap, a broken invariant.  For one thread.
+class PlacementBuilder {
+ public:
+  // `where`: what a refusal of this rank points to.  REQUIRES: rank >= 0.
+  void Add(int rank, PlacedRank placed, Position where);
+
+  // Throws ParseError through `scanner`.  Call once.
+  Placement Finish(const Scanner& scanner);
+
+ private:
+  struct Entry {
+    int rank;
+    PlacedRank placed;
+    Position where;
+  };
+  std::vector<Entry> entries_;
+};
 
 }  // namespace rankfile

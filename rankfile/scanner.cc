@@ -8,11 +8,12 @@
 
 namespace rankfile {
 
-namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-}  // namespace
+ParseError::ParseError(std::string_view source, Position where, std::string_view message)
+    : std::runtime_error(std::string(source) + ":" + std::to_string(where.line) + ":" +
+                         std::to_string(where.column) + ": " + std::string(message)),
+      source_(source),
+      where_(where),
+      message_(message) {}
 
 Scanner::Scanner(std::string_view text, std::string_view source) : text_(text), source_(source) {
   if (text.size() > kMaxTextBytes) {

@@ -1,17 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cursor over text that knows its line and column, and refuses in one way.  Every parser of this
-// directory reads through it.  For one thread; the text must outlive the scanner.
+// Reads text formats token by token, and says what is wrong where.
 
 #pragma once
 
 #include <cstddef>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
-#include "rankfile/parse_error.h"
-
 namespace rankfile {
+
+// The one exception of the parsers: what is wrong, and where.  A value; safe from any thread.
+
+// Lines and columns count from 1; a column is a byte.
+struct Position {
+  int line = 1;
+  int column = 1;
+
+  bool operator==(const Position&) const = default;
+};
+
+class ParseError : public std::runtime_error {
+ public:
+  // what() is "source:line:column: message", one line.  `source` is a file name, or the name of
+  // what held the text, such as SLURM_JOB_NODELIST.
+  ParseError(std::string_view source, Position where, std::string_view message);
+
+  const std::string& source() const { return source_; }
+  Position where() const { return where_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  std::string source_;
+  Position where_;
+  std::string message_;
+};
+
+inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// A cursor over text that knows its line and column, and refuses in one way.  Every parser of this
+// directory reads through it.  For one thread; the text must outlive the scanner.
 
 // Longest text any parser takes: 65,536 hosts of the longest name fit.
 inline constexpr std::size_t kMaxTextBytes = std::size_t{32} << 20;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers in texts that people or other programs have written: of the environment, of files, of
-// options.  Pure, safe from any thread.
+// Numbers: in texts that people or other programs have written (of the environment, of files, of
+// options), of the elements of a list, of things in messages.  Pure, safe from any thread.
 //
 // The shim of a rank, which has no C++ library, reads numbers by strtol and looks where they end.
 
@@ -9,10 +9,17 @@
 
 #include <charconv>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace support {
+
+template <typename Element>
+int Size(const std::vector<Element>& list) {
+  return static_cast<int>(list.size());
+}
 
 // The number that all of `text` is.  nullopt for anything else: "", blanks, a plus sign, something
 // behind the number ("29500abc"), a number that `Number` cannot hold.  Of real numbers "inf" and
@@ -32,6 +39,11 @@ std::optional<Number> WholeNumber(std::string_view text, int base) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number, base);
   return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+// `noun` is one whose plural ends in s.
+inline std::string Counted(long long count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 }  // namespace support

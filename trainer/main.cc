@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "support/build.h"
-#include "support/counted.h"
+#include "support/number.h"
 #include "support/standard_streams.h"
 #include "support/terminal.h"
 #include "trainer/backend/registry.h"

@@ -13,8 +13,8 @@
 #include "scaling/bus_rates.h"
 #include "scaling/gpus.h"
 #include "scaling/machine.h"
-#include "support/counted.h"
 #include "support/file.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 
 namespace bench {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/ddlbench/predict.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace bench {
 namespace {

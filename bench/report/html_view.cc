@@ -5,7 +5,7 @@
 #include "bench/report/charts/svg_chart.h"
 #include "bench/report/html_style.h"
 #include "bench/report/views.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace bench {
 namespace {

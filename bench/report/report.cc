@@ -14,7 +14,7 @@
 #include "bench/report/run_groups.h"
 #include "bench/report/sections.h"
 #include "bench/report/views.h"
-#include "support/counted.h"
+#include "support/number.h"
 #include "support/spelling.h"
 #include "trainer/core/error.h"
 

@@ -8,7 +8,7 @@
 #include "bench/base/statistics.h"
 #include "bench/report/run_groups.h"
 #include "bench/run_log/log_entry.h"
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 
 namespace bench {

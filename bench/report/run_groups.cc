@@ -12,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace bench {
 namespace {

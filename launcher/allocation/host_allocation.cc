@@ -10,8 +10,8 @@
 #include "rankfile/host_name.h"
 #include "rankfile/hostfile.h"
 #include "rankfile/hostlist.h"
-#include "rankfile/parse_error.h"
 #include "rankfile/placement.h"
+#include "rankfile/scanner.h"
 #include "support/number.h"
 
 namespace launcher {

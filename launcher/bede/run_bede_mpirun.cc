@@ -22,7 +22,7 @@
 #include "launcher/system/output_queue.h"
 #include "launcher/system/run_directory.h"
 #include "launcher/topology/hwloc_topology.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {

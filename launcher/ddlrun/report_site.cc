@@ -25,7 +25,7 @@
 #include "launcher/system/files.h"
 #include "launcher/system/output_queue.h"
 #include "support/build.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {

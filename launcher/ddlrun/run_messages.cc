@@ -13,7 +13,7 @@
 #include "launcher/supervise/failure_report.h"
 #include "launcher/system/run_directory.h"
 #include "launcher/system/signal_relay.h"
-#include "support/counted.h"
+#include "support/number.h"
 #include "support/quoting.h"
 
 namespace launcher {

@@ -25,8 +25,8 @@
 #include "launcher/tune/measurements.h"
 #include "launcher/tune/tuned_site.h"
 #include "support/build.h"
-#include "support/counted.h"
 #include "support/descriptor.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "launcher/health/check_helpers.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {

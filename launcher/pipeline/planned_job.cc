@@ -29,7 +29,7 @@
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/hwloc_topology.h"
 #include "rankfile/host_name.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <numeric>
 
-#include "support/size.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {

@@ -11,7 +11,7 @@
 #include "rankfile/hostfile.h"
 #include "rankfile/openmpi_rankfile.h"
 #include "rankfile/placement.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {

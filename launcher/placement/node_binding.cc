@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "launcher/placement/gpu_affinity.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace launcher {
 

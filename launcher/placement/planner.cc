@@ -11,8 +11,7 @@
 #include "launcher/placement/node_binding.h"
 #include "launcher/placement/rank_counts.h"
 #include "rankfile/hostlist.h"
-#include "support/counted.h"
-#include "support/size.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {

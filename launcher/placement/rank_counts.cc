@@ -8,8 +8,7 @@
 #include "launcher/base/messages.h"
 #include "launcher/placement/node_binding.h"
 #include "rankfile/placement.h"
-#include "support/counted.h"
-#include "support/size.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {

@@ -7,7 +7,7 @@
 #include "launcher/allocation/hosts_of_job.h"
 #include "launcher/base/error.h"
 #include "rankfile/openmpi_rankfile.h"
-#include "rankfile/parse_error.h"
+#include "rankfile/scanner.h"
 
 namespace launcher {
 

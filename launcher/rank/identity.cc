@@ -7,7 +7,7 @@
 #include "launcher/base/error.h"
 #include "rankfile/host_name.h"
 #include "rankfile/hostlist.h"
-#include "rankfile/parse_error.h"
+#include "rankfile/scanner.h"
 #include "support/number.h"
 
 namespace launcher {

@@ -4,7 +4,7 @@
 
 #include <sysexits.h>
 
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {

@@ -12,7 +12,7 @@
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/slurm/slurm_variables.h"
 #include "rankfile/hostlist.h"
-#include "rankfile/parse_error.h"
+#include "rankfile/scanner.h"
 
 namespace launcher {
 namespace {

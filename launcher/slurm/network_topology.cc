@@ -11,7 +11,7 @@
 
 #include "launcher/system/files.h"
 #include "rankfile/hostlist.h"
-#include "rankfile/parse_error.h"
+#include "rankfile/scanner.h"
 
 namespace launcher {
 namespace {

@@ -10,8 +10,8 @@
 #include "launcher/base/messages.h"
 #include "launcher/slurm/slurm_gpus.h"
 #include "rankfile/hostlist.h"
-#include "rankfile/parse_error.h"
 #include "rankfile/placement.h"
+#include "rankfile/scanner.h"
 #include "support/number.h"
 
 namespace launcher {

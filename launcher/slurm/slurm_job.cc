@@ -9,7 +9,7 @@
 #include "launcher/allocation/host_index.h"
 #include "launcher/system/files.h"
 #include "rankfile/hostlist.h"
-#include "rankfile/parse_error.h"
+#include "rankfile/scanner.h"
 #include "support/number.h"
 
 namespace launcher {

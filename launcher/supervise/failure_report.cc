@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "launcher/base/messages.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace launcher {
 

@@ -18,7 +18,7 @@
 #include "launcher/base/error.h"
 #include "launcher/protocol/rank_variables.h"
 #include "support/descriptor.h"
-#include "support/size.h"
+#include "support/number.h"
 
 namespace launcher {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace launcher {
 

@@ -5,7 +5,7 @@
 #include "launcher/allocation/host_index.h"
 #include "launcher/base/error.h"
 #include "rankfile/hostlist.h"
-#include "rankfile/parse_error.h"
+#include "rankfile/scanner.h"
 
 namespace launcher {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "support/file.h"
-#include "support/size.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {

@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "launcher/tune/measurements.h"
-#include "support/counted.h"
 #include "support/number.h"
 
 namespace launcher {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "ddlctl/load_view.h"
-#include "ddlctl/remote.h"
+#include "ddlctl/session.h"
 #include "ddlctl/stacks_view.h"
 #include "ddlctl/status_text.h"
 #include "ddlctl/watch_view.h"

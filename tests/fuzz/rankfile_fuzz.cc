@@ -9,7 +9,7 @@
 #include "rankfile/hostfile.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/openmpi_rankfile.h"
-#include "rankfile/parse_error.h"
+#include "rankfile/scanner.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -9,7 +9,6 @@
 #include "rankfile/hostfile.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/openmpi_rankfile.h"
-#include "rankfile/parse_error.h"
 #include "rankfile/placement.h"
 #include "rankfile/scanner.h"
 #include "tests/rankfile/readme_vectors.h"

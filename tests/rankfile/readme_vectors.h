@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rankfile/parse_error.h"
+#include "rankfile/scanner.h"
 
 namespace rankfile {
 

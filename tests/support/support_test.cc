@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "support/build.h"
-#include "support/counted.h"
 #include "support/file.h"
 #include "support/format_version.h"
 #include "support/number.h"

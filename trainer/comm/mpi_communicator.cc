@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/comm/serial_executor.h"
 #include "trainer/core/error.h"
 

@@ -7,7 +7,7 @@
 #include <bit>
 #include <utility>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
 

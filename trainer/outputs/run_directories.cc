@@ -5,8 +5,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "support/counted.h"
 #include "support/file.h"
+#include "support/number.h"
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/writer.h"

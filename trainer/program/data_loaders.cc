@@ -12,7 +12,7 @@
 #include <optional>
 #include <system_error>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/data/class_list.h"
 #include "trainer/data/files/shard_manifest.h"

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 #include "trainer/data/files/data_files.h"

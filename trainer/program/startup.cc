@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "support/counted.h"
 #include "support/file.h"
 #include "support/format_version.h"
+#include "support/number.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"

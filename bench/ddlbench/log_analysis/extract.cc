@@ -11,7 +11,7 @@
 #include "bench/ddlbench/log_analysis/files.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 
 namespace bench {

@@ -12,7 +12,7 @@
 
 #include "bench/base/statistics.h"
 #include "bench/ddlbench/log_analysis/files.h"
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/python_format.h"
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "bench/base/statistics.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace bench {
 

@@ -18,7 +18,7 @@
 #include "bench/run_log/log_entry.h"
 #include "launcher/cli/quoting.h"
 #include "launcher/protocol/launchers.h"
-#include "support/counted.h"
+#include "support/number.h"
 #include "support/quoting.h"
 #include "trainer/core/error.h"
 

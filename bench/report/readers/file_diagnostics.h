@@ -10,7 +10,7 @@
 #include <string>
 
 #include "bench/base/diagnostics.h"
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace bench {
 

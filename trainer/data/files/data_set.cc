@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/data/files/data_files.h"
 #include "trainer/data/files/open_files.h"

@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
-#include "support/counted.h"
 #include "support/file.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/data/shard_sampler.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/train/state/resume.h"

@@ -9,7 +9,7 @@
 #include <map>
 #include <sstream>
 
-#include "support/counted.h"
+#include "support/number.h"
 
 namespace trainer {
 namespace {

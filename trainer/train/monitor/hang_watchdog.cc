@@ -13,8 +13,8 @@
 #include <future>
 #include <utility>
 
-#include "support/counted.h"
 #include "support/file.h"
+#include "support/number.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/rank_consistency.h"
 #include "trainer/control/stack_dump_request.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/rank_consistency.h"
 #include "trainer/core/consistency_item.h"

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/comm/rank_consistency.h"
 
 namespace trainer {

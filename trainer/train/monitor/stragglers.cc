@@ -11,7 +11,7 @@
 #include <numeric>
 #include <utility>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/comm/rank_consistency.h"
 #include "trainer/core/error.h"
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"

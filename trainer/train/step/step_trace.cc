@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/counted.h"
+#include "support/number.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/telemetry/formats/trace_file.h"
