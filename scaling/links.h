@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -68,5 +69,17 @@ double AdapterRate(double gbits);
 // bytes through its slowest link, a tree 2 log2(nodes) hops and twice the bytes.  0 for one rank.
 // What is left out: NVLS and CollNet, which need switches that add.
 double AllReduceSeconds(const Links& links, int ranks, double bytes);
+
+// The table that all_reduce_perf of nccl-tests prints, and `ddlbench allreduce` after it.  Pure.
+struct BusRateTable {
+  std::vector<BusRate> rates;  // by bytes, ascending
+  std::string problem;         // "LINE: what is wrong"; "" when there is none
+};
+
+// Lines that begin with '#' and empty ones are passed over.  Of the others the first column is the
+// size in bytes and the eighth the bus bandwidth in GB/s, out of place.  Sizes that took no time to
+// speak of (0.00 GB/s) are left out.  A problem: a line with fewer columns or without these
+// numbers, sizes that do not grow, no line at all.
+BusRateTable ParseBusRates(std::string_view text);
 
 }  // namespace scaling

@@ -2,12 +2,43 @@
 
 #include "scaling/machine.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 
-#include "scaling/gpus.h"
 #include "support/number.h"
 
 namespace scaling {
+namespace {
+
+// The first whose name is a part of what was asked for counts.
+constexpr Gpu kGpus[] = {
+    {"h200", 9455, 4206, 0, 700, 141, "nvlink4", "measured with ddltraind (doc/performance.md)"},
+    {"h100", 7854, 0, 0, 700, 80, "nvlink4", "measured with ddltraind (doc/performance.md)"},
+    {"a100", 2470, 938, 0, 400, 40, "nvlink3",
+     "published for NVIDIA's PyTorch trainer on a DGX A100, not measured with ddltraind"},
+    {"v100", 1270, 0, 367, 300, 16, "nvlink2",
+     "published for NVIDIA's TensorFlow (fp16) and PyTorch (fp32) trainers on a DGX-1, not "
+     "measured "
+     "with ddltraind"},
+};
+
+}  // namespace
+
+const Gpu* FindGpu(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto found = std::ranges::find_if(
+      kGpus, [&](const Gpu& gpu) { return lower.find(gpu.name) != std::string::npos; });
+  return found == std::end(kGpus) ? nullptr : &*found;
+}
+
+double SpeedOf(const Gpu& gpu, std::string_view precision) {
+  if (precision == "fp16" || precision == "bf16" || precision == "amp") return gpu.half;
+  if (precision == "tf32") return gpu.tf32;
+  return precision == "fp32" ? gpu.fp32 : 0;
+}
+
 namespace {
 
 constexpr int kGpusPerNode = 4;
@@ -101,6 +132,51 @@ std::string DescribeLinks(const Machine& machine) {
          (adapters == 1 ? " adapter" : " adapters") + " of " +
          Short(machine.adapter_gbits.value_or(kAdapterGbits)) + " Gbit/s" +
          said(machine.adapters.has_value() && machine.adapter_gbits.has_value());
+}
+
+namespace {
+
+constexpr double kGigabyte = 1e9;
+constexpr double kRest = 1.5 * kGigabyte;
+
+// Of the plan: weights, gradients and momentum, and what each image adds.
+struct MemoryModel {
+  double network = 0;
+  double image = 0;
+};
+
+MemoryModel PlanIn(std::string_view precision) {
+  const bool is_half = precision == "fp16" || precision == "bf16" || precision == "amp";
+  return is_half ? MemoryModel{0.42e9, 41.8e6} : MemoryModel{0.32e9, 85.2e6};
+}
+
+bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+// The number before "GB", or 0.
+double NamedGigabytes(std::string_view name) {
+  const std::size_t unit = name.find("GB");
+  if (unit == std::string_view::npos) return 0;
+  std::size_t begin = unit;
+  while (begin > 0 && IsDigit(name[begin - 1])) --begin;
+  return support::WholeNumber<double>(name.substr(begin, unit - begin)).value_or(0);
+}
+
+}  // namespace
+
+double EstimateMemory(std::string_view precision, std::int64_t batch) {
+  const MemoryModel plan = PlanIn(precision);
+  return kRest + plan.network + plan.image * static_cast<double>(batch);
+}
+
+std::int64_t LargestBatch(std::string_view precision, double memory) {
+  const double eights = (memory - EstimateMemory(precision, 0)) / (8 * PlanIn(precision).image);
+  return 8 * std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(eights)));
+}
+
+double MemoryOf(std::string_view gpu) {
+  if (const double named = NamedGigabytes(gpu); named > 0) return named * kGigabyte;
+  const Gpu* known = FindGpu(gpu);
+  return known == nullptr ? 0 : known->gigabytes * kGigabyte;
 }
 
 }  // namespace scaling

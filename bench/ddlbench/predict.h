@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "bench/base/diagnostics.h"
-#include "scaling/calibrate.h"
 #include "scaling/predict.h"
 
 namespace bench {

@@ -3,7 +3,6 @@
 #include "bench/report/predicted_scaling.h"
 
 #include "bench/report/readers/run.h"
-#include "scaling/calibrate.h"
 #include "scaling/predict.h"
 
 namespace bench {

@@ -16,8 +16,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
-#include "scaling/gpus.h"
-#include "scaling/memory.h"
+#include "scaling/machine.h"
 #include "scaling/predict.h"
 #include "support/number.h"
 

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <tuple>
 
-#include "scaling/calibrate.h"
 #include "tests/support/directories.h"
 #include "tests/support/test.h"
 

@@ -2,11 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "scaling/bus_rates.h"
-#include "scaling/gpus.h"
 #include "scaling/links.h"
 #include "scaling/machine.h"
-#include "scaling/memory.h"
 #include "scaling/step.h"
 
 namespace scaling {

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "scaling/memory.h"
+#include "scaling/machine.h"
 #include "tests/support/test.h"
 #include "tests/trainer/backend/device.h"
 #include "trainer/model/network_definition.h"
@@ -52,7 +52,7 @@ TEST(CudaMemory, IsWhatScalingSays) {
     const double said_of_one = scaling::EstimateMemory(precision, 1);
     const double said_per_image = (scaling::EstimateMemory(precision, 5) - said_of_one) / 4;
     EXPECT_NEAR(said_per_image / per_image, 1, 0.02) << precision << ": " << per_image / 1e6;
-    // The plan has 1 GB in reserve, scaling/memory.h 1.5: cuDNN's workspace.
+    // The plan has 1 GB in reserve, scaling/machine.h 1.5: cuDNN's workspace.
     EXPECT_NEAR(said_of_one - one, 0.5e9, 0.05e9) << precision << ": " << one / 1e9;
   }
 }
