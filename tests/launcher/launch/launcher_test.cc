@@ -2,6 +2,8 @@
 
 #include "launcher/launch/launcher.h"
 
+#include <gtest/gtest.h>
+
 #include "launcher/base/error.h"
 #include "support/quoting.h"
 #include "tests/launcher/launch/job_of_ranks.h"
@@ -286,5 +288,69 @@ TEST(FindLauncher, KnowsThoseThatOptionsMayName) {
   EXPECT_THROW(FindLauncher("ssh"), LaunchError);
 }
 
+namespace fs = std::filesystem;
+
+std::string TextOf(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(PlainPath, HasNeitherColonNorDash) {
+  const std::string directory = testing::TempDir() + "plain_path_test";
+  fs::create_directories(directory);
+  for (const std::string name : {"my-ranks", "my:ranks", "ranks"}) {
+    const std::string path = directory + "/" + name;
+    std::ofstream(path) << "rank of " << name;
+    const PlainPath plain(path);
+    EXPECT_THAT(plain.path(), testing::Not(testing::ContainsRegex("[:-]")));
+    EXPECT_EQ(TextOf(plain.path()), "rank of " + name);
+    EXPECT_EQ(TextOf(plain.path()), "rank of " + name);  // as often as one likes
+  }
+  fs::remove_all(directory);
+}
+
+TEST(PlainPath, IsClosedAtItsEnd) {
+  const std::string path = testing::TempDir() + "plain-path-test";
+  std::ofstream(path) << "ranks";
+  std::string plain;
+  {
+    const PlainPath open(path);
+    plain = open.path();
+    EXPECT_TRUE(fs::exists(plain));
+  }
+  EXPECT_FALSE(fs::exists(plain));
+  fs::remove(path);
+}
+
+TEST(PlainPath, LeavesAPathAloneThatNeedsNoneOrIsNotThere) {
+  EXPECT_EQ(PlainPath("ranks.txt").path(), "ranks.txt");
+  EXPECT_EQ(PlainPath("/nonexistent/my-ranks").path(), "/nonexistent/my-ranks");
+}
+
+bool MayHide(const std::vector<std::string>& arguments, const Environment& environment = {}) {
+  LaunchRequest job;
+  job.mpi_arguments = arguments;
+  job.environment = environment;
+  return MakeMpirunCommands(job)[0].may_hide_events;
+}
+
+TEST(HiddenReports, ByArgumentsOfMpirunThatSendTheOutputElsewhere) {
+  EXPECT_FALSE(MayHide({}));
+  EXPECT_FALSE(MayHide({"--mca", "btl", "tcp,self"}));
+  EXPECT_TRUE(MayHide({"--output-filename", "out:nocopy"}));
+  EXPECT_TRUE(MayHide({"--output", "file=out:nocopy"}));
+  EXPECT_TRUE(MayHide({"-xterm", "0"}));
+  EXPECT_TRUE(MayHide({"--merge-stderr-to-stdout"}));
+  EXPECT_TRUE(MayHide({"--mca", "orte_output_filename", "out:nocopy"}));
+}
+
+TEST(HiddenReports, ByVariablesForTheSame) {
+  EXPECT_FALSE(MayHide({}, {{"OMPI_MCA_plm_rsh_agent", "output"}, {"MY_output", "1"}}));
+  EXPECT_TRUE(MayHide({}, {{"OMPI_MCA_orte_output_filename", "out:nocopy"}}));
+  EXPECT_TRUE(MayHide({}, {{"PRTE_MCA_prte_xterm", "0"}}));
+}
+
 }  // namespace
+
 }  // namespace launcher

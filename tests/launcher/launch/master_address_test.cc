@@ -2,6 +2,8 @@
 
 #include "launcher/launch/master_address.h"
 
+#include <gtest/gtest.h>
+
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -43,5 +45,14 @@ TEST(MasterAddress, InNumbersIsNotLookedUp) {
   }
 }
 
+TEST(MasterPort, IsAboveTheEphemeralRangeAndDependsOnTheSeed) {
+  for (const unsigned long seed : {0UL, 4535UL, 4536UL, 123456789UL}) {
+    EXPECT_GE(ChooseMasterPort(seed), 61000);
+    EXPECT_LE(ChooseMasterPort(seed), 65535);
+  }
+  EXPECT_NE(ChooseMasterPort(1000), ChooseMasterPort(2000));
+}
+
 }  // namespace
+
 }  // namespace launcher

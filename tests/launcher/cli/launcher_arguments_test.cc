@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "launcher/cli/launcher_arguments.h"
+
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -88,4 +89,5 @@ TEST(LastOfEachParameter, LeavesHalfAParameterToMpirun) {
 }
 
 }  // namespace
+
 }  // namespace launcher

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "launcher/cli/user_program.h"
+
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -31,4 +32,5 @@ TEST(ProgramOnStdin, IsNotLookedForWhereThereMayBeAnother) {
 }
 
 }  // namespace
+
 }  // namespace launcher
