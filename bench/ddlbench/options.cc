@@ -270,9 +270,6 @@ support::Program DescribeOptions(BenchOptions& options) {
 
 namespace {
 
-using support::OneOf;
-using support::WithDefault;
-
 // One of the keys of scaling/machine.h.
 support::Option MachineOption(PredictOptions& values, const std::string& key,
                               const std::string& shape, const std::string& help) {

@@ -75,8 +75,6 @@ std::string AbsolutePath(const std::string& path) {
   return fs::path(directory) / path;
 }
 
-namespace fs = std::filesystem;
-
 std::string FindProgram(const std::string& name, const Environment& environment) {
   if (name.find('/') != std::string::npos) {
     return access(name.c_str(), X_OK) == 0 ? AbsolutePath(name) : "";

@@ -128,8 +128,6 @@ std::optional<fs::path> SetAside(const fs::path& checkpoint) {
   return std::nullopt;
 }
 
-namespace fs = std::filesystem;
-
 EvaluatedCheckpoints ListEvaluated(const fs::path& model_dir) {
   EvaluatedCheckpoints evaluated;
   for (const auto& [step, directory] : ListCheckpoints(model_dir)) {
@@ -177,8 +175,6 @@ void NoteTop1(const fs::path& checkpoint, double top1, const WriteHook& hook) {
 }
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kPartial[] = ".partial-";
 

@@ -40,7 +40,6 @@ std::vector<fs::path> FilesBelow(const fs::path& directory,
   return files;
 }
 
-namespace fs = std::filesystem;
 using trainer::Error;
 
 void MakeDirectory(const fs::path& directory) {

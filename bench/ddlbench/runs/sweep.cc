@@ -212,7 +212,6 @@ std::vector<std::string> SubmitCommand(const SweepOptions& options, std::size_t 
 namespace {
 
 namespace fs = std::filesystem;
-using trainer::Error;
 
 std::string Described(const Measurement& one) {
   return fmt::format("{}, {}, {} images, batch {}, repeat {}", NameOf(one.at), one.name.precision,

@@ -132,8 +132,6 @@ void ReadNetworkDetails(const std::string& root, Details& details) {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 // "Max open files            1024                 4096                 files     "
 void ReadProcessLimits(const fs::path& limits, Details& details) {
   constexpr std::size_t kNameWidth = 25;

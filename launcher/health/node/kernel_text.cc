@@ -35,8 +35,6 @@ std::string ValueOf(const fs::path& path, const std::string& key, char separator
   return "";
 }
 
-namespace fs = std::filesystem;
-
 std::vector<fs::path> SortedEntries(const fs::path& directory) {
   std::vector<fs::path> entries;
   std::error_code error;

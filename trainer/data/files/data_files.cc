@@ -181,8 +181,6 @@ std::string FindIndexFile(const std::string& index_dir, const std::string& data_
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t kMaxNames = 100;  // of one directory, and no more of its directories
 
 std::vector<fs::directory_entry> SomeOf(const fs::path& dir) {
