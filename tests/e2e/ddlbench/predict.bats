@@ -135,7 +135,7 @@ sweep_of() {
   [ "$(said '0.4 < o["backward"]["share"] < 0.9')" = True ]
   predict --speed=1125 --profile=run/profile.json --backward_share=0.5
   [ "$status" -eq 64 ]
-  [[ $messages == *'--backward_share excludes --profile'* ]]
+  [[ $messages == *'--backward_share does not go with --profile'* ]]
   predict --speed=1125 --profile=run/training.json
   [ "$status" -eq 65 ]
   [[ $messages == 'ddlbench: run/training.json: no profile of ddltraind; profile.json is written by ddltraind --profile --results_dir=DIR' ]]
