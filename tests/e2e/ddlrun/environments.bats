@@ -109,7 +109,8 @@ yields() { # RANKS LAUNCHER
   printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\ndirectory=$TMPDIR/$1\nshift\nexec env -i PATH="$PATH" HOME=/ TMPDIR="$directory" sh -c "$*"\n' > agent
   chmod +x agent
   printf '%s\n' 'import os, sys' \
-    'print(os.environ["RANK"], *(repr(os.environ.get(name)) for name in sys.argv[1:]), flush=True)' > show.py
+    'line = " ".join([os.environ["RANK"], *(repr(os.environ.get(name)) for name in sys.argv[1:])])' \
+    'os.write(1, (line + "\n").encode())' > show.py # in one piece, since PYTHONUNBUFFERED would make several
   local -a names=(FOO.BAR foo-bar 'BASH_FUNC_x%%' 1X PLAIN G.IVEN)
   search_path=$PATH
   run --separate-stderr env FOO.BAR=1 foo-bar=2 'BASH_FUNC_x%%=() {  echo "a b"
