@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ddl-manual: writes manual pages and completions while the project is built; not installed.
-// usage: ddl-manual DIR YYYY-MM-DD      makes DIR/man1/NAME.1 and DIR/completions/NAME
+// usage: ddl-manual DIR YYYY-MM-DD      makes DIR/man1/NAME.1, DIR/completions/NAME,
+// DIR/options/NAME.md
 
 #include <sysexits.h>
 
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "manual/bash_completion.h"
+#include "manual/markdown.h"
 #include "manual/pages.h"
 #include "manual/roff.h"
 
@@ -34,6 +36,10 @@ int main(int argc, char** argv) {
   }
   const std::filesystem::path directory = argv[1];
   for (const manual::Page& page : manual::AllPages()) {
+    if (!WriteFile(directory / "options" / (page.names.front() + ".md"),
+                   manual::FormatMarkdown(page))) {
+      return EX_CANTCREAT;
+    }
     const std::string completion = manual::FormatBashCompletion(page);
     const std::string roff = manual::FormatRoff(page, argv[2], "ddlrun " DDLRUN_VERSION);
     for (const std::string& name : page.names) {

@@ -54,3 +54,8 @@ setup() {
     [ "$("$DDLRUN_BUILD/bin/$program" --help | grep -cF "$index")" -eq 1 ] || { echo "$program --help"; return 1; }
   done
 }
+
+@test "doc/reference/options has what the option tables say" {
+  diff -r "$DDLRUN_BUILD/manual/options" doc/reference/options ||
+    { echo "type: cp $DDLRUN_BUILD/manual/options/*.md doc/reference/options"; return 1; }
+}

@@ -108,9 +108,9 @@ class Backend {
   virtual std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) = 0;
   virtual std::unique_ptr<SoftmaxCrossEntropy> MakeSoftmaxCrossEntropy(
       const SoftmaxCrossEntropySpec& spec) = 0;
-  virtual std::unique_ptr<Optimizer> MakeSgd(std::vector<ParameterSegment> segments) = 0;
-  // A segment for each tensor.
-  virtual std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) = 0;
+  // `segments` as OptimizerTraits has them.
+  virtual std::unique_ptr<Optimizer> MakeOptimizer(OptimizerKind kind,
+                                                   std::vector<ParameterSegment> segments) = 0;
 
   // The default compositions (backend/block_defaults.h) unless a back end has something better.
   virtual std::unique_ptr<DualBatchNorm> MakeDualBatchNorm(const DualBatchNormSpec& spec);

@@ -111,15 +111,10 @@ class MeasuredBackend final : public Backend {
       const SoftmaxCrossEntropySpec& spec) override {
     return MakeMeasured(backend_.MakeSoftmaxCrossEntropy(spec), spec, recorder_);
   }
-  std::unique_ptr<Optimizer> MakeSgd(std::vector<ParameterSegment> segments) override {
-    std::unique_ptr<Optimizer> op = backend_.MakeSgd(segments);
-    return MakeMeasured(std::move(op), OptimizerKind::kSgd, std::move(segments), compute_type(),
-                        recorder_);
-  }
-  std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) override {
-    std::unique_ptr<Optimizer> op = backend_.MakeLars(tensors);
-    return MakeMeasured(std::move(op), OptimizerKind::kLars, std::move(tensors), compute_type(),
-                        recorder_);
+  std::unique_ptr<Optimizer> MakeOptimizer(OptimizerKind kind,
+                                           std::vector<ParameterSegment> segments) override {
+    std::unique_ptr<Optimizer> op = backend_.MakeOptimizer(kind, segments);
+    return MakeMeasured(std::move(op), kind, std::move(segments), compute_type(), recorder_);
   }
 
   bool fuses_dual_batch_norm() const override { return backend_.fuses_dual_batch_norm(); }

@@ -244,9 +244,8 @@ class MeasuredOptimizer final : public Optimizer {
             const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
             Stream& stream) override {
     if (!step_) {
-      const char* name = kind_ == OptimizerKind::kSgd ? "SGD with momentum" : "LARS";
       step_ = recorder_.Add(
-          {"update", name, std::to_string(weights_),
+          {"update", TraitsOf(kind_).description, std::to_string(weights_),
            UpdateWork(kind_, segments_, gradients, compute_type_, compute_copy != nullptr)});
     }
     recorder_.Run(*step_, nullptr, stream, [&] {

@@ -130,7 +130,7 @@ OpWork SoftmaxCrossEntropyWork(const TensorDesc& logits, bool has_gradient) {
 
 OpWork UpdateWork(OptimizerKind kind, std::span<const ParameterSegment> segments,
                   const FlatGradients& gradients, DType compute_type, bool has_copy) {
-  const bool is_lars = kind == OptimizerKind::kLars;
+  const OptimizerTraits& traits = TraitsOf(kind);
   const double fp32 = sizeof(float);
   const auto narrow = static_cast<double>(SizeOf(compute_type));
   OpWork work;
@@ -141,9 +141,9 @@ OpWork UpdateWork(OptimizerKind kind, std::span<const ParameterSegment> segments
     const auto count = static_cast<double>(segment.count);
     const double gradient_bytes =
         fp32 * static_cast<double>(in_fp32) + narrow * static_cast<double>(segment.count - in_fp32);
-    work.flop += (segment.decay ? (is_lars ? 11 : 9) : 5) * count;
+    work.flop += (segment.decay ? traits.flop_with_decay : 5) * count;
     work.bytes += 4 * fp32 * count + gradient_bytes + (has_copy ? narrow * count : 0) +
-                  (is_lars ? gradient_bytes + fp32 * count : 0);
+                  (traits.reads_twice ? gradient_bytes + fp32 * count : 0);
   }
   return work;
 }

@@ -75,8 +75,7 @@ OpWork SoftmaxCrossEntropyWork(const TensorDesc& logits, bool has_gradient);
 // For each weight: 1 to scale the gradient, 2 for the momentum, 2 for the weight; 4 more with
 // decay: into the gradient, and for the sum of squares.  Reads gradient, weight and momentum,
 // writes weight, momentum and the copy of the compute type if there is one.
-// LARS has 2 more with decay, for the square of the gradient, and reads gradient and weight once
-// more: no update can start before the norms are there.
+// OptimizerTraits has what is more of another optimizer than SGD.
 OpWork UpdateWork(OptimizerKind kind, std::span<const ParameterSegment> segments,
                   const FlatGradients& gradients, DType compute_type, bool has_copy);
 

@@ -308,6 +308,27 @@ struct ParameterSegment {
 // What --optimizer names.
 enum class OptimizerKind : std::uint8_t { kSgd, kLars };
 
+// What is known of an optimizer beside its update, for all who do not compute it.
+struct OptimizerTraits {
+  OptimizerKind value;
+  const char* name;         // of --optimizer, manifests of checkpoints and MLPerf's logs
+  const char* description;  // for people
+  const char* note;         // in the description of a run; "": none
+  bool is_by_tensor;        // a segment is one tensor, and not a stretch with the same decay
+  // UpdateWork: operations for each weight with decay, beside 5 for one without; whether gradient
+  // and weight are read once more, since no update can start before the norms are there.
+  int flop_with_decay;
+  bool reads_twice;
+};
+inline constexpr OptimizerTraits kOptimizerTraits[] = {
+    {OptimizerKind::kSgd, "sgd", "SGD with momentum", "", false, 9, false},
+    {OptimizerKind::kLars, "lars", "LARS", "LARS: each tensor's rate goes by its norms", true, 11,
+     true}};
+
+inline const OptimizerTraits& TraitsOf(OptimizerKind kind) {
+  return kOptimizerTraits[static_cast<std::size_t>(kind)];
+}
+
 // An update of the flat memory of all parameters by their gradients.
 //
 // SGD with momentum as TensorFlow's MomentumOptimizer:

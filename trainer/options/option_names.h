@@ -38,8 +38,7 @@ inline constexpr Named<BadRecords> kBadRecords[] = {{"stop", BadRecords::kStop},
                                                     {"skip", BadRecords::kSkip}};
 inline constexpr Named<WeightInit> kWeightInits[] = {{"fan_in", WeightInit::kFanIn},
                                                      {"fan_out", WeightInit::kFanOut}};
-inline constexpr Named<OptimizerKind> kOptimizers[] = {{"sgd", OptimizerKind::kSgd},
-                                                       {"lars", OptimizerKind::kLars}};
+inline constexpr const auto& kOptimizers = kOptimizerTraits;
 inline constexpr Named<RateDecay> kRateDecays[] = {{"steps", RateDecay::kSteps},
                                                    {"cosine", RateDecay::kCosine},
                                                    {"polynomial", RateDecay::kPolynomial}};

@@ -242,11 +242,9 @@ std::unique_ptr<Bottleneck> WaitingBackend::MakeBottleneck(const BottleneckSpec&
 std::unique_ptr<Head> WaitingBackend::MakeHead(const HeadSpec& spec) {
   return std::make_unique<WaitingHead>(*this, spec);
 }
-std::unique_ptr<Optimizer> WaitingBackend::MakeSgd(std::vector<ParameterSegment> segments) {
+std::unique_ptr<Optimizer> WaitingBackend::MakeOptimizer(OptimizerKind /*kind*/,
+                                                         std::vector<ParameterSegment> segments) {
   return std::make_unique<CheckingUpdate>(std::move(segments), options_.sum);
-}
-std::unique_ptr<Optimizer> WaitingBackend::MakeLars(std::vector<ParameterSegment> tensors) {
-  return std::make_unique<CheckingUpdate>(std::move(tensors), options_.sum);
 }
 
 }  // namespace trainer

@@ -63,8 +63,8 @@ class WaitingBackend final : public HostBackend {
   std::unique_ptr<Bottleneck> MakeBottleneck(const BottleneckSpec& spec) override;
   std::unique_ptr<Head> MakeHead(const HeadSpec& spec) override;
   // Both change no weight, and throw Error(EX_SOFTWARE) where a sum is not what it has to be.
-  std::unique_ptr<Optimizer> MakeSgd(std::vector<ParameterSegment> segments) override;
-  std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) override;
+  std::unique_ptr<Optimizer> MakeOptimizer(OptimizerKind kind,
+                                           std::vector<ParameterSegment> segments) override;
 
   // For its blocks.
   const WaitingOptions& options() const { return options_; }

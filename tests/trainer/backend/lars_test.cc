@@ -74,7 +74,7 @@ double DistanceOf(const Floats& flat, const ParameterSegment& tensor,
 
 class LarsOn : public EachBackend {
  protected:
-  LarsOn() : op_(device_.backend().MakeLars(kTensors)) {
+  LarsOn() : op_(device_.backend().MakeOptimizer(OptimizerKind::kLars, kTensors)) {
     if (device_.backend().compute_type() != DType::kFloat32) {
       copy_ = device_.Make(RowMajor({kCount}, device_.backend().compute_type()));
     }
@@ -235,7 +235,7 @@ TEST_P(LarsOn, WhatPadsATensorOfANetworkChangesNoNorm) {
   Network network(backend, NetworkSpec{"resnet_tiny", 4, 32, 32, 10, 0.1F});
   Initialize(network, {}, stream);
   FakeBatch batch(backend, 4, 32, 10);
-  const auto lars = backend.MakeLars(network.tensors());
+  const auto lars = backend.MakeOptimizer(OptimizerKind::kLars, network.tensors());
   auto* call = device_.Upload(std::vector<UpdateParameters>{
       {.learning_rate = 1, .momentum_factor = 0.9F, .weight_decay = 1e-4F}});
   auto* loss = static_cast<LossSums*>(device_.Scratch(sizeof(LossSums)));

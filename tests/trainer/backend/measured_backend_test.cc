@@ -35,8 +35,8 @@ StepOfNetwork RunStep(Backend& backend, const NetworkSpec& spec,
   made(network);
   Initialize(network, {}, *stream);
   FakeBatch batch(backend, spec.batch_size, spec.height, spec.classes);
-  const auto sgd = backend.MakeSgd(network.segments());
-  const auto lars = backend.MakeLars(network.tensors());
+  const auto sgd = backend.MakeOptimizer(OptimizerKind::kSgd, network.segments());
+  const auto lars = backend.MakeOptimizer(OptimizerKind::kLars, network.tensors());
   StepOfNetwork step;
   const UpdateParameters call = {
       .learning_rate = 0.1F, .momentum_factor = 0.9F, .weight_decay = 1e-4F};

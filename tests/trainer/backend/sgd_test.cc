@@ -17,7 +17,7 @@ const std::vector<ParameterSegment> kSegments{
 
 class SgdOn : public EachBackend {
  protected:
-  SgdOn() : op_(device_.backend().MakeSgd(kSegments)) {
+  SgdOn() : op_(device_.backend().MakeOptimizer(OptimizerKind::kSgd, kSegments)) {
     if (device_.backend().compute_type() != DType::kFloat32) {
       copy_ = device_.Make(RowMajor({kCount}, device_.backend().compute_type()));
     }

@@ -170,7 +170,8 @@ TEST_F(PytorchParity, ThreeStepsOfResnet50) {
   for (std::size_t i = 0; i < network_.parameters().size(); ++i) {
     ASSERT_EQ(network_.parameters()[i].name, expected_.at("tensors").at(i).get<std::string>());
   }
-  const std::unique_ptr<Optimizer> sgd = backend_->MakeSgd(network_.segments());
+  const std::unique_ptr<Optimizer> sgd =
+      backend_->MakeOptimizer(OptimizerKind::kSgd, network_.segments());
   const UpdateParameters call = {
       .learning_rate = 0.001F, .momentum_factor = 0.9F, .weight_decay = 1e-4F, .gradient_scale = 1};
   // An emulated processor takes minutes for each; the first one has the gradients of all weights.

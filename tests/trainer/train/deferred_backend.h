@@ -80,11 +80,9 @@ class DeferredBackend : public Backend {
       const SoftmaxCrossEntropySpec& spec) override {
     return host_->MakeSoftmaxCrossEntropy(spec);
   }
-  std::unique_ptr<Optimizer> MakeSgd(std::vector<ParameterSegment> segments) override {
-    return host_->MakeSgd(std::move(segments));
-  }
-  std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) override {
-    return host_->MakeLars(std::move(tensors));
+  std::unique_ptr<Optimizer> MakeOptimizer(OptimizerKind kind,
+                                           std::vector<ParameterSegment> segments) override {
+    return host_->MakeOptimizer(kind, std::move(segments));
   }
 
  protected:

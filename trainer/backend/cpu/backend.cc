@@ -147,11 +147,9 @@ class CpuBackend final : public HostBackend {
       const SoftmaxCrossEntropySpec& spec) override {
     return MakeCpuSoftmaxCrossEntropy(spec);
   }
-  std::unique_ptr<Optimizer> MakeSgd(std::vector<ParameterSegment> segments) override {
-    return MakeCpuSgd(std::move(segments));
-  }
-  std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) override {
-    return MakeCpuLars(std::move(tensors));
+  std::unique_ptr<Optimizer> MakeOptimizer(OptimizerKind kind,
+                                           std::vector<ParameterSegment> segments) override {
+    return MakeCpuOptimizer(kind, std::move(segments));
   }
 
  private:

@@ -20,7 +20,7 @@ std::unique_ptr<GlobalAveragePool> MakeCpuGlobalAveragePool(const TensorDesc& sr
 std::unique_ptr<Linear> MakeCpuLinear(const OneDnn& onednn, const LinearSpec& spec);
 std::unique_ptr<SoftmaxCrossEntropy> MakeCpuSoftmaxCrossEntropy(
     const SoftmaxCrossEntropySpec& spec);
-std::unique_ptr<Optimizer> MakeCpuSgd(std::vector<ParameterSegment> segments);
-std::unique_ptr<Optimizer> MakeCpuLars(std::vector<ParameterSegment> tensors);
+std::unique_ptr<Optimizer> MakeCpuOptimizer(OptimizerKind kind,
+                                            std::vector<ParameterSegment> segments);
 
 }  // namespace trainer

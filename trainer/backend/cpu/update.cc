@@ -162,12 +162,10 @@ class CpuLars final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeCpuSgd(std::vector<ParameterSegment> segments) {
+std::unique_ptr<Optimizer> MakeCpuOptimizer(OptimizerKind kind,
+                                            std::vector<ParameterSegment> segments) {
+  if (kind == OptimizerKind::kLars) return std::make_unique<CpuLars>(segments);
   return std::make_unique<CpuSgd>(segments);
-}
-
-std::unique_ptr<Optimizer> MakeCpuLars(std::vector<ParameterSegment> tensors) {
-  return std::make_unique<CpuLars>(tensors);
 }
 
 }  // namespace trainer

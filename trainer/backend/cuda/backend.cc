@@ -212,11 +212,9 @@ class CudaBackend final : public Backend {
       const SoftmaxCrossEntropySpec& spec) override {
     return MakeCudaSoftmaxCrossEntropy(*this, spec);
   }
-  std::unique_ptr<Optimizer> MakeSgd(std::vector<ParameterSegment> segments) override {
-    return MakeCudaSgd(*this, std::move(segments), precision_.storage);
-  }
-  std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) override {
-    return MakeCudaLars(*this, std::move(tensors), precision_.storage);
+  std::unique_ptr<Optimizer> MakeOptimizer(OptimizerKind kind,
+                                           std::vector<ParameterSegment> segments) override {
+    return MakeCudaOptimizer(kind, *this, std::move(segments), precision_.storage);
   }
 
   bool fuses_dual_batch_norm() const override { return true; }

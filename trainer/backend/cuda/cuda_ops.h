@@ -20,9 +20,8 @@ std::unique_ptr<MaxPool> MakeCudaMaxPool(const MaxPoolSpec& spec);
 std::unique_ptr<GlobalAveragePool> MakeCudaGlobalAveragePool(const TensorDesc& src);
 std::unique_ptr<SoftmaxCrossEntropy> MakeCudaSoftmaxCrossEntropy(
     Backend& backend, const SoftmaxCrossEntropySpec& spec);
-std::unique_ptr<Optimizer> MakeCudaSgd(Backend& backend, std::vector<ParameterSegment> segments,
-                                       DType compute_type);
-std::unique_ptr<Optimizer> MakeCudaLars(Backend& backend, std::vector<ParameterSegment> tensors,
-                                        DType compute_type);
+std::unique_ptr<Optimizer> MakeCudaOptimizer(OptimizerKind kind, Backend& backend,
+                                             std::vector<ParameterSegment> segments,
+                                             DType compute_type);
 
 }  // namespace trainer

@@ -126,14 +126,13 @@ class CudaLars final : public CudaOptimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeCudaSgd(Backend& backend, std::vector<ParameterSegment> segments,
-                                       DType compute_type) {
+std::unique_ptr<Optimizer> MakeCudaOptimizer(OptimizerKind kind, Backend& backend,
+                                             std::vector<ParameterSegment> segments,
+                                             DType compute_type) {
+  if (kind == OptimizerKind::kLars) {
+    return std::make_unique<CudaLars>(backend, segments, compute_type);
+  }
   return std::make_unique<CudaSgd>(backend, segments, compute_type);
-}
-
-std::unique_ptr<Optimizer> MakeCudaLars(Backend& backend, std::vector<ParameterSegment> tensors,
-                                        DType compute_type) {
-  return std::make_unique<CudaLars>(backend, tensors, compute_type);
 }
 
 }  // namespace trainer

@@ -46,11 +46,9 @@ class ReferenceBackend final : public HostBackend {
       const SoftmaxCrossEntropySpec& spec) override {
     return MakeReferenceSoftmaxCrossEntropy(spec);
   }
-  std::unique_ptr<Optimizer> MakeSgd(std::vector<ParameterSegment> segments) override {
-    return MakeReferenceSgd(std::move(segments));
-  }
-  std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) override {
-    return MakeReferenceLars(std::move(tensors));
+  std::unique_ptr<Optimizer> MakeOptimizer(OptimizerKind kind,
+                                           std::vector<ParameterSegment> segments) override {
+    return MakeReferenceOptimizer(kind, std::move(segments));
   }
 };
 

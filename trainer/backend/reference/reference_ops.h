@@ -21,8 +21,8 @@ std::unique_ptr<GlobalAveragePool> MakeReferenceGlobalAveragePool(const TensorDe
 std::unique_ptr<Linear> MakeReferenceLinear(const LinearSpec& spec);
 std::unique_ptr<SoftmaxCrossEntropy> MakeReferenceSoftmaxCrossEntropy(
     const SoftmaxCrossEntropySpec& spec);
-std::unique_ptr<Optimizer> MakeReferenceSgd(std::vector<ParameterSegment> segments);
-std::unique_ptr<Optimizer> MakeReferenceLars(std::vector<ParameterSegment> tensors);
+std::unique_ptr<Optimizer> MakeReferenceOptimizer(OptimizerKind kind,
+                                                  std::vector<ParameterSegment> segments);
 
 // A four-dimensional tensor that reads as in the formulas: src(n, c, h, w).
 class TensorView {

@@ -106,12 +106,10 @@ class ReferenceLars final : public ReferenceOptimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeReferenceSgd(std::vector<ParameterSegment> segments) {
+std::unique_ptr<Optimizer> MakeReferenceOptimizer(OptimizerKind kind,
+                                                  std::vector<ParameterSegment> segments) {
+  if (kind == OptimizerKind::kLars) return std::make_unique<ReferenceLars>(std::move(segments));
   return std::make_unique<ReferenceSgd>(std::move(segments));
-}
-
-std::unique_ptr<Optimizer> MakeReferenceLars(std::vector<ParameterSegment> tensors) {
-  return std::make_unique<ReferenceLars>(std::move(tensors));
 }
 
 }  // namespace trainer

@@ -40,11 +40,12 @@ void MlLog::StartTraining(const TrainingSummary& summary) {
 }
 
 void MlLog::Optimizer(const TrainingSummary& summary) {
-  const std::string name = summary.is_lars ? "lars" : "sgd";
+  const std::string& name = summary.optimizer;
+  const bool is_lars = name == "lars";
   Point("opt_name", name);
-  if (summary.is_lars) Point("lars_epsilon", 0.0);
+  if (is_lars) Point("lars_epsilon", 0.0);
   Point(name + "_opt_base_learning_rate", summary.base_learning_rate);
-  Point((summary.is_lars ? "lars_" : "") + std::string("opt_learning_rate_warmup_epochs"),
+  Point((is_lars ? "lars_" : "") + std::string("opt_learning_rate_warmup_epochs"),
         summary.warmup_epochs);
   if (summary.end_learning_rate) {
     Point(name + "_opt_end_learning_rate", *summary.end_learning_rate);

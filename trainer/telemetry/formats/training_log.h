@@ -22,7 +22,7 @@ struct TrainingSummary {
   std::int64_t global_batch = 0;      // images of all ranks in a step
   std::int64_t train_samples = 0;     // of the sets
   std::int64_t eval_samples = 0;
-  bool is_lars = false;              // the optimizer; else SGD with momentum
+  std::string optimizer = "sgd";     // as --optimizer has it
   double initial_learning_rate = 0;  // at a global batch of 256
   double base_learning_rate = 0;     // scaled to the global batch
   std::int64_t warmup_epochs = 0;

@@ -50,9 +50,8 @@ std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::
     rows.push_back(fmt::format("learning rate     {:g} after {} steps of warm-up, {}",
                                schedule.rescaled_rate, schedule.warmup_steps,
                                DescribeDecay(schedule)));
-    if (config.optimizer == OptimizerKind::kLars) {
-      rows.emplace_back("optimizer         LARS: each tensor's rate goes by its norms");
-    }
+    const std::string note = TraitsOf(config.optimizer).note;
+    if (!note.empty()) rows.push_back("optimizer         " + note);
   }
   return rows;
 }
@@ -85,7 +84,7 @@ void LogDispatcher::StartTraining(const Schedule& schedule, const SetSizes& size
                                    .global_batch = global_batch_,
                                    .train_samples = sizes.training,
                                    .eval_samples = sizes.evaluation,
-                                   .is_lars = config_.optimizer == OptimizerKind::kLars,
+                                   .optimizer = TraitsOf(config_.optimizer).name,
                                    .initial_learning_rate = config_.schedule.lr_init,
                                    .base_learning_rate = schedule.rescaled_rate,
                                    .warmup_epochs = config_.schedule.lr_warmup_epochs,

@@ -38,11 +38,6 @@ std::string PrecisionOf(DType compute_type) {
   }
 }
 
-// As --optimizer has it.
-std::string NameOf(OptimizerKind optimizer) {
-  return optimizer == OptimizerKind::kLars ? "lars" : "sgd";
-}
-
 std::function<void(const std::string&)> Warn(const SnapshotDeps& deps) {
   return [&deps](const std::string& line) { deps.log->warn("{}", line); };
 }
@@ -73,7 +68,7 @@ CheckpointState StateOf(const SnapshotDeps& deps, const Position& position,
   state.loss_scale_good_steps = loss_scale.good_steps();
   state.program_version = deps.config.program_version;
   state.precision = PrecisionOf(deps.compute_type);
-  state.optimizer = NameOf(deps.config.optimizer);
+  state.optimizer = TraitsOf(deps.config.optimizer).name;
   state.settings = deps.config.settings;
   return state;
 }
@@ -96,10 +91,10 @@ void RejectOtherNetworks(const SnapshotDeps& deps, const Checkpoint& checkpoint)
   }
 }
 
-// That of LARS has the learning rate in it, that of SGD has not.
+// That of one optimizer means something else to another: backend/ops.h has the formulas.
 void RejectMomentumOfOthers(const SnapshotDeps& deps, const Checkpoint& checkpoint) {
   const std::string& then = checkpoint.manifest.state.optimizer;
-  const std::string now = NameOf(deps.config.optimizer);
+  const std::string now = TraitsOf(deps.config.optimizer).name;
   if (then == now) return;
   const std::string directory = checkpoint.directory.string();
   throw Error(EX_CONFIG, directory + " is of a training with --optimizer=" + then +

@@ -17,8 +17,8 @@ GradientOverlap::GradientOverlap(Backend& backend, Network& network, Communicato
       batches_{batches.own, batches.all > 0 ? batches.all : batches.own * communicator.size()},
       bucket_bytes_(bucket_bytes),
       reduced_(network.gradients()),
-      optimizer_(optimizer == OptimizerKind::kLars ? backend.MakeLars(network.tensors())
-                                                   : backend.MakeSgd(network.segments())) {
+      optimizer_(backend.MakeOptimizer(
+          optimizer, TraitsOf(optimizer).is_by_tensor ? network.tensors() : network.segments())) {
   const std::size_t elements = network.elements();
   if (batches.own > 1) {
     DDL_CHECK(!in_compute_type);

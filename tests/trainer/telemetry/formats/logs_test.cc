@@ -303,7 +303,7 @@ TEST_F(MlLogTest, HasWhatATrainingIsToldInItsOwnPlaces) {
 
 // The names of MLPerf's closed division, of an optimizer that its rules know.
 TEST_F(MlLogTest, HasTheHyperparametersOfLars) {
-  log_.StartTraining({.is_lars = true,
+  log_.StartTraining({.optimizer = "lars",
                       .base_learning_rate = 17,
                       .warmup_epochs = 5,
                       .decay_steps = 6084,
