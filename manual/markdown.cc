@@ -3,6 +3,8 @@
 #include "manual/markdown.h"
 
 #include <algorithm>
+#include <cctype>
+#include <sstream>
 
 namespace manual {
 namespace {
@@ -61,6 +63,23 @@ std::string CommandSections(const Command& command, const std::string& title) {
   return text.empty() || title.empty() ? text : "## " + title + "\n\n" + text;
 }
 
+// The headings of `text` as a list of links.
+std::string Contents(const std::string& text) {
+  std::string contents;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("## ")) continue;
+    const std::string title = line.substr(3);
+    std::string anchor;
+    for (const unsigned char c : title) {
+      if (c == ' ' || c == '-') anchor += '-';
+      if (std::isalnum(c) != 0) anchor += static_cast<char>(std::tolower(c));
+    }
+    contents.append("- [").append(title).append("](#").append(anchor).append(")\n");
+  }
+  return contents.empty() ? "" : contents + "\n";
+}
+
 }  // namespace
 
 std::string FormatMarkdown(const Page& page) {
@@ -70,13 +89,14 @@ std::string FormatMarkdown(const Page& page) {
                             " --help and man " + name + " are.") +
                      "\n```text\n";
   for (const std::string& line : page.synopsis) text += line + "\n";
-  text += "```\n\n" + CommandSections(page.program, page.commands.empty() ? "" : "Of every command");
+  std::string sections =
+      CommandSections(page.program, page.commands.empty() ? "" : "Of every command");
   for (const Command& command : page.commands) {
-    text += "## " + name + " " + command.name + "\n\n" + Filled(command.help + ".") + "\n" +
-            CommandSections(command, "");
+    sections += "## " + name + " " + command.name + "\n\n" + Filled(command.help + ".") + "\n" +
+                CommandSections(command, "");
   }
-  text.pop_back();
-  return text;
+  sections.pop_back();
+  return text + "```\n\n" + Contents(sections) + sections;
 }
 
 }  // namespace manual
