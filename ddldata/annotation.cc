@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <new>
@@ -61,10 +62,10 @@ class AnnotationParser {
   BoundingBox Relative(const Corners& corners) const;
 
   std::unique_ptr<XML_ParserStruct, ParserFree> xml_{XML_ParserCreate(nullptr)};
-  std::string error_;  // empty: none
-  XML_Size line_ = 0;  // of the error
-  std::string path_;   // names of the open elements with '/' between
-  std::string text_;   // of the open number
+  std::string error_;       // empty: none
+  std::uint64_t line_ = 0;  // of the error
+  std::string path_;        // names of the open elements with '/' between
+  std::string text_;        // of the open number
   std::array<std::optional<int>, kSizePaths.size()> size_;
   Corners corners_;  // of the open box
   std::vector<Corners> boxes_;
@@ -92,7 +93,11 @@ AnnotationParser::AnnotationParser() {
 void AnnotationParser::Fail(const std::string& what) {
   if (!error_.empty()) return;
   error_ = what;
+#if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9  // where the other one is deprecated
+  line_ = XML_GetCurrentLineNumber64(xml_.get());
+#else
   line_ = XML_GetCurrentLineNumber(xml_.get());
+#endif
   XML_StopParser(xml_.get(), XML_FALSE);
 }
 
