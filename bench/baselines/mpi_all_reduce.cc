@@ -52,14 +52,14 @@ int main(int argc, char** argv) {
     const std::size_t count = static_cast<std::size_t>(bytes) / sizeof(float);
     Measure(data, count, std::max(1, iterations / 4));  // warm-up
     double mean = Measure(data, count, iterations);
-    double min = mean;
-    double max = mean;
+    double fastest = mean;
+    double slowest = mean;
     MPI_Allreduce(MPI_IN_PLACE, &mean, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, &min, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, &max, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &fastest, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (rank == 0) {
-      std::printf("%-10zu%18.2f%18.2f%18.2f%12d\n", count * sizeof(float), mean / ranks, min, max,
-                  iterations);
+      std::printf("%-10zu%18.2f%18.2f%18.2f%12d\n", count * sizeof(float), mean / ranks, fastest,
+                  slowest, iterations);
     }
   }
   MPI_Finalize();
