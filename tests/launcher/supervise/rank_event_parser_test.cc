@@ -127,8 +127,8 @@ TEST(RankEventParser, TakesNothingThatAProgramPrintsForALineOfItsLauncher) {
         "ddlrun-rank: [ERROR DDL-20-78] rank 2 runs on n3"}) {
     const auto means_something = [](const RankEventParser& reports, Event event) {
       return event != Event::kNone || reports.failure() || reports.cancelled() ||
-             !reports.lost_nodes().empty() || reports.has_left_step() || !reports.rejection().empty() ||
-             reports.has_lost_daemons();
+             !reports.lost_nodes().empty() || reports.has_left_step() ||
+             !reports.rejection().empty() || reports.has_lost_daemons();
     };
     RankEventParser own("key");
     const Event event = own.Read(line, 1).event;

@@ -216,12 +216,12 @@ std::optional<std::size_t> ReadAhead::CanQueueNext() const {
 
 ReadAhead::Options ReadAheadFor(int workers, std::int64_t end) {
   constexpr int kMaxServed = 16;
-  constexpr int kMaxThreads = 512;
+  constexpr int kReadersAtMost = 512;
   constexpr int kThreads = 64;
   constexpr std::int64_t kItems = 128;
   constexpr std::size_t kBytes = 16u << 20;
   const int served = std::min(workers, kMaxServed);
-  return {.max_threads = std::min(served * kThreads, kMaxThreads),
+  return {.max_threads = std::min(served * kThreads, kReadersAtMost),
           .items = served * kItems,
           .bytes = static_cast<std::size_t>(served) * kBytes,
           .end = end};
