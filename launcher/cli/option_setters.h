@@ -58,7 +58,7 @@ inline std::string SetStopBefore(Options& options, const std::string& value) {
   const std::size_t colon = value.find(':');
   std::string signal = colon == std::string::npos ? "USR1" : value.substr(colon + 1);
   if (signal.starts_with("SIG")) signal.erase(0, 3);
-  if (signal != "USR1" && signal != "USR2") return "N, N:USR1 or N:USR2";
+  if (signal != "USR1" && signal != "USR2") return "N, N:USR1, N:USR2 or USR1@N";
   options.stop_by_usr2 = signal == "USR2";
   return ParseCount(value.substr(0, colon), 1, &options.stop_before);
 }

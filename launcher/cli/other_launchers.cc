@@ -16,7 +16,7 @@ struct Answer {
 
 // From the help of torchrun, accelerate launch, deepspeed, srun, mpirun of Open MPI 4 and 5, and
 // mpiexec.hydra.
-constexpr std::array<Answer, 18> kAnswers = {{
+constexpr std::array<Answer, 20> kAnswers = {{
     {" N nnodes num-nodes num-machines ",
      "the nodes are those of the job (#SBATCH --nodes=2), or those of -H or --hostfile"},
     {" node-rank machine-rank rdzv-backend rdzv-endpoint rdzv-id rdzv-conf standalone master-addr "
@@ -30,7 +30,7 @@ constexpr std::array<Answer, 18> kAnswers = {{
      "dynamo-backend ",
      "ddlrun starts the program alone: set this in the program, or start 'accelerate launch' on "
      "each node with --ranks-per-node 1"},
-    {" redirects r tee t output-filename output error o e ",
+    {" redirects tee output-filename output error o e ",
      "--log-dir DIR writes a file for each rank"},
     {" include exclude w nodelist ", "-H n1,n2 names the nodes to run on"},
     {" f ", "--hostfile FILE names the nodes to run on"},
@@ -44,7 +44,9 @@ constexpr std::array<Answer, 18> kAnswers = {{
     {" export export-file env genv envall genvall genvlist ",
      "the variables of the job script are exported; -x VAR=value adds one"},
     {" chdir D wdir wd ", "write: cd DIR, before ddlrun"},
-    {" mca prtemca pmixmca map-by rank-by prefix allow-run-as-root use-hwthread-cpus ",
+    {" map-by rank-by ", "--rank-order and --ranks-per-node say which rank is on which node"},
+    {" allow-run-as-root ", "leave it out: ddlrun gives it to mpirun where root starts it"},
+    {" mca prtemca pmixmca prefix use-hwthread-cpus ",
      "--mpiarg passes it to mpirun: --mpiarg \"--mca btl tcp,self\""},
     {" display-map display-allocation report-bindings display ",
      "--dry-run prints which rank runs where, on which cores"},

@@ -28,7 +28,7 @@ void HeartbeatMonitor::Pass(double seconds) {
 
 void HeartbeatMonitor::Look(int index, std::optional<std::int64_t> time) {
   File& file = files_.at(static_cast<std::size_t>(index));
-  // What an earlier run has left is no beat.
+  // What an earlier run has left is no heartbeat.
   const bool has_changed = file.is_known && time && time != file.time;
   file.is_known = true;
   if (time) file.time = time;

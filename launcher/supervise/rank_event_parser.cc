@@ -13,27 +13,6 @@
 namespace launcher {
 namespace {
 
-// By a signal that nobody sends to the peers of a failed rank.  SIGABRT is that of a library which
-// has lost its peer (the watchdog of torch.distributed), SIGPIPE that of a write to it.
-bool IsCrash(const RankExit& end) {
-  return end.signal == SIGKILL || end.signal == SIGSEGV || end.signal == SIGBUS ||
-         end.signal == SIGFPE || end.signal == SIGILL;
-}
-
-// Whether `end` rather than `known`, which was reported first, is the cause.  The peer of a dead
-// rank ends within a millisecond, and its report may arrive first.  It may even end first: the
-// kernel closes the sockets of a killed process, of which the peers learn, and then frees its
-// memory and its GPU, of which its shim learns.  Clocks that are more than a second apart say
-// nothing.
-bool IsEarlierCause(const RankExit& end, const RankExit& known) {
-  constexpr double kMeanwhile = 1;  // seconds
-  if (end.time <= 0 || known.time <= 0 || std::abs(known.time - end.time) >= kMeanwhile ||
-      (end.exit_code == EX_TEMPFAIL) != (known.exit_code == EX_TEMPFAIL)) {
-    return false;
-  }
-  return IsCrash(end) == IsCrash(known) ? end.time < known.time : IsCrash(end);
-}
-
 // How the lines begin by which shims, and ddlrun-rank-check, refuse to start a rank.
 constexpr std::string_view kRejection = "ddlrun-rank: [ERROR DDL-";
 
@@ -121,8 +100,13 @@ RankEventParser::Reading RankEventParser::ReadEvent(const LineWithEvent& line, d
     reading.event = Event::kGone;
   } else if (IsRankStopped(line.report) || IsProcessLeft(line.report)) {
     reading.is_shown = true;
-  } else if (ParseKilledAlone(line.report)) {
+  } else if (const std::optional<int> killed = ParseKilledAlone(line.report)) {
     has_failed_ = true;
+    killed_alone_.insert(*killed);
+    const auto end = killed_.find(*killed);
+    if (end != killed_.end() && failure_ && IsEarlierCause(end->second, *failure_)) {
+      SetFailure(end->second, seconds);
+    }
   } else if (const std::optional<RankLine> last = ParseRankLine(line.report)) {
     last_lines_[last->rank].Add(last->text);
   } else if (const std::optional<RankExit> end = ParseRankExit(line.report)) {
@@ -144,16 +128,39 @@ RankEventParser::EndReading RankEventParser::ReadEnd(const RankExit& end, double
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
   const bool is_killed = end.signal == SIGKILL;
   has_killed_rank_ = has_killed_rank_ || is_killed;
+  if (is_killed) killed_.emplace(end.rank, end);
   has_failed_ = has_failed_ || (!stopped_early && !is_killed);
   const bool is_better = !failure_ || (failure_->pid == 0 && failure_->rank == end.rank) ||
                          (failure_->exit_code == EX_TEMPFAIL && !stopped_early) ||
                          IsEarlierCause(end, *failure_);
   if (is_better) SetFailure(end, seconds);
   // The last lines of this rank came before its end, and only those of the first failure are
-  // needed.
-  if (end.rank != failure_->rank) last_lines_.erase(end.rank);
+  // needed, which a killed one may turn out to be.
+  if (end.rank != failure_->rank && !is_killed) last_lines_.erase(end.rank);
   return stopped_early ? EndReading{false, Event::kEnd}
                        : EndReading{ends_.Add(end), Event::kFailure};
+}
+
+// By a signal that nobody sends to the peers of a failed rank: SIGABRT is that of a library which
+// has lost its peer (the watchdog of torch.distributed), SIGPIPE that of a write to it, and SIGKILL
+// may be that of the whole step.
+bool RankEventParser::IsCrash(const RankExit& end) const {
+  return end.signal == SIGSEGV || end.signal == SIGBUS || end.signal == SIGFPE ||
+         end.signal == SIGILL || (end.signal == SIGKILL && killed_alone_.contains(end.rank));
+}
+
+// Whether `end` rather than `known`, which was reported first, is the cause.  The peer of a dead
+// rank ends within a millisecond, and its report may arrive first.  It may even end first: the
+// kernel closes the sockets of a killed process, of which the peers learn, and then frees its
+// memory and its GPU, of which its shim learns.  Clocks that are more than a second apart say
+// nothing.
+bool RankEventParser::IsEarlierCause(const RankExit& end, const RankExit& known) const {
+  constexpr double kMeanwhile = 1;  // seconds
+  if (end.time <= 0 || known.time <= 0 || std::abs(known.time - end.time) >= kMeanwhile ||
+      (end.exit_code == EX_TEMPFAIL) != (known.exit_code == EX_TEMPFAIL)) {
+    return false;
+  }
+  return IsCrash(end) == IsCrash(known) ? end.time < known.time : IsCrash(end);
 }
 
 void RankEventParser::SetFailure(const RankExit& end, double seconds) {

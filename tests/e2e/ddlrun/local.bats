@@ -150,7 +150,7 @@ PY
   for name in '' TERM 12 USR2:USR1 usr2; do
     run_ddlrun --stop-before "60:$name" true
     [ "$status" -eq 64 ]
-    [[ $messages == *"--stop-before"*"N, N:USR1 or N:USR2"* ]]
+    [[ $messages == *"--stop-before"*"N, N:USR1, N:USR2 or USR1@N"* ]]
   done
 }
 

@@ -150,7 +150,8 @@ TEST(Options, TakesTheNamesAndValuesOfOtherLaunchers) {
   EXPECT_TRUE(options.stop_by_usr2);
   EXPECT_EQ(options.end_limit, 0);
   EXPECT_FALSE(ParseOptions({"--nproc-per-node=gpu"}).ranks_per_node);
-  EXPECT_EQ(MessageOf({"--signal=TERM@9"}), "option --signal: 'TERM@9' is not N, N:USR1 or N:USR2");
+  EXPECT_EQ(MessageOf({"--signal=TERM@9"}),
+            "option --signal: 'TERM@9' is not N, N:USR1, N:USR2 or USR1@N");
 }
 
 TEST(Options, AnswersTheOptionsOfOtherLaunchersWithItsOwn) {
@@ -171,6 +172,8 @@ TEST(Options, AnswersTheOptionsOfOtherLaunchersWithItsOwn) {
       {"--partition=gpu", "#SBATCH"},
       {"--export=ALL", "-x VAR=value"},
       {"--wdir=/x", "cd DIR"},
+      {"--map-by=node", "--rank-order and --ranks-per-node"},
+      {"--allow-run-as-root", "leave it out: ddlrun gives it"},
       {"--mca", "--mpiarg \"--mca btl tcp,self\""},
       {"--report-bindings", "--dry-run"},
       {"--bootstrap=ssh", "HYDRA_BOOTSTRAP"},

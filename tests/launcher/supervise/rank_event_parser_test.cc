@@ -214,7 +214,8 @@ TEST(RankEventParser, RepeatsTheLastLinesOfARankWhereOthersFollowThem) {
 }
 
 TEST(RankEventParser, NamesTheRankThatIsTheCause) {
-  const auto first = [](const std::string& one, const std::string& other) {
+  const auto first = [](const std::string& one, const std::string& other,
+                        const std::string& alone) {
     const auto line = [](int rank, const std::string& end) {
       const std::string head = "ddlrun-rank[key]: rank " + std::to_string(rank) + " on n2 (pid 7)";
       const std::size_t time = end.find(" at ");
@@ -222,20 +223,27 @@ TEST(RankEventParser, NamesTheRankThatIsTheCause) {
       return head + " ended with " + end.substr(0, time) +
              " at 2026-11-22T12:13:" + end.substr(time + 4) + "Z";
     };
-    return After({line(1, one), line(2, other)}).failure()->rank;
+    return After({line(1, one), line(2, other), alone}).failure()->rank;
   };
   struct Case {
     std::string one, other;
     int cause;
+    std::string alone = "";  // the last line
   };
+  const std::string one_alone = kKilledAlone;
+  const std::string other_alone = "ddlrun-rank[key]: rank 2 was killed alone";
   for (const Case& c : std::vector<Case>{
            {"exit code 3 at 22.500000", "exit code 1 at 22.500001", 1},
            {"exit code 3 at 22.500001", "exit code 1 at 22.500000", 2},
            {"exit code 3 at 23.600000", "exit code 1 at 22.500000", 1},
            // Of a killed rank its peers learn before its shim.
-           {"exit code 14 at 22.500000", "signal 9 (Killed) at 22.600000", 2},
-           {"exit code 14 at 22.500000", "signal 9 (Killed) at 23.600000", 1},
-           {"signal 9 (Killed) at 22.600000", "exit code 14 at 22.500000", 1},
+           {"exit code 14 at 22.500000", "signal 9 (Killed) at 22.600000", 2, other_alone},
+           {"signal 9 (Killed) at 22.600000", "exit code 14 at 22.500000", 1, one_alone},
+           {"signal 9 (Killed) at 22.600000", "signal 9 (Killed) at 22.500000", 1, one_alone},
+           // But SIGKILL may be that of the step, which ends with the first failure.
+           {"exit code 3 at 22.500000", "signal 9 (Killed) at 22.600000", 1},
+           {"signal 9 (Killed) at 22.600000", "exit code 3 at 22.500000", 2},
+           {"exit code 14 at 22.500000", "signal 9 (Killed) at 23.600000", 1, other_alone},
            {"signal 9 (Killed) at 23.600000", "exit code 14 at 22.500000", 1},
            {"signal 6 (Aborted) at 22.500000", "signal 11 (Segmentation fault) at 22.600000", 2},
            {"signal 7 (Bus error) at 22.600000", "signal 11 (Segmentation fault) at 22.500000", 2},
@@ -247,7 +255,7 @@ TEST(RankEventParser, NamesTheRankThatIsTheCause) {
            {"exit code 75 at 22.500000", "exit code 1 at 22.600000", 2},
            {"exit code 1 at 22.600000", "exit code 75 at 22.500000", 1},
        }) {
-    EXPECT_EQ(first(c.one, c.other), c.cause) << c.one << ", " << c.other;
+    EXPECT_EQ(first(c.one, c.other, c.alone), c.cause) << c.one << ", " << c.other;
   }
 }
 

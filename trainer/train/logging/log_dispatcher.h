@@ -59,7 +59,7 @@ class LogDispatcher {
   // Steps between those that are displayed, from now on; at first config.display_every.
   void DisplayEvery(std::int64_t steps) { display_every_ = steps; }
   // Step `bad_step` has found NaN values (`found`, as NonFiniteGuard has it), and all ranks have
-  // gone back to the checkpoint at `from`, for the `count`-th time; training continues by
+  // rolled back to the checkpoint at `from`, for the `count`-th time; training continues by
   // `schedule`, after the images of that step.
   void RolledBack(const std::string& found, const Position& from, std::int64_t bad_step,
                   const Schedule& schedule, int count);

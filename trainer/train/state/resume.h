@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a run goes on from a checkpoint: where, after a rollback, and what of it has changed since.
+// How a run resumes from a checkpoint: where, after a rollback, and what of it has changed since.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace trainer {
 
-// Where a training goes on that has gone back to a checkpoint (--on_nan=rollback), and how often it
+// Where a training resumes after a rollback to a checkpoint (--on_nan=rollback), and how often it
 // may do so: doc/decisions/0040-rollback.md.
 //
 // It goes on with the weights of the checkpoint, behind the images of the step that found numbers
