@@ -294,13 +294,15 @@ int RunProgram(char** argv, const RankProcess& rank) {
   const bool is_cause = ReportEnd(rank, child, status, output.last_lines());
   const bool has_failed = is_cause && !StoppedEarly(status);
   EndRest(rank, status, &output);
+  // Before the daemons and srun are told to end, which may lose it.
+  if (has_failed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+    LetLastLinesPass();
+    Write(EmitKilledAlone(rank.event_key, rank.rank));
+  }
   const bool stays_for_others = peer_failures > 0 && rank.launcher->has_daemons;
   if (rank.has_peers && (has_failed || stays_for_others)) Stay(rank);
   if (peer_failures > 1 && rank.launcher->has_sleeping_daemons) KeepDaemonAwake();
   if (is_cause && peer_failures < 2) LetLastLinesPass();
-  if (has_failed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
-    Write(EmitKilledAlone(rank.event_key, rank.rank));
-  }
   if (!is_cause && peer_failures > 0) _exit(0);
   EndAs(status, *rank.launcher);
 }
