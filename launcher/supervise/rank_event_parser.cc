@@ -142,11 +142,15 @@ RankEventParser::EndReading RankEventParser::ReadEnd(const RankExit& end, double
 }
 
 // By a signal that nobody sends to the peers of a failed rank: SIGABRT is that of a library which
-// has lost its peer (the watchdog of torch.distributed), SIGPIPE that of a write to it, and SIGKILL
-// may be that of the whole step.
-bool RankEventParser::IsCrash(const RankExit& end) const {
+// has lost its peer (the watchdog of torch.distributed), SIGPIPE that of a write to it.  SIGKILL
+// may be that of the whole step, which takes Slurm longer than the kernel takes for one rank (6 to
+// 14 ms were seen); Slurm 24.11 may end the shim of a killed rank before it has said that it lives
+// on.
+bool RankEventParser::IsCrash(const RankExit& end, double seconds_between) const {
+  constexpr double kForStep = 0.05;
+  if (end.signal == SIGKILL) return seconds_between < kForStep || killed_alone_.contains(end.rank);
   return end.signal == SIGSEGV || end.signal == SIGBUS || end.signal == SIGFPE ||
-         end.signal == SIGILL || (end.signal == SIGKILL && killed_alone_.contains(end.rank));
+         end.signal == SIGILL;
 }
 
 // Whether `end` rather than `known`, which was reported first, is the cause.  The peer of a dead
@@ -156,11 +160,13 @@ bool RankEventParser::IsCrash(const RankExit& end) const {
 // nothing.
 bool RankEventParser::IsEarlierCause(const RankExit& end, const RankExit& known) const {
   constexpr double kMeanwhile = 1;  // seconds
-  if (end.time <= 0 || known.time <= 0 || std::abs(known.time - end.time) >= kMeanwhile ||
+  const double between = std::abs(known.time - end.time);
+  if (end.time <= 0 || known.time <= 0 || between >= kMeanwhile ||
       (end.exit_code == EX_TEMPFAIL) != (known.exit_code == EX_TEMPFAIL)) {
     return false;
   }
-  return IsCrash(end) == IsCrash(known) ? end.time < known.time : IsCrash(end);
+  const bool is_crash = IsCrash(end, between);
+  return is_crash == IsCrash(known, between) ? end.time < known.time : is_crash;
 }
 
 void RankEventParser::SetFailure(const RankExit& end, double seconds) {

@@ -38,8 +38,8 @@ class RankEventParser {
 
   // The rank that failed first, with its last lines, unless these are the last ones that the user
   // has seen on standard error.  That is the one that was reported first,
-  // unless another one ended before it by the clocks of their nodes, or crashed (SIGSEGV, SIGKILL
-  // of the rank alone) within the same second, of which its peers may learn before its shim.
+  // unless another one ended before it by the clocks of their nodes, or crashed within the
+  // same second, of which its peers may learn before its shim.
   std::optional<RankFailure> failure() const;
   // The rank that has called MPI_Abort, as MPICH says it; its host is not told.
   const std::optional<RankFailure>& abort() const { return abort_; }
@@ -84,7 +84,7 @@ class RankEventParser {
   Reading ReadEvent(const LineWithEvent& line, double seconds);
   EndReading ReadEnd(const RankExit& end, double seconds);
   void ReadAbort(std::string_view line, double seconds);
-  bool IsCrash(const RankExit& end) const;
+  bool IsCrash(const RankExit& end, double seconds_between) const;
   bool IsEarlierCause(const RankExit& end, const RankExit& known) const;
   void SetFailure(const RankExit& end, double seconds);
 

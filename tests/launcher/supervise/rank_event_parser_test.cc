@@ -240,6 +240,8 @@ TEST(RankEventParser, NamesTheRankThatIsTheCause) {
            {"exit code 14 at 22.500000", "signal 9 (Killed) at 22.600000", 2, other_alone},
            {"signal 9 (Killed) at 22.600000", "exit code 14 at 22.500000", 1, one_alone},
            {"signal 9 (Killed) at 22.600000", "signal 9 (Killed) at 22.500000", 1, one_alone},
+           {"exit code 14 at 22.500000", "signal 9 (Killed) at 22.510000", 2},
+           {"signal 9 (Killed) at 22.510000", "exit code 14 at 22.500000", 1},
            // But SIGKILL may be that of the step, which ends with the first failure.
            {"exit code 3 at 22.500000", "signal 9 (Killed) at 22.600000", 1},
            {"signal 9 (Killed) at 22.600000", "exit code 3 at 22.500000", 2},
