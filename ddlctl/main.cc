@@ -28,7 +28,6 @@
 #include "ddlctl/session.h"
 #include "ddlctl/stacks.h"
 #include "ddlctl/status_text.h"
-#include "ddlctl/watch_view.h"
 #include "launcher/base/environment.h"
 #include "launcher/launch/child_environment.h"
 #include "support/standard_streams.h"

@@ -3,15 +3,12 @@
 #include "ddldata/convert.h"
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <optional>
 #include <span>
 
-#include "ddldata/bounding_box_files.h"
-#include "ddldata/class_hints.h"
+#include "ddldata/bounding_boxes.h"
 #include "ddldata/convert_plan.h"
-#include "ddldata/image_reader.h"
 #include "ddldata/image_sources.h"
 #include "ddldata/inspect.h"
 #include "ddldata/label_list.h"
@@ -30,10 +27,6 @@ namespace trainer {
 namespace {
 
 namespace fs = std::filesystem;
-
-void RequireOption(bool condition, const std::string& message) {
-  if (!condition) throw Error(EX_USAGE, message);
-}
 
 void CheckConvertOptions(const ConvertOptions& options) {
   RequireOption(!options.train.sources.empty() || !options.validation.sources.empty(),
@@ -63,7 +56,9 @@ class Conversion {
  public:
   Conversion(const ConvertOptions& options, ConvertProgress& progress,
              const std::function<bool()>& stop_requested)
-      : options_(options), progress_(progress), stop_requested_(stop_requested) {}
+      : options_(options),
+        progress_(progress),
+        making_(options.dir, options.threads, stop_requested) {}
 
   ConvertSummary Run();
 
@@ -81,32 +76,23 @@ class Conversion {
   void NoteNestedDirectories() const;
   void NoteOrderOfNumbers() const;
   void PlanTrainBoxes();
-  std::vector<Task> MissingFiles(ShardDirectory& directory);
-  void BeginProgress(std::span<const Task> tasks);
+  void BeginProgress(std::span<const std::size_t> missing);
   void WriteFile(const Task& task);
   std::string MakeRecord(std::size_t split, const PlannedImage& place,
                          std::span<const std::uint8_t> file, ImageStore& store) const;
   void CountRecords();
-  void StopIfRequested() const;
 
   const ConvertOptions& options_;
   ConvertProgress& progress_;
-  const std::function<bool()>& stop_requested_;
+  ShardMaking making_;
   std::vector<ImageListing> listings_;
   std::vector<ImageReader> readers_;  // by listing
   std::vector<ImageClass> classes_;
   BoxList boxes_;                   // of the training images
   std::vector<SplitOrder> orders_;  // by listing
-  std::string description_;
-  std::atomic<bool> failed_ = false;  // one thread has: the others need not finish
+  std::vector<Task> tasks_;
   ConvertSummary summary_;
 };
-
-void Conversion::StopIfRequested() const {
-  if (!stop_requested_()) return;
-  throw Error(EX_TEMPFAIL, "stopped by a signal; what is whole stays in " + options_.dir +
-                               ", and the same command continues with the rest");
-}
 
 ImageListing Conversion::List(const ConvertedSplit& split,
                               const std::vector<ImageClass>& class_numbers) {
@@ -117,7 +103,7 @@ ImageListing Conversion::List(const ConvertedSplit& split,
   }
   ImageListing listing =
       ListImages(split.sources, labels ? &*labels : nullptr, [&](std::int64_t images) {
-        StopIfRequested();
+        making_.StopIfRequested();
         progress_.Listed(images);
       });
   if (listing.others > 0) {
@@ -172,7 +158,7 @@ void Conversion::NoteOrderOfNumbers() const {
 void Conversion::PlanTrainBoxes() {
   if (options_.boxes.empty()) return;
   boxes_ = ReadBoxes(options_.boxes, [&](std::int64_t annotations) {
-    StopIfRequested();
+    making_.StopIfRequested();
     progress_.Listed(annotations, "annotations read");
   });
   SplitOrder& train = orders_.front();
@@ -202,40 +188,22 @@ void Conversion::Plan() {
   classes_ = NumberClasses(listings_[0], listings_[1], class_list);
   summary_.classes = std::ssize(classes_);
   NoteOrderOfNumbers();
-  std::vector<const ImageListing*> listings;
-  for (const ImageListing& listing : listings_) {
-    readers_.emplace_back(listing);
-    listings.push_back(&listing);
-  }
+  for (const ImageListing& listing : listings_) readers_.emplace_back(listing);
   orders_.push_back(
       PlanSplit(Split::kTrain, listings_[0], classes_, options_.seed, options_.train.shards));
   orders_.push_back(PlanSplit(Split::kValidation, listings_[1], classes_, options_.seed,
                               options_.validation.shards));
   PlanTrainBoxes();
-  description_ = DescribeConversion(options_.seed, options_.image, classes_, orders_, listings);
-}
-
-std::vector<Conversion::Task> Conversion::MissingFiles(ShardDirectory& directory) {
-  std::vector<Task> tasks;
-  std::vector<std::string> names;
   for (std::size_t split = 0; split < orders_.size(); ++split) {
-    for (int shard = 0; shard < orders_[split].shards; ++shard) {
-      tasks.push_back({split, shard});
-      names.push_back(orders_[split].ShardName(shard));
-    }
+    for (int shard = 0; shard < orders_[split].shards; ++shard) tasks_.push_back({split, shard});
   }
-  std::vector<Task> missing;
-  for (const std::size_t i : directory.MissingFiles(description_, names))
-    missing.push_back(tasks[i]);
-  summary_.files = static_cast<int>(tasks.size());
-  summary_.files_before = summary_.files - static_cast<int>(missing.size());
-  return missing;
 }
 
-void Conversion::BeginProgress(std::span<const Task> tasks) {
+void Conversion::BeginProgress(std::span<const std::size_t> missing) {
   std::int64_t images = 0;
   std::uint64_t bytes = 0;
-  for (const Task& task : tasks) {
+  for (const std::size_t number : missing) {
+    const Task& task = tasks_[number];
     const SplitOrder& order = orders_[task.split];
     for (auto i = order.ShardBegin(task.shard); i < order.ShardBegin(task.shard + 1); ++i) {
       ++images;
@@ -272,8 +240,8 @@ void Conversion::WriteFile(const Task& task) {
   std::vector<std::uint8_t> file;
   bool has_record = false;
   for (auto i = order.ShardBegin(task.shard); i < order.ShardBegin(task.shard + 1); ++i) {
-    StopIfRequested();
-    if (failed_) return;
+    making_.StopIfRequested();
+    if (making_.has_failed()) return;
     const PlannedImage& place = order.order[static_cast<std::size_t>(i)];
     const InputImage& image = listing.images[place.image];
     reader.Read(image, file);
@@ -312,14 +280,16 @@ void Conversion::CountRecords() {
 ConvertSummary Conversion::Run() {
   CheckConvertOptions(options_);
   Plan();
+  std::vector<std::string> names;
+  for (const Task& task : tasks_) names.push_back(orders_[task.split].ShardName(task.shard));
   ShardDirectory directory(options_.dir);
-  const std::vector<Task> missing = MissingFiles(directory);
+  const std::vector<std::size_t> missing = directory.MissingFiles(
+      DescribeConversion(options_.seed, options_.image, classes_, orders_, listings_), names);
+  summary_.files = static_cast<int>(names.size());
+  summary_.files_before = summary_.files - static_cast<int>(missing.size());
   WriteLabels(options_.dir, classes_);
   BeginProgress(missing);
-  ShardDirectory::WriteFiles(options_.threads, std::ssize(missing), failed_, [&](std::int64_t i) {
-    WriteFile(missing[static_cast<std::size_t>(i)]);
-  });
-  StopIfRequested();
+  making_.WriteFiles(missing, [&](std::size_t i) { WriteFile(tasks_[i]); });
   MakeShardManifest(options_.dir, false, options_.threads);
   CountRecords();
   return summary_;

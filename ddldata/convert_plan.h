@@ -11,14 +11,16 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ddldata/bounding_box_list.h"
+#include "ddldata/bounding_boxes.h"
 #include "ddldata/image_sources.h"
 #include "ddldata/label_list.h"
+#include "ddldata/shard_directory.h"
 #include "ddldata/stored_image.h"
 #include "trainer/data/images/image.h"
 #include "trainer/data/tfrecord_loader.h"
@@ -42,9 +44,6 @@ std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageList
 // Names that are numbers, behind the same beginning ("10", "class10"), which labels count in
 // another order than the numbers: what people should know of that, else "".
 std::string DescribeOrderOfNumbers(const std::vector<ImageClass>& classes);
-
-// "train-00003-of-01024".
-std::string ShardName(Split split, int shard, int shards);
 
 // A place in the order of a split.
 struct PlannedImage {
@@ -86,6 +85,14 @@ std::vector<std::span<const BoundingBox>> PlanBoxes(const ImageListing& listing,
 std::string DescribeConversion(std::uint64_t seed, const StoredImageOptions& image_options,
                                const std::vector<ImageClass>& classes,
                                std::span<const SplitOrder> plans,
-                               std::span<const ImageListing* const> listings);
+                               std::span<const ImageListing> listings);
+
+// The end of a message about the class `name`, which is not among `names`: "; CLASS differs ..." of
+// one that differs in capital letters or in the Unicode form of accents only; "" if there is none.
+std::string DescribeLikeClass(const std::string& name, const std::set<std::string>& names);
+
+// What people should know of class directories that have the names of splits, or that all have
+// directories which others have too, as 2019/cat and 2020/cat: a sentence; "" for others.
+std::string DescribeNestedDirectories(const ImageListing& listing);
 
 }  // namespace trainer

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the images of a data set lie, as people have them, and of which class each is:
-//   a directory of directories                 the class is the directory right below
-//   (torchvision's rule) a tar with directories                  the class is the directory that
-//   the image lies in a tar of tars (ILSVRC2012_img_train.tar), a directory of tars, or several
-//   tars
-//                                       the class is the name of the tar with the images
-//   WebDataset's shards                 the class is the number in KEY.cls, from 0; image KEY.jpg
+//   a directory of directories, a tar with directories
+//                           the class is the directory right below (torchvision's rule), in a tar
+//                           the one that the image lies in
+//   a tar of tars (ILSVRC2012_img_train.tar), a directory of tars, several tars
+//                           the class is the name of the tar with the images
+//   WebDataset's shards     the class is the number in KEY.cls, from 0; image KEY.jpg
 //   images side by side, in a directory or a tar (ILSVRC2012_img_val.tar)
-//                                       classes by a list, which counts over all others
+//                           classes by a list, which counts over all others
 // A tar whose images lie side by side, most with a file KEY.json, KEY.txt or the like beside them,
 // is refused without labels from elsewhere: its name is hardly the class.  What would count an
 // image twice is refused: a directory NAME with images and NAME.tar with images beside it, a
@@ -29,6 +29,8 @@
 #include "ddldata/label_list.h"
 #include "ddldata/tar.h"
 #include "trainer/core/error.h"
+#include "trainer/core/file.h"
+#include "trainer/data/images/image_files.h"
 
 namespace trainer {
 
@@ -62,5 +64,21 @@ struct ImageListing {
 // and then, and may throw.  An image of no known class, or a source without images, is an error.
 ImageListing ListImages(const std::vector<std::string>& sources, const ImageLabels* labels,
                         const std::function<void(std::int64_t)>& on_found);
+
+// Reads images of a listing, which must outlive it.  Threads: any number.
+class ImageReader {
+ public:
+  explicit ImageReader(const ImageListing& listing);
+
+  // Throws Error(EX_DATAERR) if the file is not there, not as it was listed, or larger than
+  // kMaxImageFileBytes.
+  void Read(const InputImage& image, std::vector<std::uint8_t>& bytes) const;
+  // "FOLDER/PATH" or "TAR, PATH".
+  std::string Describe(const InputImage& image) const;
+
+ private:
+  const ImageListing& listing_;
+  std::vector<support::Descriptor> tars_;  // by container; empty where it is opened for each read
+};
 
 }  // namespace trainer

@@ -6,7 +6,9 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -29,19 +31,6 @@ bool IsDataFileName(std::string_view name) {
          name.starts_with(FilePrefix(Split::kValidation));
 }
 
-// The names of the directory's data files, and of those that are none but look like one.
-std::set<std::string> DataFileNames(const std::string& dir) {
-  std::set<std::string> names;
-  std::error_code error;
-  fs::directory_iterator entry(dir, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    std::string name = entry->path().filename().string();
-    if (IsDataFileName(name)) names.insert(std::move(name));
-  }
-  if (error) throw OsError("cannot read the directory " + dir, error.value());
-  return names;
-}
-
 // What a process that was killed had begun.  REQUIRES: the directory is locked.
 void RemoveBegunFiles(const std::string& dir) {
   std::error_code ignored;
@@ -62,6 +51,28 @@ std::string_view TakeLineOf(std::string_view& text) {
 }
 
 }  // namespace
+
+void RequireOption(bool condition, const std::string& message) {
+  if (!condition) throw Error(EX_USAGE, message);
+}
+
+std::string ShardName(Split split, int shard, int shards) {
+  std::array<char, 32> numbers{};
+  std::snprintf(numbers.data(), numbers.size(), "%05d-of-%05d", shard, shards);
+  return FilePrefix(split) + numbers.data();
+}
+
+std::set<std::string> DataFileNames(const std::string& dir) {
+  std::set<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(dir, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    if (IsDataFileName(name)) names.insert(std::move(name));
+  }
+  if (error) throw OsError("cannot read the directory " + dir, error.value());
+  return names;
+}
 
 ShardDirectory::ShardDirectory(std::string dir) : dir_(std::move(dir)) {
   MakeDirectories(dir_);
@@ -106,19 +117,26 @@ std::vector<std::size_t> ShardDirectory::MissingFiles(const std::string& descrip
   return missing;
 }
 
-void ShardDirectory::WriteFiles(int threads, std::int64_t files, std::atomic<bool>& failed,
-                                const std::function<void(std::int64_t)>& write) {
-  ParallelFor(threads, files, [&](std::int64_t i) {
+void ShardMaking::StopIfRequested() const {
+  if (!stop_requested_()) return;
+  throw Error(EX_TEMPFAIL, "stopped by a signal; what is whole stays in " + dir_ +
+                               ", and the same command continues with the rest");
+}
+
+void ShardMaking::WriteFiles(std::span<const std::size_t> files,
+                             const std::function<void(std::size_t)>& write) {
+  ParallelFor(threads_, std::ssize(files), [&](std::int64_t i) {
     try {
-      if (!failed) write(i);
+      if (!failed_) write(files[static_cast<std::size_t>(i)]);
     } catch (const Error& error) {
-      failed = true;
+      failed_ = true;
       if (error.exit_code() != EX_OSERR) throw;
       throw Error(EX_OSERR,
                   std::string(error.what()) +
                       "; what is whole stays, and the same command continues with the rest");
     }
   });
+  StopIfRequested();
 }
 
 std::string CompareConversions(std::string_view there, std::string_view now) {

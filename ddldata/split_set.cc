@@ -3,7 +3,6 @@
 #include "ddldata/split_set.h"
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <iterator>
 #include <limits>
@@ -40,10 +39,6 @@ struct SplitPart {
   }
 };
 
-void RequireSplitOption(bool condition, const std::string& message) {
-  if (!condition) throw Error(EX_USAGE, message);
-}
-
 std::string OutOfRange(const std::string& option, const std::string& range, std::int64_t value) {
   return option + " must be " + range + ", not " + std::to_string(value);
 }
@@ -71,7 +66,9 @@ class SplitWork {
  public:
   SplitWork(const SplitSetOptions& options, ConvertProgress& progress,
             const std::function<bool()>& stop_requested)
-      : options_(options), progress_(progress), stop_requested_(stop_requested) {}
+      : options_(options),
+        progress_(progress),
+        making_(options.dir, options.threads, stop_requested) {}
 
   SplitSetSummary Run();
 
@@ -88,32 +85,24 @@ class SplitWork {
   void PlanDraw();
   void Plan();
   std::string Describe() const;
-  void BeginProgress(std::span<const Task> tasks);
+  void BeginProgress(std::span<const std::size_t> missing);
   void WriteFile(const Task& task);
-  void StopIfRequested() const;
 
   const SplitSetOptions& options_;
   ConvertProgress& progress_;
-  const std::function<bool()>& stop_requested_;
+  ShardMaking making_;
   std::optional<DataSet> train_;
   std::optional<DataSet> validation_;
   std::vector<SplitPart> parts_;
-  std::atomic<bool> failed_ = false;  // one thread has: the others need not finish
+  std::vector<Task> tasks_;
   SplitSetSummary summary_;
 };
 
-void SplitWork::StopIfRequested() const {
-  if (!stop_requested_()) return;
-  throw Error(EX_TEMPFAIL, "stopped by a signal; what is whole stays in " + options_.dir +
-                               ", and the same command continues with the rest");
-}
-
 void SplitWork::CheckOptions() const {
-  RequireSplitOption(
-      options_.threads >= 1 && options_.threads <= kMaxThreads,
-      OutOfRange("--threads", "1 to " + std::to_string(kMaxThreads), options_.threads));
-  RequireSplitOption(options_.validation_images >= 0,
-                     OutOfRange("--validation_images", "0 or more", options_.validation_images));
+  RequireOption(options_.threads >= 1 && options_.threads <= kMaxThreads,
+                OutOfRange("--threads", "1 to " + std::to_string(kMaxThreads), options_.threads));
+  RequireOption(options_.validation_images >= 0,
+                OutOfRange("--validation_images", "0 or more", options_.validation_images));
 }
 
 std::optional<DataSet> SplitWork::Open(Split split) const {
@@ -126,11 +115,11 @@ std::optional<DataSet> SplitWork::Open(Split split) const {
 // How many files of `part` there are; 0: `by_default`, or one for each record where that is fewer.
 void PlanShards(SplitPart& part, const std::string& option, int requested, int by_default) {
   const auto records = std::ssize(part.records);
-  RequireSplitOption(requested >= 0 && requested <= kMaxShardNumber,
-                     OutOfRange(option, "0 to " + std::to_string(kMaxShardNumber), requested));
-  RequireSplitOption(requested <= records,
-                     OutOfRange(option, "at most " + std::to_string(records), requested) +
-                         ": a file needs an image");
+  RequireOption(requested >= 0 && requested <= kMaxShardNumber,
+                OutOfRange(option, "0 to " + std::to_string(kMaxShardNumber), requested));
+  RequireOption(requested <= records,
+                OutOfRange(option, "at most " + std::to_string(records), requested) +
+                    ": a file needs an image");
   part.shards =
       requested > 0 ? requested : static_cast<int>(std::min<std::int64_t>(by_default, records));
 }
@@ -151,11 +140,11 @@ void SplitWork::PlanValidation(const DataSet& from, std::vector<std::uint32_t> r
 }
 
 void SplitWork::PlanDraw() {
-  RequireSplitOption(!validation_, options_.from +
-                                       " already has validation-* files: --validation_images "
-                                       "makes some of train-* files alone");
+  RequireOption(!validation_, options_.from +
+                                  " already has validation-* files: --validation_images "
+                                  "makes some of train-* files alone");
   const std::int64_t drawn = options_.validation_images;
-  RequireSplitOption(
+  RequireOption(
       drawn < train_->records(),
       OutOfRange("--validation_images",
                  "less than the " + std::to_string(train_->records()) + " training images", drawn));
@@ -177,14 +166,13 @@ void SplitWork::Plan() {
                                 " has no file train-* or validation-*" +
                                 PrintFindings(options_.from));
   }
-  RequireSplitOption(
+  RequireOption(
       train_ || (options_.shards == 0 && options_.validation_images == 0),
       options_.from + " has no train-* files, which --shards and --validation_images are about");
-  RequireSplitOption(
-      validation_ || options_.validation_images > 0 || options_.validation_shards == 0,
-      options_.from +
-          " has no validation-* files: --validation_shards needs "
-          "--validation_images");
+  RequireOption(validation_ || options_.validation_images > 0 || options_.validation_shards == 0,
+                options_.from +
+                    " has no validation-* files: --validation_shards needs "
+                    "--validation_images");
   if (options_.validation_images > 0) {
     PlanDraw();
     return;
@@ -209,14 +197,14 @@ std::string SplitWork::Describe() const {
   return text;
 }
 
-void SplitWork::BeginProgress(std::span<const Task> tasks) {
+void SplitWork::BeginProgress(std::span<const std::size_t> missing) {
   std::int64_t images = 0;
   std::uint64_t bytes = 0;
-  for (const Task& task : tasks) {
-    for (auto i = task.part->ShardBegin(task.shard); i < task.part->ShardBegin(task.shard + 1);
-         ++i) {
+  for (const std::size_t number : missing) {
+    const auto [part, shard] = tasks_[number];
+    for (auto i = part->ShardBegin(shard); i < part->ShardBegin(shard + 1); ++i) {
       ++images;
-      bytes += task.part->from->SizeOf(task.part->records[i]);
+      bytes += part->from->SizeOf(part->records[i]);
     }
   }
   progress_.Begin(images, bytes);
@@ -228,8 +216,8 @@ void SplitWork::WriteFile(const Task& task) {
       (fs::path(options_.dir) / ShardName(part.split, task.shard, part.shards)).string());
   std::vector<std::uint8_t> buffer;
   for (auto i = part.ShardBegin(task.shard); i < part.ShardBegin(task.shard + 1); ++i) {
-    StopIfRequested();
-    if (failed_) return;
+    making_.StopIfRequested();
+    if (making_.has_failed()) return;
     writer.Append(part.from->Read(part.records[i], buffer));
     progress_.Add(buffer.size());
   }
@@ -239,26 +227,21 @@ void SplitWork::WriteFile(const Task& task) {
 
 SplitSetSummary SplitWork::Run() {
   Plan();
-  std::vector<Task> tasks;
   std::vector<std::string> names;
   for (const SplitPart& part : parts_) {
     for (int shard = 0; shard < part.shards; ++shard) {
-      tasks.push_back({&part, shard});
+      tasks_.push_back({&part, shard});
       names.push_back(ShardName(part.split, shard, part.shards));
     }
   }
   ShardDirectory directory(options_.dir);
-  std::vector<Task> missing;
-  for (const std::size_t i : directory.MissingFiles(Describe(), names)) missing.push_back(tasks[i]);
+  const std::vector<std::size_t> missing = directory.MissingFiles(Describe(), names);
   const std::vector<ImageClass> classes = ReadLabels(options_.from);
   if (!classes.empty()) WriteLabels(options_.dir, classes);
-  summary_.files = static_cast<int>(tasks.size());
+  summary_.files = static_cast<int>(names.size());
   summary_.files_before = summary_.files - static_cast<int>(missing.size());
   BeginProgress(missing);
-  ShardDirectory::WriteFiles(options_.threads, std::ssize(missing), failed_, [&](std::int64_t i) {
-    WriteFile(missing[static_cast<std::size_t>(i)]);
-  });
-  StopIfRequested();
+  making_.WriteFiles(missing, [&](std::size_t i) { WriteFile(tasks_[i]); });
   MakeShardManifest(options_.dir, false, options_.threads);
   return summary_;
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "trainer/data/images/image.h"
 #include "trainer/data/images/image_decoder.h"
@@ -39,5 +40,30 @@ class ImageStore {
   ImageDecoder decoder_;
   ImagePiece piece_;
 };
+
+// The size whose shorter side is `shorter_side`, with the same proportions, rounded to whole
+// pixels.  REQUIRES: 0 < shorter_side.
+ImageSize SizeWithShorterSide(ImageSize size, int shorter_side);
+
+// Makes a picture smaller, as Pillow's BILINEAR does: each new pixel is the mean of the old ones
+// that it covers, and of as many around them, weighted by a triangle.  In whole numbers, so that
+// every machine makes the same pixels.  Pure.  `pixels`: height x width x 3.  REQUIRES: no side of
+// `target` is longer than that of `size`, and none is 0.
+std::vector<std::uint8_t> Shrink(std::span<const std::uint8_t> pixels, ImageSize size,
+                                 ImageSize target);
+
+// How the samples of a pixel are stored: RGB as YCbCr with halved colours, as cameras do; gray; or
+// CMYK in Adobe's complement.
+enum class JpegColors { kYcc, kGray, kCmyk };
+
+struct JpegEncoding {
+  int quality = 90;  // 1 to 100
+  JpegColors colors = JpegColors::kYcc;
+  bool progressive = false;
+};
+
+// By libjpeg-turbo.  Pure.  `pixels`: height x width x 3 (kYcc), x 1 (kGray) or x 4 (kCmyk).
+std::string EncodeJpeg(std::span<const std::uint8_t> pixels, ImageSize size,
+                       const JpegEncoding& encoding);
 
 }  // namespace trainer

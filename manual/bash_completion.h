@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "manual/page.h"
+#include "manual/pages.h"
 
 namespace manual {
 

@@ -12,7 +12,6 @@
 #include <string>
 
 #include "manual/bash_completion.h"
-#include "manual/markdown.h"
 #include "manual/pages.h"
 #include "manual/roff.h"
 

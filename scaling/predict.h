@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "scaling/links.h"
-#include "scaling/resnet50.h"
 #include "scaling/step.h"
 
 namespace scaling {

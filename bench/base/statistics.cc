@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "trainer/core/error.h"
 
@@ -155,6 +156,12 @@ std::optional<double> DifferenceMargin(std::span<const double> a, std::span<cons
                          (variance_a * variance_a / static_cast<double>(of_a.count - 1) +
                           variance_b * variance_b / static_cast<double>(of_b.count - 1));
   return StudentQuantile(kUpperProbability, std::max(1.0, degrees)) * std::sqrt(variance);
+}
+
+BoxPlot BoxOf(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  return {QuantileOf(sorted, 0.25), QuantileOf(sorted, 0.5), QuantileOf(sorted, 0.75)};
 }
 
 }  // namespace bench

@@ -17,13 +17,12 @@
 #include <vector>
 
 #include "bench/base/diagnostics.h"
-#include "bench/ddlbench/log_analysis/compare.h"
 #include "bench/ddlbench/log_analysis/extract.h"
 #include "bench/ddlbench/log_analysis/files.h"
+#include "bench/ddlbench/log_analysis/mila_report.h"
 #include "bench/ddlbench/log_analysis/variability.h"
 #include "bench/ddlbench/options.h"
 #include "bench/ddlbench/predict.h"
-#include "bench/ddlbench/runs/loader_table.h"
 #include "bench/ddlbench/runs/repeat.h"
 #include "bench/ddlbench/runs/startup.h"
 #include "bench/ddlbench/runs/step.h"
@@ -60,24 +59,20 @@ std::optional<std::string> EnvironmentVariable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 bench::MilaSurroundings LookAround() {
   bench::MilaSurroundings surroundings;
   surroundings.version = DDLRUN_VERSION;
   char host[256] = "";
   if (::gethostname(host, sizeof host - 1) == 0) surroundings.hostname = host;
-  surroundings.visible_devices = Variable("CUDA_VISIBLE_DEVICES");
+  surroundings.visible_devices = EnvironmentVariable("CUDA_VISIBLE_DEVICES").value_or("");
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   ::sched_getaffinity(0, sizeof cpus, &cpus);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (CPU_ISSET(static_cast<std::size_t>(cpu), &cpus)) surroundings.cpus.push_back(cpu);
   }
-  surroundings.jr_id = support::WholeNumber<int>(Variable("SLURM_JOB_ID")).value_or(0);
+  surroundings.jr_id =
+      support::WholeNumber<int>(EnvironmentVariable("SLURM_JOB_ID").value_or("")).value_or(0);
   return surroundings;
 }
 

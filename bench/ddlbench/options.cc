@@ -252,31 +252,11 @@ support::Command StartupCommand(BenchOptions& options) {
        DdlrunOption(values.ddlrun)});
 }
 
-}  // namespace
-
-support::Program DescribeOptions(BenchOptions& options) {
-  support::Program program = {.version = support::VersionText(),
-                              .version_help = support::kVersionHelp,
-                              .footer = support::kReferenceLine};
-  program.root = {.name = "ddlbench",
-                  .help = "Measures trainings, and makes tables of what their logs say."};
-  program.root.commands = {
-      SweepCommand(options),   ExtractCommand(options),   RepeatCommand(options),
-      CompareCommand(options), ReportCommand(options),    VariabilityCommand(options),
-      LoaderCommand(options),  AllReduceCommand(options), CopiesCommand(options),
-      StepCommand(options),    StartupCommand(options),   PredictCommand(options)};
-  return program;
-}
-
-namespace {
-
 // One of the keys of scaling/machine.h.
 support::Option MachineOption(PredictOptions& values, const std::string& key,
                               const std::string& shape, const std::string& help) {
   return {"--" + key, &values.machine[key], shape, help};
 }
-
-}  // namespace
 
 support::Command PredictCommand(BenchOptions& options) {
   PredictOptions& values = options.predict;
@@ -355,6 +335,22 @@ support::Command PredictCommand(BenchOptions& options) {
        {"--ranks", &values.ranks, "N,...",
         "Numbers of GPUs, instead of --nodes; they fill node after node"},
        {"--json", &values.json, "", "Print all numbers as one JSON object"}});
+}
+
+}  // namespace
+
+support::Program DescribeOptions(BenchOptions& options) {
+  support::Program program = {.version = support::VersionText(),
+                              .version_help = support::kVersionHelp,
+                              .footer = support::kReferenceLine};
+  program.root = {.name = "ddlbench",
+                  .help = "Measures trainings, and makes tables of what their logs say."};
+  program.root.commands = {
+      SweepCommand(options),   ExtractCommand(options),   RepeatCommand(options),
+      CompareCommand(options), ReportCommand(options),    VariabilityCommand(options),
+      LoaderCommand(options),  AllReduceCommand(options), CopiesCommand(options),
+      StepCommand(options),    StartupCommand(options),   PredictCommand(options)};
+  return program;
 }
 
 }  // namespace bench

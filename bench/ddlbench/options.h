@@ -5,8 +5,8 @@
 
 #pragma once
 
-#include "bench/ddlbench/log_analysis/compare.h"
 #include "bench/ddlbench/log_analysis/extract.h"
+#include "bench/ddlbench/log_analysis/mila_report.h"
 #include "bench/ddlbench/log_analysis/variability.h"
 #include "bench/ddlbench/predict.h"
 #include "bench/ddlbench/runs/repeat.h"
@@ -54,8 +54,5 @@ struct BenchOptions {
 
 // Its commands and options; parsing fills `options`, which must outlive it.
 support::Program DescribeOptions(BenchOptions& options);
-
-// The command line of ddlbench predict.  Pure.
-support::Command PredictCommand(BenchOptions& options);
 
 }  // namespace bench

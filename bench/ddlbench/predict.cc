@@ -2,14 +2,19 @@
 
 #include "bench/ddlbench/predict.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "bench/base/site_machine.h"
 #include "bench/ddlbench/log_analysis/extract.h"
-#include "bench/ddlbench/profiled_backward.h"
 #include "scaling/links.h"
 #include "scaling/machine.h"
 #include "support/file.h"
@@ -21,7 +26,16 @@ namespace {
 
 using trainer::Error;
 
-constexpr std::size_t kMaxTableBytes = std::size_t{1} << 20;
+// All that a prediction is made from.
+struct PredictionBasis {
+  scaling::Training training;
+  scaling::Calibration calibration;
+  std::string links;               // in words
+  std::string speed_source;        // of one GPU
+  std::string backward_source;     // of when gradients are there
+  std::string others;              // nodes of another kind, in words; "": there are none
+  std::map<int, double> measured;  // images/s by ranks, of `from`
+};
 
 void RequireAtLeast(double value, double min, const std::string& option) {
   if (value >= min && value < 1e12) return;
@@ -29,18 +43,10 @@ void RequireAtLeast(double value, double min, const std::string& option) {
 }
 
 void CheckNumbers(const PredictOptions& options) {
-  for (const int nodes : options.nodes) {
-    if (nodes < 1 || nodes > scaling::kMaxNodes) {
-      throw Error(EX_USAGE, "--nodes=" + std::to_string(nodes) + " must be from 1 to " +
-                                std::to_string(scaling::kMaxNodes));
-    }
-  }
+  for (const int nodes : options.nodes) RequireRange("--nodes", nodes, 1, scaling::kMaxNodes);
   if (options.nodes.empty()) throw Error(EX_USAGE, "--nodes is empty: --nodes=1,2,4");
   for (const int ranks : options.ranks) {
-    if (ranks < 1 || ranks > 64 * scaling::kMaxNodes) {
-      throw Error(EX_USAGE, "--ranks=" + std::to_string(ranks) + " must be from 1 to " +
-                                std::to_string(64 * scaling::kMaxNodes));
-    }
+    RequireRange("--ranks", ranks, 1, 64 * scaling::kMaxNodes);
   }
   if (options.batch_size < 1 || options.batch_size > 1000000) {
     throw Error(EX_USAGE, "--batch_size must be from 1 to 1000000");
@@ -49,10 +55,7 @@ void CheckNumbers(const PredictOptions& options) {
   RequireAtLeast(options.node_speed, 0, "--node_speed");
   RequireAtLeast(options.two_nodes_speed, 0, "--two_nodes_speed");
   RequireAtLeast(options.other_speed, 0, "--other_speed");
-  if (options.other_nodes < 0 || options.other_nodes > scaling::kMaxNodes) {
-    throw Error(EX_USAGE, "--other_nodes=" + std::to_string(options.other_nodes) +
-                              " must be from 0 to " + std::to_string(scaling::kMaxNodes));
-  }
+  RequireRange("--other_nodes", options.other_nodes, 0, scaling::kMaxNodes);
   if (options.other_nodes > 0 && options.other_site.empty()) {
     throw Error(EX_USAGE, "--other_nodes: which? Give --other_site=FILE|NAME");
   }
@@ -91,16 +94,24 @@ scaling::Machine ReadMachine(const PredictOptions& options) {
   return machine;
 }
 
-std::vector<scaling::BusRate> ReadTable(const std::string& path) {
+// A whole file that has so many MiB at most.
+std::string ReadText(const std::string& option, const std::string& path, std::size_t max_mebibytes,
+                     const std::string& what) {
   const support::WholeFile file =
-      support::ReadWholeFile(path, kMaxTableBytes, support::FileKind::kAny);
+      support::ReadWholeFile(path, max_mebibytes << 20, support::FileKind::kAny);
   if (file.problem == support::ReadProblem::kTooLong) {
-    throw Error(EX_DATAERR, path + ": longer than 1 MiB: no table of all_reduce_perf");
+    throw Error(EX_DATAERR,
+                path + ": longer than " + std::to_string(max_mebibytes) + " MiB: no " + what);
   }
   if (file.problem != support::ReadProblem::kNone) {
-    throw Error(EX_NOINPUT, "--table: " + path + " cannot be read");
+    throw Error(EX_NOINPUT, option + ": " + path + " cannot be read");
   }
-  const scaling::BusRateTable table = scaling::ParseBusRates(file.content);
+  return file.content;
+}
+
+std::vector<scaling::BusRate> ReadTable(const std::string& path) {
+  const scaling::BusRateTable table =
+      scaling::ParseBusRates(ReadText("--table", path, 1, "table of all_reduce_perf"));
   if (!table.problem.empty()) throw Error(EX_DATAERR, path + ":" + table.problem);
   return table.rates;
 }
@@ -198,8 +209,6 @@ void TakeOtherNodes(const PredictOptions& options, PredictionBasis& basis) {
   basis.measured.clear();  // was without them
 }
 
-}  // namespace
-
 PredictionBasis ReadPredictionBasis(const PredictOptions& options, Diagnostics& diagnostics) {
   CheckNumbers(options);
   scaling::Machine machine = ReadMachine(options);
@@ -228,7 +237,8 @@ PredictionBasis ReadPredictionBasis(const PredictOptions& options, Diagnostics& 
   basis.backward_source =
       options.backward_share == kTypicalShare ? "typical (assumed)" : "given by --backward_share";
   if (!options.profile.empty()) {
-    const ProfiledBackward profiled = ReadProfiledBackward(options.profile);
+    const ProfiledBackward profiled = ParseProfiledBackward(
+        ReadText("--profile", options.profile, 16, "profile of ddltraind"), options.profile);
     training.backward = profiled.times;
     work.backward_share = profiled.share;
     basis.backward_source = "measured in " + options.profile;
@@ -243,6 +253,213 @@ PredictionBasis ReadPredictionBasis(const PredictOptions& options, Diagnostics& 
   training.work = basis.calibration.work;
   if (options.other_nodes > 0) TakeOtherNodes(options, basis);
   return basis;
+}
+
+using scaling::Prediction;
+
+std::vector<int> RanksOf(const PredictOptions& options, const PredictionBasis& basis) {
+  if (!options.ranks.empty()) return options.ranks;
+  std::vector<int> ranks;
+  for (const int nodes : options.nodes) {
+    ranks.push_back(nodes * basis.training.links.gpus_per_node);
+  }
+  return ranks;
+}
+
+double Ms(double seconds) { return 1e3 * seconds; }
+
+std::string DescribeAllReduce(const PredictOptions& options, const PredictionBasis& basis) {
+  std::string text = options.sums == "fp32" ? "fp32" : "16 bits";
+  text += basis.training.work.overlaps ? ", beside backward" : ", behind backward";
+  if (options.cycle_ms > 0) text += fmt::format(", every {} ms", options.cycle_ms);
+  if (options.staging_gbs > 0) {
+    text += fmt::format(", through host memory at {} GB/s", options.staging_gbs);
+  }
+  return text;
+}
+
+std::string DescribeInput(const scaling::Input& input) {
+  if (input.node_images <= 0 && input.file_system <= 0) return "never waited for (assumed)";
+  std::string text;
+  if (input.file_system > 0) {
+    text = fmt::format("{:g} GB/s of files of {:g} kB", input.file_system / 1e9,
+                       input.image_bytes / 1e3);
+  }
+  if (input.node_images > 0) {
+    text +=
+        fmt::format("{}{:g} images/s in each node", text.empty() ? "" : ", ", input.node_images);
+  }
+  return text;
+}
+
+std::string RowOf(const Prediction& at, const PredictionBasis& basis) {
+  std::string row = fmt::format(
+      "| {:<5} | {:<5} | {:<8.0f} | {:<7.1f} | {:<10.3f} | {:<7.1f} | {:<7.1f} | {:<7.1f} | "
+      "{:<7.1f} | {:<12} |",
+      at.nodes, at.ranks, at.images_per_second, Ms(at.step), at.efficiency, Ms(at.parts.compute),
+      Ms(at.parts.exposed + at.parts.wait), Ms(at.parts.slowest), Ms(at.input),
+      scaling::NameOf(at.bound));
+  if (!basis.measured.empty()) {
+    const auto found = basis.measured.find(at.ranks);
+    row += fmt::format(" {:<8} |", found == basis.measured.end()
+                                       ? std::string()
+                                       : fmt::format("{:.0f}", found->second));
+  }
+  return row + "\n";
+}
+
+// A table, and what would be faster than its last line.
+std::string FormatPrediction(const PredictOptions& options, const PredictionBasis& basis) {
+  const scaling::Training& training = basis.training;
+  const double speed = training.batch / training.work.alone;
+  std::string text = fmt::format("one GPU   {:.0f} images/s, {:g} images in a step: {}\n", speed,
+                                 training.batch, basis.speed_source);
+  text += "links     " + basis.links + "\n";
+  if (training.others.nodes > 0) {
+    const double wait = scaling::Predict(training, 1).kinds_wait;
+    text +=
+        "others    " + basis.others +
+        fmt::format("; the quicker GPUs wait {:.1f} ms for the others in each step\n", Ms(wait));
+  }
+  text += "sums      " + DescribeAllReduce(options, basis) + "\n";
+  text += fmt::format("backward  {:.1f} % of a step: {}\n", 100 * training.work.backward_share,
+                      basis.backward_source);
+  text += "input     " + DescribeInput(training.input) + "\n";
+  text += fmt::format("ranks     {}\n",
+                      training.work.spread > 0
+                          ? fmt::format("steps {:.1f} % apart, as the speed of one node says",
+                                        100 * training.work.spread / training.work.alone)
+                          : std::string("all alike (assumed)"));
+  if (!basis.calibration.reason.empty()) text += "note      " + basis.calibration.reason + "\n";
+  const bool has_measured = !basis.measured.empty();
+  text +=
+      "\n| nodes | ranks | images/s | ms      | efficiency | compute | sums    | slowest | "
+      "input   | bound by     |";
+  text += has_measured ? " measured |\n" : "\n";
+  text +=
+      "| ----- | ----- | -------- | ------- | ---------- | ------- | ------- | ------- | "
+      "------- | ------------ |";
+  text += has_measured ? " -------- |\n" : "\n";
+  const std::vector<int> all_ranks = RanksOf(options, basis);
+  for (const int ranks : all_ranks) text += RowOf(scaling::Predict(training, ranks), basis);
+  text += "\nFaster on " + support::Counted(all_ranks.back() + training.others.ranks(), "GPU") +
+          " would be:\n";
+  for (const scaling::Change& change : scaling::ChangesThatHelp(training, all_ranks.back())) {
+    text += fmt::format("  {:<42} {:.0f} images/s\n", change.what, change.images_per_second);
+  }
+  return text;
+}
+
+std::string PredictionAsJson(const PredictOptions& options, const PredictionBasis& basis) {
+  const scaling::Training& training = basis.training;
+  nlohmann::ordered_json json;
+  json["one_gpu"] = {{"images_per_s", training.batch / training.work.alone},
+                     {"batch_size", training.batch},
+                     {"source", basis.speed_source}};
+  json["links"] = basis.links;
+  if (training.others.nodes > 0) json["others"] = basis.others;
+  json["sums"] = DescribeAllReduce(options, basis);
+  json["backward"] = {{"share", training.work.backward_share}, {"source", basis.backward_source}};
+  json["input"] = DescribeInput(training.input);
+  json["spread_s"] = training.work.spread;
+  json["waits"] = basis.calibration.waits;
+  json["reason"] = basis.calibration.reason;
+  json["predictions"] = nlohmann::ordered_json::array();
+  for (const int ranks : RanksOf(options, basis)) {
+    const Prediction at = scaling::Predict(training, ranks);
+    nlohmann::ordered_json changes = nlohmann::ordered_json::array();
+    for (const scaling::Change& change : scaling::ChangesThatHelp(training, at.ranks)) {
+      changes.push_back({{"what", change.what}, {"images_per_s", change.images_per_second}});
+    }
+    nlohmann::ordered_json row = {{"nodes", at.nodes},
+                                  {"ranks", at.ranks},
+                                  {"images_per_s", at.images_per_second},
+                                  {"step_s", at.step},
+                                  {"efficiency", at.efficiency},
+                                  {"compute_s", at.parts.compute},
+                                  {"sums_s", at.parts.sums},
+                                  {"exposed_sums_s", at.parts.exposed},
+                                  {"slowest_rank_s", at.parts.slowest},
+                                  {"wait_s", at.parts.wait},
+                                  {"kinds_wait_s", at.kinds_wait},
+                                  {"input_s", at.input},
+                                  {"bound_by", scaling::NameOf(at.bound)},
+                                  {"faster", changes}};
+    const auto found = basis.measured.find(at.ranks);
+    if (found != basis.measured.end()) row["measured_images_per_s"] = found->second;
+    json["predictions"].push_back(row);
+  }
+  return json.dump() + "\n";
+}
+
+constexpr std::array<std::size_t, 4> kBottlenecks = {3, 4, 6, 3};
+
+// The block that a layer, as --profile names it, is part of; nothing for the update, and for what
+// ResNet-50 does not have.
+std::optional<std::size_t> BlockOf(std::string_view layer) {
+  for (const std::string_view name : {"conv1", "bn1", "stem", "input", "maxpool"}) {
+    if (layer == name) return 0;
+  }
+  for (const std::string_view name : {"avgpool", "fc", "loss"}) {
+    if (layer == name) return scaling::kBlocks - 1;
+  }
+  // "layer3.5.conv2": the sixth bottleneck of the third group.
+  if (!layer.starts_with("layer")) return {};
+  const std::string_view group = layer.substr(5, 2);
+  const std::size_t end = layer.find('.', 7);
+  if (end == std::string_view::npos) return {};
+  const auto bottleneck = support::WholeNumber<std::size_t>(layer.substr(7, end - 7));
+  std::size_t first = 1;
+  for (std::size_t i = 0; i < kBottlenecks.size(); ++i) {
+    if (group == std::to_string(i + 1) + ".") {
+      if (!bottleneck || *bottleneck >= kBottlenecks[i]) return {};
+      return first + *bottleneck;
+    }
+    first += kBottlenecks[i];
+  }
+  return {};
+}
+
+bool IsBackward(std::string_view op) {
+  return op.find("backward") != std::string_view::npos ||
+         op.find("gradient sums") != std::string_view::npos;  // in older profiles
+}
+
+}  // namespace
+
+ProfiledBackward ParseProfiledBackward(std::string_view text, const std::string& path) {
+  const auto rejected = [&](const std::string& why) {
+    return Error(EX_DATAERR, path + ": " + why +
+                                 "; profile.json is written by ddltraind --profile "
+                                 "--results_dir=DIR");
+  };
+  ProfiledBackward backward;
+  double all = 0;
+  double of_blocks = 0;
+  try {
+    const nlohmann::json document = nlohmann::json::parse(text);
+    for (const nlohmann::json& row : document.at("ops")) {
+      const double seconds = row.at("seconds").get<double>();
+      const auto layer = row.at("layer").get<std::string>();
+      const auto block = BlockOf(layer);
+      if (!(seconds >= 0)) throw rejected("an op took " + row.at("seconds").dump() + " seconds");
+      if (!block && layer != "update") {
+        throw rejected("'" + layer + "' is no layer of ResNet-50, which alone is predicted");
+      }
+      all += seconds;
+      if (!block || !IsBackward(row.at("op").get<std::string>())) continue;
+      backward.times[*block] += seconds;
+      of_blocks += seconds;
+    }
+  } catch (const nlohmann::json::exception&) {
+    throw rejected("no profile of ddltraind");
+  }
+  const auto of_bottlenecks = std::pair(backward.times.begin() + 1, backward.times.end() - 1);
+  if (std::find(of_bottlenecks.first, of_bottlenecks.second, 0.0) != of_bottlenecks.second) {
+    throw rejected("not all of the 16 bottlenecks of ResNet-50 have gone backward in it");
+  }
+  backward.share = of_blocks / all;
+  return backward;
 }
 
 std::string RunPredict(const PredictOptions& options, Diagnostics& diagnostics) {

@@ -8,10 +8,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/base/diagnostics.h"
 #include "scaling/predict.h"
+#include "scaling/step.h"
 
 namespace bench {
 
@@ -51,28 +53,20 @@ struct PredictOptions {
   bool json = false;
 };
 
-// All that a prediction is made from.
-struct PredictionBasis {
-  scaling::Training training;
-  scaling::Calibration calibration;
-  std::string links;               // in words
-  std::string speed_source;        // of one GPU
-  std::string backward_source;     // of when gradients are there
-  std::string others;              // nodes of another kind, in words; "": there are none
-  std::map<int, double> measured;  // images/s by ranks, of `from`
+// Reads what the options name, and returns a table with a line for each number of nodes or ranks
+// and what would be faster than the last, or all that as one JSON object.  Throws trainer::Error:
+// EX_USAGE naming the option that is wrong, EX_DATAERR, EX_NOINPUT or EX_CONFIG naming the file.
+// Logs that cannot be used are problems.
+std::string RunPredict(const PredictOptions& options, Diagnostics& diagnostics);
+
+// How long backward takes in each block of ResNet-50, by the profile of a training.
+struct ProfiledBackward {
+  scaling::BackwardTimes times = {};  // seconds of a step
+  double share = 0;                   // of what all ops of a step take, the update among them
 };
 
-// Reads what the options name.  Throws trainer::Error: EX_USAGE naming the option that is wrong,
-// EX_DATAERR or EX_CONFIG naming the file.  Logs that cannot be used are problems.
-PredictionBasis ReadPredictionBasis(const PredictOptions& options, Diagnostics& diagnostics);
-
-// What is printed: a table with a line for each number of nodes or ranks, and what would be faster
-// than the last.  Pure.
-std::string FormatPrediction(const PredictOptions& options, const PredictionBasis& basis);
-
-// The same as one JSON object.  Pure.
-std::string PredictionAsJson(const PredictOptions& options, const PredictionBasis& basis);
-
-std::string RunPredict(const PredictOptions& options, Diagnostics& diagnostics);
+// `text`: of profile.json (doc/reference/benchmarks.md, Profile).  Throws
+// trainer::Error(EX_DATAERR) naming `path` where it is none, or one of another network.  Pure.
+ProfiledBackward ParseProfiledBackward(std::string_view text, const std::string& path);
 
 }  // namespace bench

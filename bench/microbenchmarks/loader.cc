@@ -3,6 +3,7 @@
 #include "bench/microbenchmarks/loader.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -10,8 +11,12 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <thread>
 
-#include "bench/microbenchmarks/batch_clock.h"
+#include "bench/base/diagnostics.h"
+#include "bench/base/statistics.h"
+#include "support/cpu_quota.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/options/option_names.h"
 
@@ -52,23 +57,18 @@ void AddRound(const LoaderOptions& options, Ranks& ranks, LoaderSpeeds& speeds) 
 }  // namespace
 
 void CheckLoaderOptions(const LoaderOptions& options) {
-  const auto require = [](const char* option, std::int64_t value, std::int64_t min,
-                          std::int64_t max) {
-    if (value >= min && value <= max) return;
-    throw Error(EX_USAGE, fmt::format("{}={} must be from {} to {}", option, value, min, max));
-  };
   constexpr int kMax = 1'000'000;
   constexpr int kMaxPixels = 4096;
   constexpr int kMaxThreads = 4096;
   constexpr int kMaxAhead = 1024;
-  require("--batch_size", options.batch_size, 1, kMax);
-  require("--image_size", options.image_size, 1, kMaxPixels);
-  require("--prefetch", options.prefetch, 1, kMaxAhead);
-  require("--steps", options.steps, 1, kMax);
-  require("--warmup_steps", options.warmup_steps, 0, kMax);
-  require("--rounds", options.rounds, 1, kMax);
-  require("--take_rate", options.take_rate, 0, kMax);
-  for (const int threads : options.threads) require("--threads", threads, 1, kMaxThreads);
+  RequireRange("--batch_size", options.batch_size, 1, kMax);
+  RequireRange("--image_size", options.image_size, 1, kMaxPixels);
+  RequireRange("--prefetch", options.prefetch, 1, kMaxAhead);
+  RequireRange("--steps", options.steps, 1, kMax);
+  RequireRange("--warmup_steps", options.warmup_steps, 0, kMax);
+  RequireRange("--rounds", options.rounds, 1, kMax);
+  RequireRange("--take_rate", options.take_rate, 0, kMax);
+  for (const int threads : options.threads) RequireRange("--threads", threads, 1, kMaxThreads);
 }
 
 trainer::TfRecordLoaderOptions RecordOptions(const LoaderOptions& options, int threads, int rank,
@@ -99,6 +99,69 @@ std::vector<LoaderSpeeds> MeasureLoader(const LoaderOptions& options, Ranks& ran
     for (LoaderSpeeds& speeds : all) AddRound(options, ranks, speeds);
   }
   return all;
+}
+
+namespace {
+
+double SecondsOf(FixedRateConsumer::Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+BatchClock::BatchClock(const trainer::TfRecordLoaderOptions& options)
+    : source_(trainer::MakeTfRecordLoader(options)) {}
+
+double BatchClock::Take(int batches) { return TakeAtRate(batches, {}).seconds; }
+
+Taking BatchClock::TakeAtRate(int batches, std::chrono::nanoseconds busy) {
+  const auto start = FixedRateConsumer::Clock::now();
+  FixedRateConsumer consumer(start, busy);
+  trainer::HostBatch batch;
+  for (int i = 0; i < batches; ++i) {
+    std::this_thread::sleep_until(consumer.due());
+    const auto requested = FixedRateConsumer::Clock::now();
+    const bool is_there = source_->Next(batch);
+    DDL_CHECK(is_there);  // training never ends
+    consumer.Came(FixedRateConsumer::Clock::now() - requested);
+  }
+  std::this_thread::sleep_until(consumer.due());
+  return {SecondsOf(FixedRateConsumer::Clock::now() - start), SecondsOf(consumer.waited())};
+}
+
+int ThreadsForCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int cores = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::max(1, support::ThreadsWithinQuota("", cores, /*ranks=*/1));
+}
+
+std::string FormatLoader(const LoaderOptions& options, std::span<const LoaderSpeeds> all,
+                         int ranks) {
+  const bool has_rate = options.take_rate > 0;
+  const std::string consumer =
+      has_rate ? fmt::format(", taken at {} images/s", options.take_rate) : std::string();
+  std::string text =
+      fmt::format("{}, each with batches of {} images of {} pixels{}; {} of {} steps\n\n",
+                  support::Counted(ranks, "rank"), options.batch_size, options.image_size, consumer,
+                  support::Counted(options.rounds, "round"), options.steps);
+  text += "| threads | images/s  | per thread | min       | max       |";
+  text += has_rate ? " % of rate | waited, s |\n" : "\n";
+  text += "| ------- | --------- | ---------- | --------- | --------- |";
+  text += has_rate ? " --------- | --------- |\n" : "\n";
+  for (const LoaderSpeeds& speeds : all) {
+    const Statistics rounds = StatisticsOf(speeds.images_per_second);
+    const double median = MedianOf(speeds.images_per_second);
+    text += fmt::format("| {:<7} | {:<9.1f} | {:<10.1f} | {:<9.1f} | {:<9.1f} |", speeds.threads,
+                        median, median / (speeds.threads * ranks), rounds.min, rounds.max);
+    if (has_rate) {
+      const double wanted = static_cast<double>(options.take_rate * ranks);
+      text += fmt::format(" {:<9.1f} | {:<9.3f} |", 100 * median / wanted,
+                          MedianOf(speeds.waited_seconds));
+    }
+    text += "\n";
+  }
+  return text;
 }
 
 }  // namespace bench

@@ -7,11 +7,8 @@
 #include <utility>
 
 #include "bench/base/site_machine.h"
-#include "bench/report/predicted_scaling.h"
 #include "bench/report/readers/read_run.h"
-#include "bench/report/readers/run_files.h"
 #include "bench/report/report_model.h"
-#include "bench/report/run_groups.h"
 #include "bench/report/sections.h"
 #include "bench/report/views.h"
 #include "support/number.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/report/readers/run.h"
+#include "scaling/machine.h"
 
 namespace bench {
 
@@ -97,5 +98,17 @@ struct ReportModel {
 
 // `baseline` is the number of the run that others are compared with.  REQUIRES: it is one of them.
 ReportModel MakeReportModel(std::vector<RunRecord> runs, std::size_t baseline);
+
+// One for each run: the path without what all of them begin with and, where all are equally deep,
+// without the parts that are the same in all; of a single run its last part.
+std::vector<std::string> NamesOfRuns(const std::vector<RunRecord>& runs);
+
+// In the order of ranks, then of the first run of each.  Their speeds are still to come.
+std::vector<RunGroup> GroupsOf(const std::vector<RunRecord>& runs);
+
+// Fills ScalingPoint::predicted (scaling/predict.h) where a scaling of ResNet-50 has a speed of one
+// rank.  What one GPU, a whole node and two reach is told, and so comes out again; other points are
+// predicted.
+void AddPredictions(ReportModel& model, const scaling::Machine& machine);
 
 }  // namespace bench

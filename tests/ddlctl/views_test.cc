@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "ddlctl/load_view.h"
 #include "ddlctl/session.h"
-#include "ddlctl/stacks_view.h"
+#include "ddlctl/stacks.h"
 #include "ddlctl/status_text.h"
-#include "ddlctl/watch_view.h"
 #include "tests/support/test.h"
 #include "tests/trainer/control/sample_status.h"
 

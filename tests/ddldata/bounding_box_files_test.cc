@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "ddldata/bounding_box_files.h"
-
-#include "ddldata/annotation.h"
+#include "ddldata/bounding_boxes.h"
 #include "tests/ddldata/annotation_text.h"
 #include "tests/ddldata/tar_text.h"
 #include "tests/support/test.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "ddldata/bounding_box_list.h"
-
+#include "ddldata/bounding_boxes.h"
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 

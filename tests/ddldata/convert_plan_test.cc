@@ -2,7 +2,6 @@
 
 #include "ddldata/convert_plan.h"
 
-#include "ddldata/class_hints.h"
 #include "ddldata/convert_progress.h"
 #include "ddldata/shard_directory.h"
 #include "tests/support/test.h"
@@ -253,7 +252,7 @@ TEST(CompareConversions, NamesBoxesThatDiffer) {
     std::vector<SplitOrder> plans = {
         PlanSplit(Split::kTrain, listing, NumberClasses(listing, {}, {}), 1, 2)};
     if (!text.empty()) plans[0].boxes = PlanBoxes(listing, boxes);
-    const std::vector<const ImageListing*> listings = {&listing};
+    const std::vector<ImageListing> listings = {listing};
     return DescribeConversion(1, {}, {}, plans, listings);
   };
   const std::string without = describe("");
@@ -275,7 +274,7 @@ TEST(CompareConversions, NamesTheFirstDifference) {
   const auto classes = NumberClasses(listing, {}, {});
   const auto describe = [&](const ImageListing& of, std::uint64_t seed, int shorter_side) {
     const std::vector<SplitOrder> plans = {PlanSplit(Split::kTrain, of, classes, seed, 2)};
-    const std::vector<const ImageListing*> listings = {&of};
+    const std::vector<ImageListing> listings = {of};
     return DescribeConversion(seed, {.shorter_side = shorter_side}, classes, plans, listings);
   };
   const std::string text = describe(listing, 1, 0);

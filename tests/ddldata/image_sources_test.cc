@@ -2,7 +2,6 @@
 
 #include "ddldata/image_sources.h"
 
-#include "ddldata/image_reader.h"
 #include "tests/ddldata/tar_text.h"
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"

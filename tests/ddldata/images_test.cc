@@ -2,11 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ddldata/image_generator.h"
 #include "ddldata/label_list.h"
-#include "ddldata/shrink.h"
 #include "ddldata/stats.h"
 #include "ddldata/stored_image.h"
+#include "ddldata/synth.h"
 #include "tests/ddldata/convert_fixture.h"
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"

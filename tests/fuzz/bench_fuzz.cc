@@ -7,10 +7,9 @@
 #include "bench/ddlbench/log_analysis/dlperf.h"
 #include "bench/report/charts/printable.h"
 #include "bench/report/charts/svg_chart.h"
-#include "bench/report/readers/logger_line.h"
+#include "bench/report/readers/log_reader.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
-#include "bench/run_log/run_steps.h"
 #include "tests/fuzz/fuzz.h"
 #include "trainer/core/error.h"
 

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "ddldata/annotation.h"
-#include "ddldata/bounding_box_list.h"
+#include "ddldata/bounding_boxes.h"
 #include "ddldata/label_list.h"
 #include "ddldata/tar.h"
 #include "tests/fuzz/fuzz.h"

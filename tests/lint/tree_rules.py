@@ -117,7 +117,7 @@ ARROWS = {
     "manual": ["rankfile", "launcher", "trainer/options", "ddldata/options.h", "ddlctl/options.h", "bench/ddlbench"],
     "bench/base": ["scaling", "launcher/base/error.h", "launcher/cli/site_config.h", "trainer/core"],
     "bench/run_log": ["trainer/core"],
-    "bench/microbenchmarks": ["trainer", "launcher/protocol/rank_environment.h", "rankfile/cpu_list.h"],
+    "bench/microbenchmarks": ["bench/base", "trainer", "launcher/protocol/rank_environment.h", "rankfile/cpu_list.h"],
     "bench/ddlbench": ["bench/base", "bench/report", "bench/ddlbench/runs", "bench/ddlbench/log_analysis", "bench/microbenchmarks", "scaling",
                        "launcher/cli/quoting.h", "trainer/core", "trainer/telemetry"],
     "bench/ddlbench/log_analysis": ["bench/base", "bench/run_log", "trainer/core", "trainer/telemetry"],

@@ -2,10 +2,9 @@
 //
 // The table of the predictor against the trainer's own layout and plan of buckets.
 
-#include "scaling/resnet50.h"
-
 #include <ostream>
 
+#include "scaling/step.h"
 #include "tests/support/test.h"
 #include "trainer/backend/registry.h"
 #include "trainer/comm/gradient_buckets.h"

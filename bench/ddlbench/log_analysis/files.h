@@ -34,4 +34,21 @@ bool Exists(const std::filesystem::path& path);
 // The last line of a log that is not empty; "" when there is none or it cannot be read.
 std::string LastLineOf(const std::filesystem::path& path);
 
+// A directory of a benchmark's own for what it does not keep (0700), below TMPDIR or /tmp.
+
+class ScratchDirectory {
+ public:
+  // Its name begins with `name`.  Throws trainer::Error(EX_OSERR) when it cannot be made.
+  explicit ScratchDirectory(const std::string& name);
+  // Removes it with all that is in it.
+  ~ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 }  // namespace bench

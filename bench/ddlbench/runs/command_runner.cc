@@ -189,7 +189,7 @@ std::vector<int> CommandRunner::RunAll(const std::vector<Command>& commands,
 
 int CommandRunner::Run(const std::vector<std::string>& argv, const std::filesystem::path& output,
                        const std::function<void()>& meanwhile) {
-  return RunAll({{.argv = argv, .output = output, .variables = {}, .cpus = {}}}, meanwhile).front();
+  return RunAll({{.argv = argv, .output = output}}, meanwhile).front();
 }
 
 }  // namespace bench

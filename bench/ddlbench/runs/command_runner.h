@@ -27,10 +27,10 @@ struct Programs {
 struct Command {
   std::vector<std::string> argv;  // argv[0] is a path, or a name in PATH
   // Where what it writes goes, made anew; "": where ours goes.
-  std::filesystem::path output;
+  std::filesystem::path output = {};
   // Beside the variables of this program, or instead of those of the same names.
-  std::vector<std::pair<std::string, std::string>> variables;
-  std::vector<int> cpus;  // that it may run on; none: those that this program may run on
+  std::vector<std::pair<std::string, std::string>> variables = {};
+  std::vector<int> cpus = {};  // that it may run on; none: those that this program may run on
 };
 
 class CommandRunner {

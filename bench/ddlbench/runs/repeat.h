@@ -15,8 +15,8 @@
 
 #include "bench/ddlbench/log_analysis/mila_report.h"
 #include "bench/ddlbench/runs/command_runner.h"
+#include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
-#include "bench/run_log/run_steps.h"
 
 namespace bench {
 
@@ -47,9 +47,6 @@ class RepeatProgress {
   double counted_seconds_ = 0;
   bool has_failed_ = false;
 };
-
-// What ddlbench repeat leaves of a run: tables, and the file that mlbench-report reads.
-std::int64_t MicrosecondsNow();
 
 // A run that has ended, as it should or not (run.completed).
 struct RepeatOutcome {

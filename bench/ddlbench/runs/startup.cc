@@ -12,7 +12,7 @@
 #include <sstream>
 #include <thread>
 
-#include "bench/base/scratch_directory.h"
+#include "bench/base/diagnostics.h"
 #include "bench/base/statistics.h"
 #include "bench/ddlbench/log_analysis/files.h"
 #include "bench/run_log/log_entry.h"
@@ -96,9 +96,7 @@ void CheckStartupOptions(const StartupOptions& options) {
                                       "ddlrun starts",
                                       options.ranks, kMax));
   }
-  if (options.rounds < 1 || options.rounds > kMax) {
-    throw Error(EX_USAGE, fmt::format("--rounds={} must be from 1 to {}", options.rounds, kMax));
-  }
+  RequireRange("--rounds", options.rounds, 1, kMax);
 }
 
 std::vector<std::string> StartupCommand(const StartupOptions& options, const Programs& programs,
@@ -118,15 +116,13 @@ BareStart BareStartOf(const std::string& printed) {
   BareStart start;
   if (first == kShim) {
     start.by = "fork";
-    const Command alone{.argv = {kProgram}, .output = "", .variables = {}, .cpus = {}};
-    start.commands.assign(static_cast<std::size_t>(CommandsOf(rest)), alone);
+    start.commands.assign(static_cast<std::size_t>(CommandsOf(rest)), Command{.argv = {kProgram}});
     return start;
   }
   const launcher::LauncherTraits* const launcher = LauncherWith(first);
   if (launcher != nullptr && launcher->has_daemons) {
     start.by = first;
-    start.commands = {
-        {.argv = BareMpirun(*launcher, words), .output = "", .variables = {}, .cpus = {}}};
+    start.commands = {{.argv = BareMpirun(*launcher, words)}};
     return start;
   }
   const auto shim = std::find_if(words.begin(), words.end(),
@@ -143,7 +139,7 @@ BareStart BareStartOf(const std::string& printed) {
   });
   words.emplace_back(kProgram);
   start.by = first;
-  start.commands = {{.argv = words, .output = "", .variables = {}, .cpus = {}}};
+  start.commands = {{.argv = words}};
   return start;
 }
 
@@ -181,10 +177,7 @@ int RunStartup(const StartupOptions& options, const Programs& programs, std::ost
     return commands;
   };
   const auto ddlrun = [&](const std::vector<std::string>& more) {
-    return to_output({{.argv = StartupCommand(options, programs, more),
-                       .output = "",
-                       .variables = {},
-                       .cpus = {}}});
+    return to_output({{.argv = StartupCommand(options, programs, more)}});
   };
   timed(ddlrun({"--dry-run"}));
   if (const int signal = runner.StopSignal(); signal != 0) return 128 + signal;

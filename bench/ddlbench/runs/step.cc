@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 #include <sysexits.h>
 
-#include "bench/base/scratch_directory.h"
+#include "bench/base/diagnostics.h"
 #include "bench/base/statistics.h"
+#include "bench/ddlbench/log_analysis/files.h"
 #include "bench/ddlbench/runs/command_runner.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
@@ -50,15 +51,10 @@ void CopyLines(const fs::path& path, std::ostream& messages) {
 
 void CheckStepOptions(const StepOptions& options) {
   constexpr int kMaxSteps = 1'000'000;
-  const auto require = [](const char* option, std::int64_t value, std::int64_t min,
-                          std::int64_t max) {
-    if (value >= min && value <= max) return;
-    throw Error(EX_USAGE, fmt::format("{}={} must be from {} to {}", option, value, min, max));
-  };
-  require("--steps", options.steps, 1, kMaxSteps);
-  require("--warmup_steps", options.warmup_steps, 0, kMaxSteps);
-  require("--devices", options.devices, 1, kMaxSteps);
-  require("--batch_size", options.batch_size, 1, kMaxSteps);
+  RequireRange("--steps", options.steps, 1, kMaxSteps);
+  RequireRange("--warmup_steps", options.warmup_steps, 0, kMaxSteps);
+  RequireRange("--devices", options.devices, 1, kMaxSteps);
+  RequireRange("--batch_size", options.batch_size, 1, kMaxSteps);
 }
 
 std::vector<std::string> StepCommand(const StepOptions& options, const Programs& programs,

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bench/ddlbench/runs/command_runner.h"
-#include "bench/run_log/run_steps.h"
+#include "bench/run_log/log_entry.h"
 
 namespace bench {
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/ddlbench/log_analysis/run_names.h"
+#include "bench/ddlbench/log_analysis/dlperf.h"
 #include "bench/ddlbench/runs/command_runner.h"
 
 namespace bench {

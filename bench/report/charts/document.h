@@ -19,8 +19,8 @@ struct TableColumn {
 struct Table {
   std::string caption;
   std::vector<TableColumn> columns;
-  std::vector<std::vector<std::string>> rows;  // a cell for each column
-  bool is_short = true;                        // worth its place in a terminal
+  std::vector<std::vector<std::string>> rows = {};  // a cell for each column
+  bool is_short = true;                             // worth its place in a terminal
 };
 
 struct ChartPoint {
@@ -32,8 +32,8 @@ struct ChartPoint {
 
 struct LineSeries {
   std::string name;
-  std::vector<ChartPoint> points;  // where x goes back, a new line begins
-  bool is_ideal = false;           // not measured
+  std::vector<ChartPoint> points = {};  // where x goes back, a new line begins
+  bool is_ideal = false;                // not measured
 };
 
 struct LineChart {
@@ -41,7 +41,7 @@ struct LineChart {
   std::string y_label;
   bool x_is_whole = false;
   bool y_from_zero = false;
-  std::vector<LineSeries> series;
+  std::vector<LineSeries> series = {};
 };
 
 struct BarRow {
@@ -53,7 +53,7 @@ struct BarRow {
 struct BarChart {
   std::string x_label;
   std::vector<std::string> part_names;
-  std::vector<BarRow> rows;
+  std::vector<BarRow> rows = {};
 };
 
 struct IntervalRow {
@@ -65,7 +65,7 @@ struct IntervalRow {
 // Against a line at 0.
 struct IntervalChart {
   std::string x_label;
-  std::vector<IntervalRow> rows;
+  std::vector<IntervalRow> rows = {};
 };
 
 using Chart = std::variant<LineChart, BarChart, IntervalChart>;
@@ -81,8 +81,8 @@ struct Section {
   std::string id;
   std::string title;
   std::string note;  // what the numbers mean
-  std::vector<Table> tables;
-  std::vector<Figure> figures;
+  std::vector<Table> tables = {};
+  std::vector<Figure> figures = {};
 };
 
 struct Document {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Charts as SVG, to stand within an HTML page: no script, no style of their own but names of
-// classes (html_style.h), sizes of a viewBox that scales.  Pure.
+// classes (views.cc), sizes of a viewBox that scales.  Pure.
 //
 // Every mark has a class by which a test finds it: "line" for the path of a series, "point", "band"
 // for what lies between low and high, "bar" for a part of a bar, "interval" for a confidence
@@ -29,5 +29,24 @@ std::string SvgOf(const Chart& chart, const std::string& id, const std::string& 
 
 // The names of the marks beside their looks, as a list; "" where there is one alone.
 std::string LegendOf(const Chart& chart);
+
+// The axis of a chart: from where to where, and its ticks at round numbers.  Pure.
+
+struct Axis {
+  double low = 0;
+  double high = 1;
+  double step = 1;
+
+  // `length` of the axis away from its start for `value`.
+  double Place(double value, double length) const { return (value - low) / (high - low) * length; }
+  std::vector<double> Ticks() const;
+};
+
+// About `ticks` steps of 1, 2 or 5 times a power of ten, around all values from low to high; a
+// range of one value is widened.  REQUIRES: finite, low <= high, ticks > 0.
+Axis RoundAxis(double low, double high, int ticks, bool is_whole = false);
+
+// 0.25, 12, 3400 as "0.25", "12", "3.4k", with as many digits as the steps of the axis need.
+std::string TickText(const Axis& axis, double tick);
 
 }  // namespace bench

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "bench/report/readers/file_diagnostics.h"
+#include "bench/base/diagnostics.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
 #include "trainer/core/error.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/profiled_backward.h"
-
 #include <numeric>
 
+#include "bench/ddlbench/predict.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"

@@ -5,11 +5,8 @@
 #include <unistd.h>
 
 #include "bench/microbenchmarks/all_reduce.h"
-#include "bench/microbenchmarks/all_reduce_formats.h"
-#include "bench/microbenchmarks/batch_clock.h"
 #include "bench/microbenchmarks/loader.h"
 #include "bench/microbenchmarks/memcpy.h"
-#include "bench/microbenchmarks/numa.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/comm/ranks.h"

@@ -5,9 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/base/statistics.h"
-#include "bench/report/predicted_scaling.h"
 #include "bench/report/report_model.h"
-#include "bench/report/run_groups.h"
 #include "bench/report/views.h"
 #include "support/command_line.h"
 #include "tests/bench/report/report_test_directory.h"

@@ -7,7 +7,6 @@
 
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
-#include "bench/run_log/run_steps.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"

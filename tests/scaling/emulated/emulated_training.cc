@@ -30,7 +30,6 @@
 #include <vector>
 
 #include "bench/microbenchmarks/ranks.h"
-#include "scaling/resnet50.h"
 #include "scaling/step.h"
 #include "support/number.h"
 #include "tests/scaling/emulated/waiting_backend.h"

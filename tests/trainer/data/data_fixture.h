@@ -8,7 +8,7 @@
 
 #include <span>
 
-#include "ddldata/jpeg_encoder.h"
+#include "ddldata/stored_image.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"

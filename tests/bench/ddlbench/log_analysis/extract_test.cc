@@ -7,7 +7,6 @@
 #include <random>
 
 #include "bench/ddlbench/log_analysis/dlperf.h"
-#include "bench/ddlbench/log_analysis/run_names.h"
 #include "tests/bench/ddlbench/unreadable_directory.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/ddlbench/log_analysis/compare.h"
-#include "bench/ddlbench/log_analysis/duration_logs.h"
+#include "bench/ddlbench/log_analysis/mila_report.h"
+#include "bench/ddlbench/log_analysis/variability.h"
 #include "tests/bench/ddlbench/unreadable_directory.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
@@ -22,9 +22,9 @@ using ::testing::UnorderedElementsAre;
 namespace fs = std::filesystem;
 
 // numpy.percentile of the same values.
-TEST(AsciiTable, HasTheQuartilesOfPandas) {
+TEST(BoxPlot, HasTheQuartilesOfPandas) {
   const std::vector<double> values = {7, 1, 3, 2};
-  const AsciiTable box = BoxOf(values);
+  const BoxPlot box = BoxOf(values);
   EXPECT_DOUBLE_EQ(box.q1, 1.75);
   EXPECT_DOUBLE_EQ(box.median, 2.5);
   EXPECT_DOUBLE_EQ(box.q3, 4);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/report/charts/axis.h"
 #include "bench/report/charts/printable.h"
 #include "bench/report/charts/svg_chart.h"
 #include "tests/support/test.h"

@@ -2,7 +2,6 @@
 
 #include "bench/report/readers/log_reader.h"
 
-#include "bench/report/readers/logger_line.h"
 #include "tests/bench/report/report_test_directory.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"

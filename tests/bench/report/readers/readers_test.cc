@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "bench/report/readers/gpu_samples_reader.h"
+#include "bench/report/readers/log_reader.h"
 #include "bench/report/readers/rank_times_reader.h"
 #include "bench/report/readers/read_run.h"
-#include "bench/report/readers/run_files.h"
-#include "bench/report/readers/thinned_series.h"
-#include "bench/report/readers/training_json_reader.h"
+#include "bench/report/readers/run.h"
 #include "tests/bench/report/report_test_directory.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"

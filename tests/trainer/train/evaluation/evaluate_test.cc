@@ -2,7 +2,7 @@
 
 #include "trainer/train/evaluation/evaluate.h"
 
-#include "ddldata/jpeg_encoder.h"
+#include "ddldata/stored_image.h"
 #include "tests/ddldata/convert_fixture.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
