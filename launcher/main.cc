@@ -19,7 +19,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
-#include "launcher/bede/run_bede_mpirun.h"
+#include "launcher/bede/bede_mpirun.h"
 #include "launcher/ddlrun/run_ddlrun.h"
 #include "support/standard_streams.h"
 

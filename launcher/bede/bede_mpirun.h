@@ -64,4 +64,10 @@ struct BedeJob {
 // the environment stays as it is.
 ChildCommand MakeBedeCommand(const BedeJob& job);
 
+// What the program does when it is called as bede-mpirun.
+
+// `arguments` are those of the program without its own name.  Returns the exit code.  Throws
+// LaunchError.
+int RunBedeMpirun(const std::vector<std::string>& arguments);
+
 }  // namespace launcher

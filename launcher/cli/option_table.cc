@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/cli/option_setters.h"
 #include "launcher/cli/option_values.h"
 #include "launcher/cli/options.h"
 

@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "launcher/cli/options.h"
+#include "support/number.h"
+
 namespace launcher {
 
 // The largest value of an option that is a count; a larger one is taken for a typing error.
@@ -25,5 +28,71 @@ std::vector<std::string> LauncherNames();
 // Whether `value` is "VAR" or "VAR=value".  The name may be one that no shell takes, but has no
 // blanks.
 bool IsExport(const std::string& value);
+
+// Functions that read the value of an option and store it, for option_table.cc alone.  Each returns
+// "" or what was expected instead.  Pure.
+
+template <std::optional<int> Options::*member, int min = 1>
+std::string SetCount(Options& options, const std::string& value) {
+  return ParseCount(value, min, &(options.*member));
+}
+
+template <int Options::*member>
+std::string SetCountOrNone(Options& options, const std::string& value) {
+  return ParseCount(value, 0, &(options.*member));
+}
+
+template <std::string Options::*member>
+std::string SetText(Options& options, const std::string& value) {
+  if (value.empty()) return "a value that is not empty";
+  options.*member = value;
+  return "";
+}
+
+template <std::vector<std::string> Options::*member>
+std::string AddText(Options& options, const std::string& value) {
+  if (value.empty()) return "a value that is not empty";
+  (options.*member).push_back(value);
+  return "";
+}
+
+// "" or "text", or "json".
+template <auto member, typename Form>
+std::string SetFormat(Options& options, const std::string& value) {
+  std::string form;
+  const std::string expected = OneOf(form, value.empty() ? "text" : value, {"text", "json"});
+  options.*member = form == "json" ? Form::kJson : Form::kText;
+  return expected;
+}
+
+// "N", "N:USR1" or "N:USR2", SIG in front of it or not; or as sbatch --signal has it: "USR1@N".
+inline std::string SetStopBefore(Options& options, const std::string& value) {
+  const std::size_t at = value.find('@');
+  if (at != std::string::npos) {
+    const std::string signal = value.substr(value.starts_with("B:") ? 2 : 0);
+    return SetStopBefore(options, value.substr(at + 1) + ":" + signal.substr(0, signal.find('@')));
+  }
+  const std::size_t colon = value.find(':');
+  std::string signal = colon == std::string::npos ? "USR1" : value.substr(colon + 1);
+  if (signal.starts_with("SIG")) signal.erase(0, 3);
+  if (signal != "USR1" && signal != "USR2") return "N, N:USR1, N:USR2 or USR1@N";
+  options.stop_by_usr2 = signal == "USR2";
+  return ParseCount(value.substr(0, colon), 1, &options.stop_before);
+}
+
+// "" or "N", images/s.
+inline std::string SetAdvise(Options& options, const std::string& value) {
+  options.advise = true;
+  if (value.empty()) return "";
+  options.advised_speed = support::WholeNumber<double>(value);
+  const bool is_speed = options.advised_speed.value_or(0) > 0 && *options.advised_speed < 1e9;
+  return is_speed ? "" : "the images/s of one GPU, a number above 0";
+}
+
+template <bool Options::*member>
+std::string SetTrue(Options& options, const std::string&) {
+  options.*member = true;
+  return "";
+}
 
 }  // namespace launcher

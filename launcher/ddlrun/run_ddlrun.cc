@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sysexits.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -13,20 +14,22 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "launcher/advice/advice.h"
 #include "launcher/base/environment.h"
 #include "launcher/base/error.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/cli/user_program.h"
-#include "launcher/ddlrun/advise.h"
 #include "launcher/ddlrun/one_run.h"
 #include "launcher/ddlrun/report_site.h"
 #include "launcher/ddlrun/tune_site.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
+#include "launcher/placement/launch_plan.h"
 #include "launcher/placement/launch_plan_files.h"
 #include "launcher/restart/restarts.h"
 #include "launcher/slurm/slurm_job.h"
@@ -39,6 +42,41 @@
 
 namespace launcher {
 namespace {
+
+JobShape ShapeOf(const LaunchPlan& plan) {
+  JobShape shape{.nodes = static_cast<int>(plan.nodes.size()),
+                 .ranks = static_cast<int>(plan.ranks.size())};
+  for (const NodePlacement& node : plan.nodes)
+    shape.gpus_per_node = std::max(shape.gpus_per_node, node.gpus);
+  return shape;
+}
+
+// The table (launcher/advice/advice.h).  Throws LaunchError(EX_USAGE) for another program than
+// ddltraind, and as AdviceText does.
+std::string Advice(const Options& options, const SiteConfig& site, const LaunchPlan& plan) {
+  const std::optional<std::vector<std::string>> arguments = TrainerArguments(options.program);
+  if (!arguments) {
+    throw LaunchError(EX_USAGE, "--advise knows ddltraind alone, not '" + options.program.front() +
+                                    "': ddlrun --advise ddltraind --batch_size=256 ...");
+  }
+  return AdviceText({.requested = ParseTrainingRequest(*arguments),
+                     .job = ShapeOf(plan),
+                     .machine = site.machine,
+                     .site = site.path,
+                     .images_per_s = options.advised_speed.value_or(0)});
+}
+
+// The same behind the plan of --dry-run: "" for another program, and where there is no table a line
+// that says why.
+std::string AdviceForDryRun(const Options& options, const SiteConfig& site,
+                            const LaunchPlan& plan) {
+  if (!TrainerArguments(options.program)) return "";
+  try {
+    return "\n" + Advice(options, site, plan);
+  } catch (const LaunchError& error) {
+    return std::string("\nno prediction: ") + error.what() + "\n";
+  }
+}
 
 // Waits for `pause` seconds.  True when a signal asks ddlrun to stop meanwhile, or has done so
 // since the ranks ended; it then says so.

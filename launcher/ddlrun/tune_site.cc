@@ -21,7 +21,6 @@
 #include "launcher/system/child_process.h"
 #include "launcher/system/files.h"
 #include "launcher/system/output_queue.h"
-#include "launcher/tune/copies.h"
 #include "launcher/tune/measurements.h"
 #include "launcher/tune/tuned_site.h"
 #include "support/build.h"

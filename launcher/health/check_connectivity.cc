@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "launcher/health/check_helpers.h"
+#include "launcher/health/check_rules.h"
 #include "launcher/health/pair_schedule.h"
 
 namespace launcher {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "launcher/health/check_helpers.h"
+#include "launcher/health/check_rules.h"
 
 namespace launcher {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/health/check_helpers.h"
+#include "launcher/health/check_rules.h"
 
 namespace launcher {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdio>
 
-#include "launcher/health/check_helpers.h"
+#include "launcher/health/check_rules.h"
 #include "support/number.h"
 
 namespace launcher {

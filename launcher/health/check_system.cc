@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "launcher/health/check_helpers.h"
+#include "launcher/health/check_rules.h"
 
 namespace launcher {
 namespace {

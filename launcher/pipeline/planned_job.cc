@@ -21,7 +21,6 @@
 #include "launcher/placement/launch_plan_files.h"
 #include "launcher/placement/node_binding.h"
 #include "launcher/placement/planner.h"
-#include "launcher/placement/rankfile_plan.h"
 #include "launcher/slurm/complete_allocation.h"
 #include "launcher/system/files.h"
 #include "launcher/system/run_directory.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/allocation/allocation.h"
 #include "launcher/placement/launch_plan.h"
 #include "launcher/topology/node_topology.h"
 
@@ -45,5 +46,17 @@ std::string PlanAsText(const LaunchPlan& plan);
 // aisles, ddl_host_list, ddl_options and warnings.  The cores and CPUs of a rank are lists such as
 // "0-7".  It is indented by two blanks and ends with a newline.
 std::string PlanAsJson(const LaunchPlan& plan);
+
+// Makes a plan of the user's own rankfile.  It says which rank runs where; its cores stay empty,
+// since mpirun binds the ranks by the file itself.  Pure.
+
+// `text` is that of the file `name`.  Throws LaunchError(EX_DATAERR) with line and column where it
+// is no rankfile, and for one without a rank.
+LaunchPlan PlanFromRankfile(const std::string& text, const std::string& name);
+
+// The text of the same file with hosts named as `job` names them, since srun, which mpirun starts
+// inside Slurm, knows no other names; "" where the file has these names already.  Throws as above,
+// and LaunchError(EX_CONFIG) for a host that is not in the job.
+std::string WithHostsOfJob(const std::string& text, const std::string& name, const Allocation& job);
 
 }  // namespace launcher

@@ -1,20 +1,241 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "launcher/placement/planner.h"
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "launcher/allocation/network_order.h"
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
 #include "launcher/placement/node_binding.h"
-#include "launcher/placement/rank_counts.h"
 #include "rankfile/hostlist.h"
+#include "rankfile/placement.h"
 #include "support/number.h"
 
 namespace launcher {
 namespace {
+
+// Which GPUs of each node the job may use, and how many ranks the node runs.
+
+// What planning knows about one node of the allocation.
+struct NodeResources {
+  std::string host;
+  const NodeTopology* topology = nullptr;  // nullptr: not known
+  int granted = 0;                         // GPUs that the job has there
+  std::vector<int> gpus;                   // that ranks may use; indices into topology->gpus
+  bool gpus_known = false;                 // false: nobody says how many, `gpus` is empty
+  std::optional<int> slots;                // ranks asked for on this node
+};
+
+int GpusSeen(const NodeResources& node) {
+  return node.topology != nullptr ? static_cast<int>(node.topology->gpus.size()) : 0;
+}
+
+// Which `count` GPUs: those that the scheduler or the user names, else the first.
+std::vector<int> ChooseGpus(int count, const std::vector<int>& named, int seen) {
+  if (Size(named) >= count &&
+      std::all_of(named.begin(), named.end(), [&](int i) { return i < std::max(seen, count); })) {
+    return {named.begin(), named.begin() + count};
+  }
+  std::vector<int> first(count);
+  std::iota(first.begin(), first.end(), 0);
+  return first;
+}
+
+NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
+                                const NodeTopology* topology, bool like_first,
+                                const PlacementOptions& options) {
+  const AllocatedNode& allocated = allocation.nodes[index];
+  const AllocatedNode& first = allocation.nodes.front();
+  NodeResources node;
+  node.host = allocated.host;
+  node.topology = topology;
+  node.slots = allocated.slots;
+  if (options.ranks_per_node) node.slots = options.ranks_per_node;
+
+  const bool same_as_first = like_first && allocated.component == first.component;
+  const AllocatedNode& granted = !allocated.gpus && same_as_first ? first : allocated;
+  std::optional<int> count = granted.gpus;
+  node.granted = count.value_or(0);
+  if (!count) count = granted.gpus_visible;
+  if (options.gpus_per_node) {
+    if (count && *options.gpus_per_node > *count) {
+      throw LaunchError(
+          EX_CONFIG,
+          node.host + ": " + std::to_string(*options.gpus_per_node) +
+              " GPUs per node asked for, but " +
+              (granted.gpus ? "the job was granted " + std::to_string(*count) + " (" +
+                                  allocation.origin_text + "): write #SBATCH --gres=gpu:" +
+                                  std::to_string(*options.gpus_per_node)
+                            : "CUDA_VISIBLE_DEVICES leaves " + std::to_string(*count) +
+                                  ": name more in it") +
+              ", or --accelerators " + std::to_string(*count));
+    }
+    count = options.gpus_per_node;
+  }
+  // On a node of another component it is not known how many GPUs were granted, only how many ranks
+  // it runs.
+  if (!count && like_first && !same_as_first && node.slots) {
+    count = std::min(*node.slots, GpusSeen(node));
+  } else if (!count && topology != nullptr && (!like_first || same_as_first)) {
+    count = GpusSeen(node);
+  }
+  node.gpus_known = count.has_value();
+  node.gpus = ChooseGpus(count.value_or(0), granted.gpu_indices, GpusSeen(node));
+  return node;
+}
+
+// How many ranks `node` takes at most without --oversubscribe, where the total is given.
+int Limit(const NodeResources& node, std::optional<int> cpus_per_rank, bool cpus_are_cores) {
+  if (node.slots) return *node.slots;
+  if (!node.gpus.empty()) return Size(node.gpus);
+  if (node.topology == nullptr) return 1;
+  const int cores = static_cast<int>(node.topology->cores.size());
+  return std::max(
+      1, cores / (cpus_per_rank ? CoresFor(*cpus_per_rank, cpus_are_cores, *node.topology) : 1));
+}
+
+// How many ranks `node` takes where no total is given.
+int Wanted(const NodeResources& node) {
+  if (node.slots) return *node.slots;
+  return std::max(1, Size(node.gpus));
+}
+
+// Fills the nodes with `total` ranks one after the other; those that do not fit are then dealt out
+// to the nodes in turn.
+std::vector<int> Fill(int total, const std::vector<int>& limits) {
+  std::vector<int> counts;
+  int left = total;
+  for (const int limit : limits) {
+    counts.push_back(std::min(limit, left));
+    left -= counts.back();
+  }
+  for (std::size_t i = 0; left > 0; i = (i + 1) % counts.size(), --left) ++counts[i];
+  return counts;
+}
+
+// The sbatch line for `total` ranks, where the nodes have room for `limit_sum`.
+std::string MemoryAdvice(const Allocation& allocation, const std::vector<NodeResources>& nodes,
+                         int total, long long limit_sum) {
+  if (allocation.job_id.empty() || limit_sum == 0) return "";
+  const auto node_count = static_cast<long long>(nodes.size());
+  const auto per_node = static_cast<int>((total + node_count - 1) / node_count);
+  const std::string more_nodes =
+      "write #SBATCH --nodes=" + std::to_string((total * node_count + limit_sum - 1) / limit_sum);
+  if (nodes.front().slots)
+    return more_nodes + " or --ntasks-per-node=" + std::to_string(per_node) + ", ";
+  if (nodes.front().gpus.empty()) return more_nodes + ", ";
+  return more_nodes + " or --gres=gpu:" + std::to_string(per_node) + ", ";
+}
+
+void RejectMoreRanksThanGpus(const NodeResources& node, int ranks) {
+  const int gpus = Size(node.gpus);
+  if (gpus == 0 || ranks <= gpus) return;
+  throw LaunchError(EX_CONFIG,
+                    node.host + ": " + Counted(ranks, "rank") + " for " + Counted(gpus, "GPU") +
+                        ": write #SBATCH --gres=gpu:" + std::to_string(ranks) +
+                        " or #SBATCH --ntasks-per-node=" + std::to_string(gpus) +
+                        "; or let ranks share GPUs with --oversubscribe, or run without GPUs with "
+                        "--accelerators 0");
+}
+
+// Whoever asks for fewer tasks than GPUs has most often copied the line from another script; the
+// job would be charged for all of its GPUs.
+void RejectIdleGpus(const Allocation& allocation, const NodeResources& node, int ranks,
+                    long long total) {
+  const int gpus = Size(node.gpus);
+  if (ranks >= gpus) return;
+  throw LaunchError(EX_CONFIG,
+                    node.host + ": " + Counted(ranks, "rank") + " for " + Counted(gpus, "GPU") +
+                        ", because the job asks for as many tasks (" + allocation.origin_text +
+                        "): write #SBATCH --ntasks-per-node=" + std::to_string(gpus) +
+                        ", or leave --ntasks and --ntasks-per-node out; ranks that use several "
+                        "GPUs each are asked for with ddlrun -n " +
+                        std::to_string(total) + ", fewer GPUs with --accelerators " +
+                        std::to_string(ranks) + kMaybeInherited);
+}
+
+// Whoever asks for neither GPUs nor tasks on nodes with GPUs has most often forgotten the GPUs.
+void RejectForgottenGpus(const Allocation& allocation, const NodeResources& node) {
+  const int there = std::max(GpusSeen(node), allocation.gpus_per_node_unasked);
+  if (!node.gpus.empty() || node.slots || there == 0) return;
+  throw LaunchError(EX_CONFIG, node.host + " has " + Counted(there, "GPU") +
+                                   ", but the job was granted none (" + allocation.origin_text +
+                                   "): write #SBATCH --gres=gpu:" + std::to_string(there) +
+                                   "; ranks without GPUs are asked for with ddlrun -n N or "
+                                   "--accelerators 0");
+}
+
+// One entry per node of `allocation`, in its order.  See MakePlan.
+std::vector<NodeResources> FindResources(const Allocation& allocation,
+                                         const std::vector<NodeTopology>& topologies,
+                                         const PlacementOptions& options) {
+  const bool like_first = topologies.size() == 1;
+  if (topologies.size() > 1 && topologies.size() != allocation.nodes.size()) {
+    throw LaunchError(EX_SOFTWARE,
+                      std::to_string(static_cast<int>(topologies.size())) + " topologies for " +
+                          std::to_string(static_cast<int>(allocation.nodes.size())) + " nodes");
+  }
+  std::vector<NodeResources> nodes;
+  for (std::size_t i = 0; i < allocation.nodes.size(); ++i) {
+    const NodeTopology* topology = topologies.empty() ? nullptr : &topologies[like_first ? 0 : i];
+    nodes.push_back(FindNodeResources(allocation, i, topology, like_first, options));
+    if (!nodes.back().gpus_known && !nodes.back().slots) {
+      throw LaunchError(EX_CONFIG, nodes.back().host + ": nobody says how many GPUs the job has (" +
+                                       allocation.origin_text +
+                                       "): ask for --gpus-per-node=N instead of --gres, or give "
+                                       "ddlrun --accelerators N");
+    }
+  }
+  return nodes;
+}
+
+// Ranks of each node of `nodes`; 0 for a node that is left out.  Throws as MakePlan does.
+std::vector<int> CountRanks(const Allocation& allocation, const std::vector<NodeResources>& nodes,
+                            const PlacementOptions& options) {
+  std::optional<int> total = options.ranks;
+  if (!total && !options.ranks_per_node) total = allocation.ranks;
+  const std::optional<int> cpus_per_rank =
+      options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
+  const bool cpus_are_cores = allocation.cpus_are_cores && !options.cpus_per_rank;
+
+  std::vector<int> counts;
+  long long limit_sum = 0;
+  for (const NodeResources& node : nodes) {
+    counts.push_back(total ? Limit(node, cpus_per_rank, cpus_are_cores) : Wanted(node));
+    limit_sum += counts.back();
+  }
+  const long long ranks = total ? *total : limit_sum;
+  if (ranks > rankfile::kMaxRanks) {
+    throw LaunchError(EX_USAGE, std::to_string(ranks) + " ranks: at most " +
+                                    std::to_string(rankfile::kMaxRanks) + " are possible");
+  }
+  if (total) {
+    if (ranks > limit_sum && !options.oversubscribe) {
+      throw LaunchError(
+          EX_CONFIG,
+          Counted(*total, "rank") + " asked for, but there is room for " +
+              std::to_string(limit_sum) + " on " + Counted(static_cast<int>(nodes.size()), "node") +
+              " (" + allocation.origin_text + "; a rank takes a slot, else a GPU, else a core): " +
+              MemoryAdvice(allocation, nodes, *total, limit_sum) + "ask for less with -n " +
+              std::to_string(limit_sum) + ", or add --oversubscribe");
+    }
+    counts = Fill(*total, counts);
+  }
+  for (std::size_t i = 0; i < nodes.size() && !options.oversubscribe; ++i) {
+    RejectMoreRanksThanGpus(nodes[i], counts[i]);
+  }
+  const bool is_left_to_slurm = allocation.origin == Allocation::Origin::kSlurm && !options.ranks &&
+                                !options.ranks_per_node && !options.gpus_per_node;
+  for (std::size_t i = 0; i < nodes.size() && is_left_to_slurm; ++i) {
+    RejectIdleGpus(allocation, nodes[i], counts[i], ranks);
+    RejectForgottenGpus(allocation, nodes[i]);
+  }
+  return counts;
+}
 
 using support::Counted;
 using support::Size;

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "launcher/protocol/tokens.h"
+#include "launcher/protocol/plan_encoding.h"
 #include "support/number.h"
 
 namespace launcher {

@@ -7,7 +7,6 @@
 
 #include "launcher/base/error.h"
 #include "launcher/protocol/plan_encoding.h"
-#include "launcher/protocol/tokens.h"
 
 namespace launcher {
 

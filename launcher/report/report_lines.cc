@@ -12,7 +12,7 @@
 #include "launcher/cli/quoting.h"
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/mpirun_version.h"
-#include "launcher/report/redaction.h"
+#include "launcher/report/site_report.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/slurm/slurm_version.h"
 #include "launcher/system/child_process.h"

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "launcher/base/error.h"
-#include "launcher/slurm/slurm_gpus.h"
+#include "launcher/slurm/slurm_allocation.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/slurm/slurm_variables.h"
 #include "rankfile/hostlist.h"

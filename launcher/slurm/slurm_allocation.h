@@ -7,6 +7,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "launcher/allocation/allocation.h"
 #include "launcher/slurm/slurm_variables.h"
@@ -32,5 +34,17 @@ namespace launcher {
 // a step (`srun ddlrun`).  Any other variable that is missing or in no known form counts as not
 // set; if the number of GPUs depends on it, that is unclear.
 std::optional<Allocation> ReadSlurmAllocation(const Environment& environment);
+
+// The part of slurm_allocation that is about GPUs.  Pure, safe from any thread.
+
+// Fills in gpus and gpu_indices of `nodes`, whose hosts and slots are set.  These are the nodes of
+// the job or, with a `suffix`, those of the component of a heterogeneous job whose variables end
+// with it. Returns "", or why the variables do not say how many GPUs each node has
+// (Allocation::gpus_unclear). Throws as ReadSlurmAllocation does.
+std::string ReadGpus(const Environment& environment, const std::string& suffix,
+                     std::vector<AllocatedNode>* nodes);
+
+// How many GPUs a task of the job has (--gpus-per-task); nullopt where no variable says it.
+std::optional<int> GpusPerTask(const Environment& environment);
 
 }  // namespace launcher

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -147,6 +148,144 @@ std::vector<std::string> SlowLinkReporter(const std::string& way,
                     hosts[static_cast<std::size_t>(pair.other)] + " are slow on " + way + ": " +
                     text(pair) + than);
   }
+  return lines;
+}
+
+namespace {
+
+// One rank over all runs.  Times are of 1 MB there and back, in microseconds.
+struct RankCopies {
+  const CopyRow* row = nullptr;              // for who and where it is
+  std::map<int, std::vector<double>> times;  // by CopyRow::from
+};
+
+double Rate(const Summary& time) { return 2e3 / time.median; }
+
+std::string RateText(double rate) {
+  char text[32];
+  std::snprintf(text, sizeof text, rate < 10 ? "%.2f GB/s" : "%.1f GB/s", rate);
+  return text;
+}
+
+std::string Who(const CopyRow& row) {
+  return "rank " + std::to_string(row.rank) + " on " + row.host +
+         (row.device == "-" ? "" : " (" + row.device + ")");
+}
+
+// What tells hwloc where the devices behind these host bridges are. A bridge that hosts have at
+// different nodes is left out: the variable is the same for all.
+std::string HwlocAdvice(const std::map<std::string, std::set<int>>& nodes_of_bridge) {
+  std::string places;
+  for (const auto& [bridge, nodes] : nodes_of_bridge) {
+    if (nodes.size() != 1 || bridge == "-") continue;
+    places += (places.empty() ? "" : ";") + bridge +
+              " $(hwloc-calc -p numa:" + std::to_string(*nodes.begin()) + ")";
+  }
+  if (places.empty()) {
+    return "if hwloc does not know better, HWLOC_PCI_LOCALITY tells it, on each host (its manual)";
+  }
+  return "if hwloc does not know better, tell it: export HWLOC_PCI_LOCALITY=\"" + places + "\"";
+}
+
+// The NUMA node from where copies are faster than from where the rank is bound, by kFarAway and by
+// more than the scatter; kBound for none.
+int NearerNode(const RankCopies& copies, const Summary& bound) {
+  int nearest = kBound;
+  double min = bound.median / kFarAway;
+  for (const auto& [node, times] : copies.times) {
+    const Summary there = Summarize(times);
+    if (node < 0 || there.median > min || !IsBetter(there, bound)) continue;
+    nearest = node;
+    min = there.median;
+  }
+  return nearest;
+}
+
+void Name(std::vector<std::string> found, const char* others, std::vector<std::string>& lines) {
+  const auto count = static_cast<int>(found.size());
+  found.resize(static_cast<std::size_t>(std::min(count, kNamedRanks)));
+  lines.insert(lines.end(), found.begin(), found.end());
+  if (count > kNamedRanks) {
+    lines.push_back("so " + std::string(count == kNamedRanks + 1 ? "is " : "are ") +
+                    support::Counted(count - kNamedRanks, "more rank") + ": " + others);
+  }
+}
+
+}  // namespace
+
+std::vector<CopyRow> ParseCopies(const std::string& text) {
+  std::vector<CopyRow> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    CopyRow row;
+    std::string from;
+    std::string rest;
+    double to_device = 0;
+    double to_host = 0;
+    if (!(words >> row.rank >> row.host >> row.device >> row.bridge >> from >> to_device >>
+          to_host))
+      continue;
+    const std::optional<int> node = support::WholeNumber<int>(from);
+    if (!node && from != "all" && from != "bound") continue;
+    if (words >> rest || to_device <= 0 || to_host <= 0) continue;
+    row.from = node.value_or(from == "all" ? kAll : kBound);
+    row.rate = 2 / (1 / to_device + 1 / to_host);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<std::string> CopyRemarks(const std::vector<std::vector<CopyRow>>& runs) {
+  std::map<int, RankCopies> ranks;
+  for (const std::vector<CopyRow>& run : runs) {
+    for (const CopyRow& row : run) {
+      RankCopies& copies = ranks[row.rank];
+      copies.row = &row;
+      copies.times[row.from].push_back(2e3 / row.rate);
+    }
+  }
+  std::erase_if(ranks, [](const auto& item) { return !item.second.times.contains(kAll); });
+  if (ranks.empty()) return {};
+
+  std::vector<double> rates;
+  const CopyRow* slowest = nullptr;
+  double min = 0;
+  for (const auto& [rank, copies] : ranks) {
+    rates.push_back(Rate(Summarize(copies.times.at(kAll))));
+    if (slowest != nullptr && rates.back() >= min) continue;
+    slowest = copies.row;
+    min = rates.back();
+  }
+  const double median = Summarize(rates).median;
+  std::vector<std::string> lines = {std::string(slowest->device == "-"
+                                                    ? "copies in the memory of the hosts"
+                                                    : "copies to devices and back") +
+                                    ", all ranks at once: " + RateText(median) +
+                                    " in the median, " + RateText(min) + " of " + Who(*slowest)};
+
+  std::vector<std::string> far;
+  std::vector<std::string> slow;
+  std::map<std::string, std::set<int>> nodes_of_bridge;
+  for (const auto& [rank, copies] : ranks) {
+    const auto alone = copies.times.find(kBound);
+    const bool has_device = copies.row->device != "-" && alone != copies.times.end();
+    const Summary bound = has_device ? Summarize(alone->second) : Summary();
+    const int nearer = has_device ? NearerNode(copies, bound) : kBound;
+    const Summary now = Summarize(copies.times.at(kAll));
+    if (nearer >= 0) {
+      nodes_of_bridge[copies.row->bridge].insert(nearer);
+      far.push_back(Who(*copies.row) + " is bound far from its device: " + RateText(Rate(bound)) +
+                    ", from NUMA node " + std::to_string(nearer) + " " +
+                    RateText(Rate(Summarize(copies.times.at(nearer)))));
+    } else if (Rate(now) < kSlowCopies * median) {
+      slow.push_back(Who(*copies.row) + " copies at " + RateText(Rate(now)) + ", the median has " +
+                     RateText(median) + ": is its link narrower, or its memory slower?");
+    }
+  }
+  Name(far, "bound far from their devices", lines);
+  if (!far.empty()) lines.push_back(HwlocAdvice(nodes_of_bridge));
+  Name(slow, "slow copies", lines);
   return lines;
 }
 

@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "launcher/allocation/visible_gpus.h"
-#include "launcher/health/node/kernel_text.h"
 #include "launcher/health/node/nvml.h"
+#include "launcher/health/node/system_info.h"
 #include "launcher/topology/driver_gpus.h"
 #include "support/descriptor.h"
 

@@ -4,20 +4,24 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "launcher/health/node/kernel_text.h"
 #include "support/descriptor.h"
 #include "support/number.h"
 
@@ -170,6 +174,70 @@ std::string FindMpiVersion() {
     return version.substr(0, version.find_first_of(",\n"));
   }
   return "";
+}
+
+std::string FirstLine(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string Trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t\"");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\"") + 1 - first);
+}
+
+std::string ValueOf(const fs::path& path, const std::string& key, char separator) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    const std::size_t at = line.find(separator);
+    if (at != std::string::npos && Trimmed(line.substr(0, at)) == key) {
+      return Trimmed(line.substr(at + 1));
+    }
+  }
+  return "";
+}
+
+std::vector<fs::path> SortedEntries(const fs::path& directory) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+std::string LookUpHost(const std::string& host) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (error == EAI_SYSTEM) return std::strerror(errno);
+  if (error != 0) return gai_strerror(error);
+  freeaddrinfo(found);
+  return "";
+}
+
+NameLookup::NameLookup(const std::string& host, const LookUp& look_up) {
+  std::promise<std::string> promise;
+  problem_ = promise.get_future();
+  if (host.empty()) {
+    promise.set_value("");
+    return;
+  }
+  std::thread([host, look_up, answer = std::move(promise)]() mutable {
+    answer.set_value(look_up(host));
+  }).detach();
+}
+
+std::string NameLookup::Problem(std::chrono::steady_clock::time_point end) {
+  if (problem_.wait_until(end) == std::future_status::ready) return problem_.get();
+  return "the name servers do not answer";
 }
 
 }  // namespace launcher

@@ -6,7 +6,11 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
+#include <functional>
+#include <future>
 #include <string>
+#include <vector>
 
 #include "launcher/health/node_info.h"
 
@@ -30,5 +34,42 @@ std::string WriteError(const std::string& path);
 // Which MPI library a program of this node would find: "Open MPI v4.1.4"; "" when no MPI library
 // is found.  Loads the library, but does not start MPI.
 std::string FindMpiVersion();
+
+// Reads the small texts of /proc, /sys and /etc.  Nothing here throws: what cannot be read is "".
+
+// Without its end.
+std::string FirstLine(const std::filesystem::path& path);
+
+// Without blanks, tabs and double quotes around it.
+std::string Trimmed(const std::string& text);
+
+// The value of the first line "key SEPARATOR value", trimmed.
+std::string ValueOf(const std::filesystem::path& path, const std::string& key, char separator);
+
+// The paths of the entries of `directory`, sorted; none where it cannot be read.
+std::vector<std::filesystem::path> SortedEntries(const std::filesystem::path& directory);
+
+// Looks up the name of a host without waiting for name servers that do not answer.
+
+// Why this machine finds no address of `host`, which is a name or an address: "Name or service not
+// known".  "" when it finds one.  Blocks as long as name servers take.
+std::string LookUpHost(const std::string& host);
+
+// A search that goes on in a thread of its own, which nobody ends: it may live until the process
+// ends, as the signal mask of the thread that made this has it.
+class NameLookup {
+ public:
+  using LookUp = std::function<std::string(const std::string& host)>;
+
+  // Begins to look for `host`; for "" it does nothing.
+  explicit NameLookup(const std::string& host, const LookUp& look_up = LookUpHost);
+
+  // As LookUpHost; "the name servers do not answer" where that is not known at `end`.  May be
+  // called once.
+  std::string Problem(std::chrono::steady_clock::time_point end);
+
+ private:
+  std::future<std::string> problem_;
+};
 
 }  // namespace launcher

@@ -4,10 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/base/error.h"
-#include "launcher/placement/gpu_affinity.h"
 #include "launcher/placement/launch_plan_files.h"
+#include "launcher/placement/node_binding.h"
 #include "launcher/placement/planner.h"
-#include "launcher/placement/rankfile_plan.h"
 #include "launcher/placement/segments.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "tests/launcher/placement/plan_fixtures.h"

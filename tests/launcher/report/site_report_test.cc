@@ -6,8 +6,8 @@
 
 #include "launcher/cli/options.h"
 #include "launcher/cli/site_config.h"
-#include "launcher/report/redaction.h"
 #include "launcher/report/report_lines.h"
+#include "launcher/report/site_report.h"
 #include "tests/launcher/health/fake_node_info.h"
 #include "tests/support/test.h"
 

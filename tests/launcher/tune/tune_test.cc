@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "launcher/base/error.h"
-#include "launcher/tune/copies.h"
 #include "launcher/tune/measurements.h"
 #include "launcher/tune/trials.h"
 #include "launcher/tune/tuned_site.h"

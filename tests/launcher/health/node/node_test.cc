@@ -7,9 +7,8 @@
 #include <cstdlib>
 
 #include "launcher/health/node/details.h"
-#include "launcher/health/node/gpu_details.h"
 #include "launcher/health/node/gpu_info.h"
-#include "launcher/health/node/name_lookup.h"
+#include "launcher/health/node/system_info.h"
 #include "launcher/health/node/watchdog.h"
 #include "tests/support/directories.h"
 #include "tests/support/test.h"
