@@ -18,6 +18,9 @@
 namespace launcher {
 namespace {
 
+using support::Counted;
+using support::Size;
+
 // Which GPUs of each node the job may use, and how many ranks the node runs.
 
 // What planning knows about one node of the allocation.
@@ -236,9 +239,6 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
   }
   return counts;
 }
-
-using support::Counted;
-using support::Size;
 
 // Warnings that several nodes share are said once, for all of them.
 class Warnings {

@@ -157,8 +157,8 @@ struct RankFile {
   void Add(const Sample& sample) {
     if (!rank) {
       const auto number = NumberOf(LabelOf(sample, "rank"));
-      constexpr double kMaxRank = 1e6;
-      if (number && *number >= 0 && *number <= kMaxRank) rank = static_cast<int>(*number);
+      if (number && *number >= 0 && *number <= static_cast<double>(kMaxRank))
+        rank = static_cast<int>(*number);
       times.host = LabelOf(sample, "host");
     }
     if (sample.name == "ddltraind_step_seconds" && sample.value >= 0) {
