@@ -2,7 +2,7 @@
 //
 // How a row of ddltraind's option table gets into a member of Options and out of it again.  A
 // member is named by the path to it: <&Options::seed>, or <&Options::schedule,
-// &ScheduleConfig::num_iter>. Included by option_table.cc and optimisation_options.cc alone.
+// &ScheduleConfig::num_iter>. Included by option_table.cc alone.
 
 #pragma once
 

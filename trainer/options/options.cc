@@ -3,17 +3,16 @@
 #include "trainer/options/options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
-#include <system_error>
+#include <utility>
 
 #include "support/command_line.h"
+#include "support/number.h"
 #include "support/reference.h"
 #include "support/spelling.h"
 #include "trainer/core/error.h"
 #include "trainer/options/option_names.h"
-#include "trainer/options/other_names.h"
 
 namespace trainer {
 namespace {
@@ -183,174 +182,156 @@ void Translate(const std::set<std::string>& given, Options& options) {
   if (options.mode == RunMode::kPredict) options.batch_size = 1;
 }
 
-void RequirePredictions(const Options& options) {
-  if (options.mode == RunMode::kPredict) return;
-  for (const auto& [name, is_given] :
-       {std::pair("--json", options.json), std::pair("--labels", !options.labels.empty())}) {
-    if (!is_given) continue;
-    throw UsageError(std::string(name) + " is about what --mode=predict prints, not --mode=" +
-                     NameOf(kModes, options.mode));
-  }
+// What cannot be meant together, and what to do about it.
+struct Contradiction {
+  bool is_there = false;
+  std::string text;
+};
+
+// Of the first that counts, in an order from what the run is to details of it.
+using Contradictions = std::vector<Contradiction>;
+
+Contradictions OfModes(const std::set<std::string>& given, const Options& options) {
+  const bool predicts = options.mode == RunMode::kPredict;
+  const std::string mode = NameOf(kModes, options.mode);
+  const std::string about_predictions = " is about what --mode=predict prints, not --mode=" + mode;
+  const bool is_16bit = options.reduce_precision == ReducePrecision::k16Bit;
+  const bool has_global_batch = options.global_batch_size != 0;
+  return {
+      {options.batch_size == 0 && !has_global_batch && !predicts,
+       "--batch_size is required: images that each rank computes together, for example "
+       "--batch_size=256"},
+      {has_global_batch && given.contains("--accumulate"),
+       "--accumulate follows from --global_batch_size and the number of ranks: leave out one of "
+       "the two"},
+      {has_global_batch && is_16bit,
+       "--reduce_precision=16bit cannot take what several batches add up, which is in fp32, and "
+       "--global_batch_size makes several of a step where the ranks become fewer: leave out one "
+       "of the two"},
+      {predicts && options.to_predict.empty(), "--mode=predict needs an image: --to_predict=FILE"},
+      {!predicts && options.json, "--json" + about_predictions},
+      {!predicts && !options.labels.empty(), "--labels" + about_predictions},
+      {predicts && !options.dry_run.empty(), "--dry_run has nothing to show of --mode=predict"},
+      {is_16bit && options.precision != "fp16" && options.precision != "bf16",
+       "--reduce_precision=16bit needs --precision=fp16 or bf16, not " + options.precision},
+      {is_16bit && options.accumulate > 1,
+       "--reduce_precision=16bit cannot take what --accumulate adds up, which is in fp32: leave "
+       "out one of the two"},
+      {is_16bit && options.comm == "mpi",
+       "--reduce_precision=16bit needs NCCL: leave out --comm=mpi"}};
 }
 
-void RequireUseOfAugmentation(const std::set<std::string>& given, const Options& options) {
-  if (given.contains("--augmentation") && options.augment == Augment::kNone) {
-    throw UsageError(
-        "--augmentation says whose random crops a training takes, but --augment=none takes none: "
-        "leave out one of the two");
-  }
-}
-
-void RequireUseOfSchedule(const std::set<std::string>& given, const Options& options) {
+Contradictions OfTraining(const std::set<std::string>& given, const Options& options) {
+  const std::string mode = NameOf(kModes, options.mode);
+  const bool keeps_weights = KeepsWeights(options.mode);
+  const bool has_recipe = options.recipe != "none";
   const ScheduleConfig& schedule = options.schedule;
-  const std::string name = NameOf(kRateDecays, schedule.lr_schedule);
-  if (options.use_cosine_lr && schedule.lr_schedule != RateDecay::kCosine) {
-    throw UsageError("--use_cosine_lr is --lr_schedule=cosine, but --lr_schedule=" + name +
-                     " is given: leave out one of the two");
-  }
-  if (options.recipe != "none") return;  // it says which schedule it is
-  for (const std::string option : {"--lr_end", "--lr_decay_steps"}) {
-    if (given.contains(option) && schedule.lr_schedule != RateDecay::kPolynomial) {
-      throw UsageError(option + " is of --lr_schedule=polynomial, not " + name +
-                       ": give that, or leave " + option + " out");
-    }
-  }
-}
-
-void RequireUseOfGlobalBatch(const std::set<std::string>& given, const Options& options) {
-  if (options.global_batch_size == 0) return;
-  if (given.contains("--accumulate")) {
-    throw UsageError(
-        "--accumulate follows from --global_batch_size and the number of ranks: leave out one of "
-        "the two");
-  }
-  if (options.reduce_precision == ReducePrecision::k16Bit) {
-    throw UsageError(
-        "--reduce_precision=16bit cannot take what several batches add up, which is in fp32, and "
-        "--global_batch_size makes several of a step where the ranks become fewer: leave out one "
-        "of the two");
-  }
-}
-
-void RequireUseOfRecipe(const Options& options) {
-  if (options.recipe == "none" || IsTraining(options.mode)) return;
-  throw UsageError("--recipe is for training: --mode=" + NameOf(kModes, options.mode) +
-                   " learns nothing");
-}
-
-void RequireUseOfRecordCache(const Options& options) {
-  if (options.record_cache_gb > 0 && options.record_cache.empty()) {
-    throw UsageError("--record_cache_gb needs --record_cache, the directory that it limits");
-  }
-}
-
-void RequireUseOfNewHead(const Options& options) {
-  if (!options.new_head) return;
-  if (options.init_from.empty()) {
-    throw UsageError(
-        "--new_head leaves out the last layer of the file of --init_from, which is not given; "
-        "without it every layer starts afresh");
-  }
-  if (!KeepsWeights(options.mode)) {
-    throw UsageError("--new_head is for training: --mode=" + NameOf(kModes, options.mode) +
-                     " would use a last layer that has learnt nothing");
-  }
-}
-
-void RequireUseOfCheckpoints(const Options& options) {
-  if (options.keep_every > 0 && options.checkpoint_every == 0) {
-    throw UsageError(
-        "--keep_every keeps some of the checkpoints of --checkpoint_every for ever, but "
-        "--checkpoint_every=0 takes none: give so many steps, or leave --keep_every out");
-  }
-}
-
-void RequireUseOfRollback(const Options& options) {
-  if (options.on_nan != OnNan::kRollback) return;
-  if (options.mode == RunMode::kTrainingBenchmark) {
-    throw UsageError("--on_nan=rollback needs a checkpoint, but --mode=" +
-                     NameOf(kModes, options.mode) + " writes none: give --on_nan=stop or skip");
-  }
-  if (KeepsWeights(options.mode) && options.checkpoint_every == 0) {
-    throw UsageError(
-        "--on_nan=rollback needs a newest checkpoint, but --checkpoint_every=0 takes "
-        "none: give so many steps, or --on_nan=stop or skip");
-  }
-}
-
-void RequireUseOfEvaluations(const Options& options) {
-  if (options.eval_every > 0 && options.mode != RunMode::kTrainAndEvaluate) {
-    throw UsageError(
-        "--eval_every evaluates while it trains: give --mode=train_and_evaluate, not " +
-        NameOf(kModes, options.mode) + ", or leave --eval_every out");
-  }
-  if (options.stop_at_top1 > 0 && options.eval_every == 0 && options.recipe == "none") {
-    throw UsageError(
-        "--stop_at_top1 needs evaluations while training: give --eval_every=N as well, in " +
-        std::string(options.schedule.iter_unit == IterationUnit::kEpoch ? "epochs" : "steps"));
-  }
+  const std::string decay = NameOf(kRateDecays, schedule.lr_schedule);
+  // A recipe says which schedule it is.
+  const bool is_not_polynomial = schedule.lr_schedule != RateDecay::kPolynomial && !has_recipe;
+  const auto of_polynomial = [&](const std::string& option) {
+    return option + " is of --lr_schedule=polynomial, not " + decay + ": give that, or leave " +
+           option + " out";
+  };
+  const bool rolls_back = options.on_nan == OnNan::kRollback;
+  const bool in_epochs = schedule.iter_unit == IterationUnit::kEpoch;
+  return {
+      {given.contains("--augmentation") && options.augment == Augment::kNone,
+       "--augmentation says whose random crops a training takes, but --augment=none takes none: "
+       "leave out one of the two"},
+      {has_recipe && !IsTraining(options.mode),
+       "--recipe is for training: --mode=" + mode + " learns nothing"},
+      {options.use_cosine_lr && schedule.lr_schedule != RateDecay::kCosine,
+       "--use_cosine_lr is --lr_schedule=cosine, but --lr_schedule=" + decay +
+           " is given: leave out one of the two"},
+      {is_not_polynomial && given.contains("--lr_end"), of_polynomial("--lr_end")},
+      {is_not_polynomial && given.contains("--lr_decay_steps"), of_polynomial("--lr_decay_steps")},
+      {options.record_cache_gb > 0 && options.record_cache.empty(),
+       "--record_cache_gb needs --record_cache, the directory that it limits"},
+      {options.new_head && options.init_from.empty(),
+       "--new_head leaves out the last layer of the file of --init_from, which is not given; "
+       "without it every layer starts afresh"},
+      {options.new_head && !keeps_weights, "--new_head is for training: --mode=" + mode +
+                                               " would use a last layer that has learnt nothing"},
+      {options.keep_every > 0 && options.checkpoint_every == 0,
+       "--keep_every keeps some of the checkpoints of --checkpoint_every for ever, but "
+       "--checkpoint_every=0 takes none: give so many steps, or leave --keep_every out"},
+      {rolls_back && options.mode == RunMode::kTrainingBenchmark,
+       "--on_nan=rollback needs a checkpoint, but --mode=" + mode +
+           " writes none: give --on_nan=stop or skip"},
+      {rolls_back && keeps_weights && options.checkpoint_every == 0,
+       "--on_nan=rollback needs a newest checkpoint, but --checkpoint_every=0 takes none: give so "
+       "many steps, or --on_nan=stop or skip"},
+      {options.eval_every > 0 && options.mode != RunMode::kTrainAndEvaluate,
+       "--eval_every evaluates while it trains: give --mode=train_and_evaluate, not " + mode +
+           ", or leave --eval_every out"},
+      {options.stop_at_top1 > 0 && options.eval_every == 0 && !has_recipe,
+       "--stop_at_top1 needs evaluations while training: give --eval_every=N as well, in " +
+           std::string(in_epochs ? "epochs" : "steps")}};
 }
 
 // What the compliance checker of MLPerf holds both optimizers to; a recipe's values are looked at
 // when they are there.
-void RequireClosedDivision(const Options& options) {
-  if (options.mllog_division != "closed" || options.recipe != "none") return;
+bool BreaksRulesOfMlperf(const Options& options) {
+  if (options.mllog_division != "closed" || options.recipe != "none") return false;
   int power = 0;  // of two
   const double weight_decay = std::frexp(options.weight_decay / 0.0001, &power);
-  const bool decays =
-      options.schedule.lr_schedule == RateDecay::kPolynomial && options.schedule.lr_end == 0.0001;
-  if (decays && weight_decay == 0.5) return;
-  throw UsageError(
-      "--mllog_division=closed: MLPerf's rules want --lr_schedule=polynomial --lr_end=0.0001 and a "
-      "--weight_decay of 0.0001 times a power of two (--recipe=mlperf has them); "
-      "--mllog_division=open has no such rules");
+  return options.schedule.lr_schedule != RateDecay::kPolynomial ||
+         options.schedule.lr_end != 0.0001 || weight_decay != 0.5;
 }
 
 // Logs that would stay empty, and what belongs to one that was not asked for.
-void RequireUseOfLogs(const std::set<std::string>& given, const Options& options) {
+Contradictions OfLogs(const std::set<std::string>& given, const Options& options) {
+  const std::string mode = NameOf(kModes, options.mode);
+  const bool trains = IsTraining(options.mode);
+  const bool is_profiled = options.profile.count > 0;
+  const bool is_studied = !options.variability_dir.empty();
+  Contradictions contradictions;
   for (const std::string name :
        {"--mllog_division", "--mllog_org", "--mllog_platform", "--mllog_status"}) {
-    if (given.contains(name) && options.mllog.empty()) {
-      throw UsageError(name + " is for the log of --mllog=FILE, which is not asked for");
-    }
+    contradictions.push_back({given.contains(name) && options.mllog.empty(),
+                              name + " is for the log of --mllog=FILE, which is not asked for"});
   }
-  RequireClosedDivision(options);
-  const std::string mode = NameOf(kModes, options.mode);
-  if (!options.mllog.empty() && options.mode != RunMode::kTrainAndEvaluate) {
-    throw UsageError(
-        "--mllog is the log of a training with its evaluation: it needs "
-        "--mode=train_and_evaluate, not " +
-        mode);
-  }
-  const bool is_profiled = options.profile.count > 0;
+  contradictions.push_back(
+      {BreaksRulesOfMlperf(options),
+       "--mllog_division=closed: MLPerf's rules want --lr_schedule=polynomial --lr_end=0.0001 and "
+       "a --weight_decay of 0.0001 times a power of two (--recipe=mlperf has them); "
+       "--mllog_division=open has no such rules"});
+  contradictions.push_back(
+      {!options.mllog.empty() && options.mode != RunMode::kTrainAndEvaluate,
+       "--mllog is the log of a training with its evaluation: it needs --mode=train_and_evaluate, "
+       "not " +
+           mode});
   for (const auto& [name, is_given] :
        {std::pair("--trace", options.trace.count > 0), std::pair("--profile", is_profiled),
-        std::pair("--variability_dir", !options.variability_dir.empty())}) {
-    if (is_given && !IsTraining(options.mode)) {
-      throw UsageError(std::string(name) + " shows the steps of a training: --mode=" + mode +
-                       " has none");
-    }
+        std::pair("--variability_dir", is_studied)}) {
+    contradictions.push_back(
+        {is_given && !trains,
+         std::string(name) + " shows the steps of a training: --mode=" + mode + " has none"});
   }
-  if (!options.roofline.empty() && !is_profiled) {
-    throw UsageError("--roofline is for --profile, which is not asked for");
-  }
-  const bool times_ops = is_profiled || !options.variability_dir.empty();
-  if (times_ops && options.graph == StepGraph::kOn) {
-    throw UsageError(
+  contradictions.insert(
+      contradictions.end(),
+      {{!options.roofline.empty() && !is_profiled,
+        "--roofline is for --profile, which is not asked for"},
+       {(is_profiled || is_studied) && options.graph == StepGraph::kOn,
         std::string(is_profiled ? "--profile" : "--variability_dir") +
-        " times each op, which one graph of them all does not show: leave out --graph=on");
-  }
-  if (is_profiled && !options.variability_dir.empty()) {
-    throw UsageError(
-        "--profile and --variability_dir both time each op, of other steps: give one of them");
-  }
-  if (options.job_comment && !IsTraining(options.mode)) {
-    throw UsageError("--job_comment shows how far a training is: --mode=" + mode + " has no steps");
-  }
+            " times each op, which one graph of them all does not show: leave out --graph=on"},
+       {is_profiled && is_studied,
+        "--profile and --variability_dir both time each op, of other steps: give one of them"},
+       {options.job_comment && !trains,
+        "--job_comment shows how far a training is: --mode=" + mode + " has no steps"}});
   for (const auto& [name, value] : {std::pair("--prometheus_dir", &options.prometheus_dir),
                                     std::pair("--tensorboard_dir", &options.tensorboard_dir)}) {
-    if (!value->empty() && options.mode == RunMode::kPredict) {
-      throw UsageError(std::string(name) + " has nothing to show of --mode=predict");
+    contradictions.push_back({!value->empty() && options.mode == RunMode::kPredict,
+                              std::string(name) + " has nothing to show of --mode=predict"});
+  }
+  return contradictions;
+}
+
+void RejectContradictions(const std::set<std::string>& given, const Options& options) {
+  for (const auto of_subject : {OfModes, OfTraining, OfLogs}) {
+    for (const Contradiction& contradiction : of_subject(given, options)) {
+      if (contradiction.is_there) throw UsageError(contradiction.text);
     }
   }
 }
@@ -391,11 +372,8 @@ std::vector<ConsistencyItem> SharedOptions(const Options& options) {
 }
 
 std::optional<double> StopMarginSeconds(const std::string& text) {
-  double seconds = 0;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, seconds);
-  const bool fits = result.ec == std::errc() && result.ptr == end && seconds >= 0;
-  return fits && std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
+  const auto seconds = support::WholeNumber<double>(text);
+  return seconds && *seconds >= 0 && std::isfinite(*seconds) ? seconds : std::nullopt;
 }
 
 ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
@@ -422,43 +400,7 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
                      ", but another --iter_unit is given: leave out one of the two");
   }
   Translate(given, options);
-  if (options.batch_size == 0 && options.global_batch_size == 0 &&
-      options.mode != RunMode::kPredict) {
-    throw UsageError(
-        "--batch_size is required: images that each rank computes together, for example "
-        "--batch_size=256");
-  }
-  RequireUseOfGlobalBatch(given, options);
-  if (options.mode == RunMode::kPredict && options.to_predict.empty()) {
-    throw UsageError("--mode=predict needs an image: --to_predict=FILE");
-  }
-  RequirePredictions(options);
-  if (options.mode == RunMode::kPredict && !options.dry_run.empty()) {
-    throw UsageError("--dry_run has nothing to show of --mode=predict");
-  }
-  if (options.reduce_precision == ReducePrecision::k16Bit) {
-    if (options.precision != "fp16" && options.precision != "bf16") {
-      throw UsageError("--reduce_precision=16bit needs --precision=fp16 or bf16, not " +
-                       options.precision);
-    }
-    if (options.accumulate > 1) {
-      throw UsageError(
-          "--reduce_precision=16bit cannot take what --accumulate adds up, which is in fp32: leave "
-          "out one of the two");
-    }
-    if (options.comm == "mpi") {
-      throw UsageError("--reduce_precision=16bit needs NCCL: leave out --comm=mpi");
-    }
-  }
-  RequireUseOfAugmentation(given, options);
-  RequireUseOfRecipe(options);
-  RequireUseOfSchedule(given, options);
-  RequireUseOfRecordCache(options);
-  RequireUseOfNewHead(options);
-  RequireUseOfCheckpoints(options);
-  RequireUseOfRollback(options);
-  RequireUseOfEvaluations(options);
-  RequireUseOfLogs(given, options);
+  RejectContradictions(given, options);
   if (!options.export_dir.empty() && !ExportsWeights(options.mode)) {
     parsed.notes.push_back("--export_dir has no effect here: --mode=" +
                            NameOf(kModes, options.mode) + " writes no weights");

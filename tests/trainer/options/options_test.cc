@@ -5,7 +5,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/options/options_rejection.h"
 #include "trainer/core/error.h"
-#include "trainer/options/other_names.h"
+#include "trainer/options/option_names.h"
 
 namespace trainer {
 namespace {
