@@ -158,7 +158,7 @@ IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|ope
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")
 # oneDNN's version is looked at in one place.
 ONEDNN_VERSION = re.compile(r"\bDNNL_VERSION_")
-ONEDNN_VERSION_PLACE = "trainer/backend/cpu/primitives.h"
+ONEDNN_VERSION_PLACE = "trainer/backend/cpu/onednn.h"
 # What reads the beginning of a text as a number and passes over the rest: support/number.h takes all or nothing.
 PART_NUMBER = re.compile(r"\b(ato(i|l|ll|f)|(std::)?sto(i|l|ll|ul|ull|f|d|ld))\s*\(|\bstrto\w+\s*\([^;]*,\s*(nullptr|NULL|0)\s*[,)]"
                          r"|^\s*std::from_chars\s*\([^;]*\);", re.MULTILINE)

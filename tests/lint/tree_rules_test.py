@@ -12,16 +12,16 @@ from tree_rules import (ARROWS, circle_of, may_include, problems_of, problems_of
 HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
 # How many problems a file has: path, lines, number.
 FILES = [
-    ("trainer/model/resnet.h", '#include "trainer/backend/backend.h"', 0),
+    ("trainer/model/network_definition.h", '#include "trainer/backend/backend.h"', 0),
     # Includes against the arrows.
     *[(path, f'#include "{header}"', 1) for path, header in [
         ("rankfile/hostlist.cc", "launcher/base/error.h"),
         ("launcher/main.cc", "trainer/core/error.h"),
         ("trainer/core/tensor.cc", "trainer/backend/ops.h"),
-        ("trainer/model/resnet.cc", "trainer/train/loop/trainer.h"),
+        ("trainer/model/network_definition.cc", "trainer/train/loop/trainer.h"),
         ("trainer/data/images/jpeg.cc", "trainer/comm/communicator.h"),
         ("trainer/main.cc", "launcher/placement/launch_plan.h"),
-        ("trainer/model/resnet.cc", "trainer/backend/cpu/cpu_backend.h"),
+        ("trainer/model/network_definition.cc", "trainer/backend/cpu/cpu_backend.h"),
         ("launcher/placement/planner.cc", "launcher/base/environment.h"),
         ("launcher/slurm/slurm_job.cc", "launcher/launch/launcher.h"),
         ("launcher/shim/main.cc", "launcher/protocol/rank_job.h"),
@@ -31,12 +31,12 @@ FILES = [
     ("launcher/new/part.cc", "", 1), ("launcher/main.cc", "", 0), ("ddldata/main.cc", "", 0),
     # Headers of libraries.
     ("trainer/train/loop/trainer.cc", "#include <mpi.h>", 1), ("trainer/comm/mpi_communicator.cc", "#include <mpi.h>", 0),
-    ("trainer/model/resnet.cc", "#include <oneapi/dnnl/dnnl.hpp>", 1),
+    ("trainer/model/network_definition.cc", "#include <oneapi/dnnl/dnnl.hpp>", 1),
     ("trainer/core/tensor.cc", "#include <cuda_runtime.h>", 1),
     *[(path, "#include <CLI/CLI.hpp>", int(path != "support/command_line.cc"))
       for path in ("ddlctl/options.cc", "support/command_line.h", "tests/ddlctl/options_test.cc", "support/command_line.cc")],
     ("trainer/backend/cpu/linear.cc", "#if DNNL_VERSION_MAJOR >= 3", 1),
-    ("trainer/backend/cpu/primitives.h", "#if DNNL_VERSION_MAJOR >= 3", 0),
+    ("trainer/backend/cpu/onednn.h", "#if DNNL_VERSION_MAJOR >= 3", 0),
     # What only main does.
     *[(path, line, int(path != "trainer/main.cc")) for path in ("trainer/data/images/jpeg.cc", "trainer/main.cc")
       for line in ('auto x = getenv("HOME");', "std::exit(1);", "std::cout << 1;", "exit(2);")],

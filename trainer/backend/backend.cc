@@ -2,7 +2,6 @@
 
 #include "trainer/backend/backend.h"
 
-#include "trainer/backend/block_defaults.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -57,22 +56,6 @@ std::unique_ptr<CapturedGraph> Backend::Capture(Stream& /*stream*/,
                                                 const std::function<void()>& /*queue*/) {
   DDL_CHECK(can_capture());
   return nullptr;
-}
-
-std::unique_ptr<DualBatchNorm> Backend::MakeDualBatchNorm(const DualBatchNormSpec& spec) {
-  return MakeDefaultDualBatchNorm(*this, spec);
-}
-
-std::unique_ptr<Stem> Backend::MakeStem(const StemSpec& spec) {
-  return MakeDefaultStem(*this, spec);
-}
-
-std::unique_ptr<Bottleneck> Backend::MakeBottleneck(const BottleneckSpec& spec) {
-  return MakeDefaultBottleneck(*this, spec);
-}
-
-std::unique_ptr<Head> Backend::MakeHead(const HeadSpec& spec) {
-  return MakeDefaultHead(*this, spec);
 }
 
 }  // namespace trainer

@@ -112,7 +112,7 @@ class Backend {
   virtual std::unique_ptr<Optimizer> MakeOptimizer(OptimizerKind kind,
                                                    std::vector<ParameterSegment> segments) = 0;
 
-  // The default compositions (backend/block_defaults.h) unless a back end has something better.
+  // The default compositions (backend/block_defaults.cc) unless a back end has something better.
   virtual std::unique_ptr<DualBatchNorm> MakeDualBatchNorm(const DualBatchNormSpec& spec);
   // Whether MakeDualBatchNorm gives something better.
   virtual bool fuses_dual_batch_norm() const { return false; }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-
-#include "trainer/backend/block_defaults.h"
+//
+// What Backend (backend.h) makes out of the other ops of any back end; gone before that is.
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <optional>
-#include <utility>
 
 #include "trainer/backend/block_parts.h"
 #include "trainer/core/error.h"
@@ -97,8 +97,8 @@ class DefaultStem final : public Stem {
 
 }  // namespace
 
-std::unique_ptr<Stem> MakeDefaultStem(Backend& backend, const StemSpec& spec) {
-  return std::make_unique<DefaultStem>(backend, spec);
+std::unique_ptr<Stem> Backend::MakeStem(const StemSpec& spec) {
+  return std::make_unique<DefaultStem>(*this, spec);
 }
 
 namespace {
@@ -152,9 +152,8 @@ class DefaultDualBatchNorm final : public DualBatchNorm {
 
 }  // namespace
 
-std::unique_ptr<DualBatchNorm> MakeDefaultDualBatchNorm(Backend& backend,
-                                                        const DualBatchNormSpec& spec) {
-  return std::make_unique<DefaultDualBatchNorm>(backend, spec);
+std::unique_ptr<DualBatchNorm> Backend::MakeDualBatchNorm(const DualBatchNormSpec& spec) {
+  return std::make_unique<DefaultDualBatchNorm>(*this, spec);
 }
 
 namespace {
@@ -328,8 +327,8 @@ class DefaultBottleneck final : public Bottleneck {
 
 }  // namespace
 
-std::unique_ptr<Bottleneck> MakeDefaultBottleneck(Backend& backend, const BottleneckSpec& spec) {
-  return std::make_unique<DefaultBottleneck>(backend, spec);
+std::unique_ptr<Bottleneck> Backend::MakeBottleneck(const BottleneckSpec& spec) {
+  return std::make_unique<DefaultBottleneck>(*this, spec);
 }
 
 namespace {
@@ -417,8 +416,8 @@ class DefaultHead final : public Head {
 
 }  // namespace
 
-std::unique_ptr<Head> MakeDefaultHead(Backend& backend, const HeadSpec& spec) {
-  return std::make_unique<DefaultHead>(backend, spec);
+std::unique_ptr<Head> Backend::MakeHead(const HeadSpec& spec) {
+  return std::make_unique<DefaultHead>(*this, spec);
 }
 
 }  // namespace trainer

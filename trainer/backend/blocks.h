@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Blocks are what the model calls: stem, bottleneck, head.  Each has a default composition out of
-// ops that works on every back end (backend/block_defaults.h); a back end may override a whole
+// ops that works on every back end (backend/block_defaults.cc); a back end may override a whole
 // block with a fused one, and nothing outside it changes.
 //
 // Life of a block: made from a spec; says which parameters it has; reserves memory for one training
@@ -20,7 +20,7 @@ namespace trainer {
 
 // How a parameter starts.
 enum class Init : std::uint8_t {
-  kVarianceScaling,  // truncated normal, variance 2 / fan (model/init.h)
+  kVarianceScaling,  // truncated normal, variance 2 / fan (model/parameters.h)
   kOnes,
   kZeros,
 };

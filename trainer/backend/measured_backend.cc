@@ -3,12 +3,426 @@
 #include "trainer/backend/measured_backend.h"
 
 #include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
-#include "trainer/backend/measured_ops.h"
+#include "trainer/backend/blocks.h"
+#include "trainer/backend/op_work.h"
+#include "trainer/backend/ops.h"
 
 namespace trainer {
 namespace {
+
+// An op around another one, each call of which is timed by a recorder.
+template <typename Op>
+class Measured : public Op {
+ protected:
+  Measured(std::unique_ptr<Op> op, OpRecorder& recorder)
+      : op_(std::move(op)), recorder_(recorder) {}
+
+  const std::unique_ptr<Op> op_;
+  OpRecorder& recorder_;
+};
+
+// "64x3x224x224", in ProfiledOp::shape.
+std::string Times(const Shape& shape) {
+  std::string text;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    text += (axis > 0 ? "x" : "") + std::to_string(shape[axis]);
+  }
+  return text;
+}
+
+std::string FromTo(const Shape& src, const Shape& dst) { return Times(src) + " > " + Times(dst); }
+
+class MeasuredInputTransform final : public Measured<InputTransform> {
+ public:
+  MeasuredInputTransform(std::unique_ptr<InputTransform> op, OpRecorder& recorder)
+      : Measured(std::move(op), recorder),
+        forward_(recorder.Add({"input", "input transform", Times(op_->dst().shape),
+                               InputTransformWork(op_->dst())})) {}
+
+  const TensorDesc& dst() const override { return op_->dst(); }
+  void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, const float* lambda,
+               const Tensor& dst, Stream& stream) override {
+    recorder_.Run(forward_, nullptr, stream,
+                  [&] { op_->Forward(pixels, mirror, lambda, dst, stream); });
+  }
+
+ private:
+  const int forward_;
+};
+
+std::string ShapeOf(const ConvolutionSpec& spec, const Shape& dst) {
+  const std::string kernel = std::to_string(spec.kernel);
+  return FromTo(spec.src.shape, dst) + ", " + kernel + "x" + kernel +
+         (spec.stride > 1 ? " stride " + std::to_string(spec.stride) : "");
+}
+
+class MeasuredConvolution final : public Measured<Convolution> {
+ public:
+  MeasuredConvolution(std::unique_ptr<Convolution> op, const ConvolutionSpec& spec,
+                      OpRecorder& recorder)
+      : Measured(std::move(op), recorder) {
+    const std::string shape = ShapeOf(spec, op_->dst().shape);
+    const TensorDesc& filter = op_->filter();
+    const TensorDesc& dst = op_->dst();
+    forward_ =
+        recorder.Add({"", "convolution forward", shape, ConvolutionForwardWork(spec, filter, dst)});
+    backward_data_ = recorder.Add(
+        {"", "convolution backward data", shape, ConvolutionBackwardDataWork(spec, filter, dst)});
+    backward_filter_ = recorder.Add({"", "convolution backward filter", shape,
+                                     ConvolutionBackwardFilterWork(spec, filter, dst)});
+    backward_bn_apply_ = recorder.Add({"", "convolution backward, with batch norms", shape,
+                                       ConvolutionBackwardBnApplyWork(spec, filter, dst)});
+  }
+
+  const TensorDesc& filter() const override { return op_->filter(); }
+  const TensorDesc& dst() const override { return op_->dst(); }
+  std::size_t workspace_bytes() const override { return op_->workspace_bytes(); }
+
+  void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
+               Stream& stream) override {
+    recorder_.Run(forward_, filter.data, stream,
+                  [&] { op_->Forward(src, filter, dst, workspace, stream); });
+  }
+  std::size_t bn_stats_bytes() const override { return op_->bn_stats_bytes(); }
+  void ForwardWithBnStats(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
+                          void* workspace, Stream& stream) override {
+    recorder_.Run(forward_, filter.data, stream,
+                  [&] { op_->ForwardWithBnStats(src, filter, dst, sums, workspace, stream); });
+  }
+  void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
+                    void* workspace, Stream& stream) override {
+    recorder_.Run(backward_data_, filter.data, stream,
+                  [&] { op_->BackwardData(diff_dst, filter, diff_src, workspace, stream); });
+  }
+  std::size_t bn_backward_stats_bytes() const override { return op_->bn_backward_stats_bytes(); }
+  void BackwardDataDreluBnStats(const Tensor& diff_dst, const Tensor& filter,
+                                const NormInput& before, const Tensor& diff_src, void* sums,
+                                void* workspace, Stream& stream) override {
+    recorder_.Run(backward_data_, filter.data, stream, [&] {
+      op_->BackwardDataDreluBnStats(diff_dst, filter, before, diff_src, sums, workspace, stream);
+    });
+  }
+  void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
+                      void* workspace, Stream& stream) override {
+    recorder_.Run(backward_filter_, diff_filter.data, stream,
+                  [&] { op_->BackwardFilter(src, diff_dst, diff_filter, workspace, stream); });
+  }
+  bool applies_norm_backward() const override { return op_->applies_norm_backward(); }
+  void BackwardWithBnApply(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
+                           const NormInput& before, const Tensor& diff_filter,
+                           const Tensor& diff_src, void* sums, void* workspace,
+                           Stream& stream) override {
+    recorder_.Run(backward_bn_apply_, filter.data, stream, [&] {
+      op_->BackwardWithBnApply(diff_dst, filter, before, diff_filter, diff_src, sums, workspace,
+                               stream);
+    });
+  }
+
+ private:
+  int forward_ = 0;
+  int backward_data_ = 0;
+  int backward_filter_ = 0;
+  int backward_bn_apply_ = 0;
+};
+
+class MeasuredBatchNorm final : public Measured<BatchNorm> {
+ public:
+  MeasuredBatchNorm(std::unique_ptr<BatchNorm> op, const BatchNormSpec& spec, OpRecorder& recorder)
+      : Measured(std::move(op), recorder) {
+    const std::string shape =
+        Times(spec.src.shape) + (spec.add ? ", add" : "") + (spec.relu ? ", ReLU" : "");
+    for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
+      forward_[static_cast<int>(mode)] =
+          recorder.Add({"", "batch norm forward", shape, BatchNormForwardWork(spec, mode)});
+      backward_[static_cast<int>(mode)] =
+          recorder.Add({"", "batch norm backward", shape, BatchNormBackwardWork(spec, mode)});
+    }
+    gradient_sums_ = recorder.Add(
+        {"", "batch norm backward statistics", shape, BatchNormGradientSumsWork(spec)});
+  }
+
+  const TensorDesc& dst() const override { return op_->dst(); }
+  std::size_t saved_bytes() const override { return op_->saved_bytes(); }
+  std::size_t workspace_bytes() const override { return op_->workspace_bytes(); }
+
+  void Forward(Mode mode, const TensorWithBnStats& src, const Tensor& residual,
+               const BatchNormParameters& parameters, const Tensor& dst, void* saved,
+               void* workspace, Stream& stream) override {
+    recorder_.Run(forward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
+      op_->Forward(mode, src, residual, parameters, dst, saved, workspace, stream);
+    });
+  }
+  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
+                const BatchNormParameters& parameters, const void* saved, const Tensor& diff_src,
+                const Tensor& diff_residual, const Tensor& diff_scale, const Tensor& diff_shift,
+                void* workspace, Stream& stream) override {
+    recorder_.Run(backward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
+      op_->Backward(mode, src, dst, diff_dst, parameters, saved, diff_src, diff_residual,
+                    diff_scale, diff_shift, workspace, stream);
+    });
+  }
+  void BackwardWithBnStats(Mode mode, const Tensor& src, const TensorWithBnStats& diff_dst,
+                           const BatchNormParameters& parameters, const void* saved,
+                           const Tensor& diff_src, const Tensor& diff_scale,
+                           const Tensor& diff_shift, void* workspace, Stream& stream) override {
+    recorder_.Run(backward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
+      op_->BackwardWithBnStats(mode, src, diff_dst, parameters, saved, diff_src, diff_scale,
+                               diff_shift, workspace, stream);
+    });
+  }
+  std::size_t coefficients_bytes() const override { return op_->coefficients_bytes(); }
+  GradientBeforeBnBackward BackwardStatsOnly(Mode mode, const Tensor& src, const Tensor& diff_dst,
+                                             const BatchNormParameters& parameters,
+                                             const void* saved, const Tensor& diff_residual,
+                                             const Tensor& diff_scale, const Tensor& diff_shift,
+                                             void* coefficients, void* workspace,
+                                             Stream& stream) override {
+    GradientBeforeBnBackward stats_only;
+    recorder_.Run(gradient_sums_, parameters.scale.data, stream, [&] {
+      stats_only = op_->BackwardStatsOnly(mode, src, diff_dst, parameters, saved, diff_residual,
+                                          diff_scale, diff_shift, coefficients, workspace, stream);
+    });
+    return stats_only;
+  }
+
+ private:
+  int forward_[3] = {};  // by mode
+  int backward_[3] = {};
+  int gradient_sums_ = 0;
+};
+
+// Its layer is that of the first batch norm.
+class MeasuredDualBatchNorm final : public Measured<DualBatchNorm> {
+ public:
+  MeasuredDualBatchNorm(std::unique_ptr<DualBatchNorm> op, const DualBatchNormSpec& spec,
+                        OpRecorder& recorder)
+      : Measured(std::move(op), recorder) {
+    const std::string shape = Times(spec.src.shape) + ", ReLU";
+    for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
+      forward_[static_cast<int>(mode)] = recorder.Add(
+          {"", "batch norm pair forward", shape, DualBatchNormForwardWork(spec, mode)});
+      backward_[static_cast<int>(mode)] = recorder.Add(
+          {"", "batch norm pair backward", shape, DualBatchNormBackwardWork(spec, mode)});
+      first_stats_only_[static_cast<int>(mode)] =
+          recorder.Add({"", "batch norm pair backward, but for one gradient", shape,
+                        DualBatchNormFirstStatsOnlyWork(spec, mode)});
+    }
+  }
+
+  const TensorDesc& dst() const override { return op_->dst(); }
+  std::size_t saved_bytes() const override { return op_->saved_bytes(); }
+  std::size_t workspace_bytes() const override { return op_->workspace_bytes(); }
+
+  void Forward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
+               void* saved, void* workspace, Stream& stream) override {
+    recorder_.Run(forward_[static_cast<int>(mode)], first.parameters.scale.data, stream,
+                  [&] { op_->Forward(mode, first, second, dst, saved, workspace, stream); });
+  }
+  void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
+                const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
+                const Gradients& diff_second, void* workspace, Stream& stream) override {
+    recorder_.Run(backward_[static_cast<int>(mode)], first.parameters.scale.data, stream, [&] {
+      op_->Backward(mode, first, second, dst, diff_dst, saved, diff_first, diff_second, workspace,
+                    stream);
+    });
+  }
+  std::size_t coefficients_bytes() const override { return op_->coefficients_bytes(); }
+  GradientBeforeBnBackward BackwardFirstStatsOnly(Mode mode, const Operand& first,
+                                                  const Operand& second, const Tensor& diff_dst,
+                                                  const void* saved, const Gradients& diff_first,
+                                                  const Gradients& diff_second, void* coefficients,
+                                                  void* workspace, Stream& stream) override {
+    GradientBeforeBnBackward stats_only;
+    recorder_.Run(
+        first_stats_only_[static_cast<int>(mode)], first.parameters.scale.data, stream, [&] {
+          stats_only = op_->BackwardFirstStatsOnly(mode, first, second, diff_dst, saved, diff_first,
+                                                   diff_second, coefficients, workspace, stream);
+        });
+    return stats_only;
+  }
+
+ private:
+  int forward_[3] = {};  // by mode
+  int backward_[3] = {};
+  int first_stats_only_[3] = {};
+};
+
+class MeasuredMaxPool final : public Measured<MaxPool> {
+ public:
+  MeasuredMaxPool(std::unique_ptr<MaxPool> op, const MaxPoolSpec& spec, OpRecorder& recorder)
+      : Measured(std::move(op), recorder) {
+    const std::string shape = FromTo(spec.src.shape, op_->dst().shape);
+    forward_ =
+        recorder.Add({"maxpool", "max pool forward", shape, MaxPoolForwardWork(spec, op_->dst())});
+    backward_ = recorder.Add(
+        {"maxpool", "max pool backward", shape, MaxPoolBackwardWork(spec, op_->dst())});
+  }
+
+  const TensorDesc& dst() const override { return op_->dst(); }
+  std::size_t saved_bytes() const override { return op_->saved_bytes(); }
+  void Forward(const Tensor& src, const Tensor& dst, void* saved, Stream& stream) override {
+    recorder_.Run(forward_, nullptr, stream, [&] { op_->Forward(src, dst, saved, stream); });
+  }
+  void Backward(const Tensor& diff_dst, const void* saved, const Tensor& diff_src,
+                Stream& stream) override {
+    recorder_.Run(backward_, nullptr, stream,
+                  [&] { op_->Backward(diff_dst, saved, diff_src, stream); });
+  }
+
+ private:
+  int forward_ = 0;
+  int backward_ = 0;
+};
+
+class MeasuredGlobalAveragePool final : public Measured<GlobalAveragePool> {
+ public:
+  MeasuredGlobalAveragePool(std::unique_ptr<GlobalAveragePool> op, const TensorDesc& src,
+                            OpRecorder& recorder)
+      : Measured(std::move(op), recorder) {
+    const std::string shape = FromTo(src.shape, op_->dst().shape);
+    const OpWork work = GlobalAveragePoolWork(src, op_->dst());
+    forward_ = recorder.Add({"avgpool", "average pool forward", shape, work});
+    backward_ = recorder.Add({"avgpool", "average pool backward", shape, work});
+  }
+
+  const TensorDesc& dst() const override { return op_->dst(); }
+  void Forward(const Tensor& src, const Tensor& dst, Stream& stream) override {
+    recorder_.Run(forward_, nullptr, stream, [&] { op_->Forward(src, dst, stream); });
+  }
+  void Backward(const Tensor& diff_dst, const Tensor& diff_src, Stream& stream) override {
+    recorder_.Run(backward_, nullptr, stream, [&] { op_->Backward(diff_dst, diff_src, stream); });
+  }
+
+ private:
+  int forward_ = 0;
+  int backward_ = 0;
+};
+
+class MeasuredLinear final : public Measured<Linear> {
+ public:
+  MeasuredLinear(std::unique_ptr<Linear> op, const LinearSpec& spec, OpRecorder& recorder)
+      : Measured(std::move(op), recorder) {
+    const std::string shape = FromTo(spec.src.shape, op_->dst().shape);
+    forward_ = recorder.Add(
+        {"", "linear forward", shape, LinearForwardWork(spec, op_->weight(), op_->dst())});
+    backward_ = recorder.Add(
+        {"", "linear backward", shape, LinearBackwardWork(spec, op_->weight(), op_->dst())});
+  }
+
+  const TensorDesc& weight() const override { return op_->weight(); }
+  const TensorDesc& dst() const override { return op_->dst(); }
+  std::size_t workspace_bytes() const override { return op_->workspace_bytes(); }
+  void Forward(const Tensor& src, const Tensor& weight, const Tensor& bias, const Tensor& dst,
+               void* workspace, Stream& stream) override {
+    recorder_.Run(forward_, weight.data, stream,
+                  [&] { op_->Forward(src, weight, bias, dst, workspace, stream); });
+  }
+  void Backward(const Tensor& src, const Tensor& weight, const Tensor& diff_dst,
+                const Tensor& diff_src, const Tensor& diff_weight, const Tensor& diff_bias,
+                void* workspace, Stream& stream) override {
+    recorder_.Run(backward_, weight.data, stream, [&] {
+      op_->Backward(src, weight, diff_dst, diff_src, diff_weight, diff_bias, workspace, stream);
+    });
+  }
+
+ private:
+  int forward_ = 0;
+  int backward_ = 0;
+};
+
+class MeasuredSoftmaxCrossEntropy final : public Measured<SoftmaxCrossEntropy> {
+ public:
+  MeasuredSoftmaxCrossEntropy(std::unique_ptr<SoftmaxCrossEntropy> op,
+                              const SoftmaxCrossEntropySpec& spec, OpRecorder& recorder)
+      : Measured(std::move(op), recorder) {
+    const std::string shape = Times(spec.logits.shape);
+    with_gradient_ = recorder.Add({"loss", "softmax cross-entropy with gradient", shape,
+                                   SoftmaxCrossEntropyWork(spec.logits, true)});
+    alone_ = recorder.Add(
+        {"loss", "softmax cross-entropy", shape, SoftmaxCrossEntropyWork(spec.logits, false)});
+  }
+
+  void Run(const LossParameters* call, const Tensor& logits, const std::int32_t* labels,
+           const float* lambda, const Tensor& diff_logits, LossSums* sums,
+           Stream& stream) override {
+    recorder_.Run(diff_logits ? with_gradient_ : alone_, nullptr, stream,
+                  [&] { op_->Run(call, logits, labels, lambda, diff_logits, sums, stream); });
+  }
+
+ private:
+  int with_gradient_ = 0;
+  int alone_ = 0;
+};
+
+// What it has to do depends on where the gradients are, which the first call tells.
+class MeasuredOptimizer final : public Measured<Optimizer> {
+ public:
+  MeasuredOptimizer(std::unique_ptr<Optimizer> op, OptimizerKind kind,
+                    std::vector<ParameterSegment> segments, DType compute_type,
+                    OpRecorder& recorder)
+      : Measured(std::move(op), recorder),
+        kind_(kind),
+        segments_(std::move(segments)),
+        compute_type_(compute_type) {
+    for (const ParameterSegment& segment : segments_) weights_ += segment.count;
+  }
+
+  void Step(const UpdateParameters* call, float* weight, float* momentum,
+            const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
+            Stream& stream) override {
+    if (!step_) {
+      step_ = recorder_.Add(
+          {"update", TraitsOf(kind_).description, std::to_string(weights_),
+           UpdateWork(kind_, segments_, gradients, compute_type_, compute_copy != nullptr)});
+    }
+    recorder_.Run(*step_, nullptr, stream, [&] {
+      op_->Step(call, weight, momentum, gradients, compute_copy, sums, stream);
+    });
+  }
+
+ private:
+  const OptimizerKind kind_;
+  const std::vector<ParameterSegment> segments_;
+  const DType compute_type_;
+  std::size_t weights_ = 0;
+  std::optional<int> step_;
+};
+
+class MeasuredStem final : public Measured<Stem> {
+ public:
+  MeasuredStem(std::unique_ptr<Stem> stem, const StemSpec& spec, OpRecorder& recorder)
+      : Measured(std::move(stem), recorder) {
+    const std::string shape = FromTo({spec.batch, 3, spec.height, spec.width}, op_->dst().shape);
+    forward_ = recorder.Add({"stem", "stem forward", shape, StemForwardWork(spec, op_->dst())});
+    backward_ = recorder.Add({"stem", "stem backward", shape, StemBackwardWork(spec, op_->dst())});
+  }
+
+  const std::vector<ParameterSpec>& parameters() const override { return op_->parameters(); }
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) override {
+    op_->Reserve(times, name, plan);
+  }
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
+            std::vector<ParameterBinding> bindings) override {
+    op_->Bind(plan, arena, std::move(bindings));
+  }
+  const TensorDesc& dst() const override { return op_->dst(); }
+  void Forward(Mode mode, const InputBatch& batch, const Tensor& dst, Stream& stream) override {
+    recorder_.Run(forward_, nullptr, stream, [&] { op_->Forward(mode, batch, dst, stream); });
+  }
+  void Backward(Mode mode, const Tensor& dst, const Tensor& diff_dst, Stream& stream) override {
+    recorder_.Run(backward_, nullptr, stream, [&] { op_->Backward(mode, dst, diff_dst, stream); });
+  }
+
+ private:
+  int forward_ = 0;
+  int backward_ = 0;
+};
 
 class MeasuredBackend final : public Backend {
  public:
@@ -42,43 +456,24 @@ class MeasuredBackend final : public Backend {
   void Export(const Tensor& src, float* dst, Stream& stream) override {
     backend_.Export(src, dst, stream);
   }
-  // Of pieces that are each as long in every step.
   void Widen(const void* src, float* dst, std::size_t count, Stream& stream) override {
-    auto [op, is_new] = widen_.try_emplace(count, 0);
-    if (is_new) {
-      const std::size_t bytes = count * (SizeOf(compute_type()) + sizeof(float));
-      op->second = recorder_.Add(
-          {"update", "gradients to fp32", std::to_string(count), {0, static_cast<double>(bytes)}});
-    }
-    recorder_.Run(op->second, nullptr, stream, [&] { backend_.Widen(src, dst, count, stream); });
+    const auto values = static_cast<double>(count);
+    const OpWork work = {0, values * static_cast<double>(SizeOf(compute_type()) + sizeof(float))};
+    recorder_.Run(PieceOp("gradients to fp32", compute_type(), count, work), nullptr, stream,
+                  [&] { backend_.Widen(src, dst, count, stream); });
   }
-
-  // As Widen.
   void Add(const void* src, DType type, float* dst, std::size_t count, Stream& stream) override {
-    auto [op, is_new] = add_.try_emplace({type, count}, 0);
-    if (is_new) {
-      const std::size_t bytes = count * (SizeOf(type) + 2 * sizeof(float));
-      op->second = recorder_.Add({"update",
-                                  "gradients of batches added up",
-                                  std::to_string(count),
-                                  {static_cast<double>(count), static_cast<double>(bytes)}});
-    }
-    recorder_.Run(op->second, nullptr, stream,
+    const auto values = static_cast<double>(count);
+    const OpWork work = {values, values * static_cast<double>(SizeOf(type) + 2 * sizeof(float))};
+    recorder_.Run(PieceOp("gradients of batches added up", type, count, work), nullptr, stream,
                   [&] { backend_.Add(src, type, dst, count, stream); });
   }
-
-  // As Widen.
   void MoveAverage(const float* values, float share, const UpdateSums* sums, float* average,
                    std::size_t count, Stream& stream) override {
-    auto [op, is_new] = average_.try_emplace(count, 0);
-    if (is_new) {
-      const auto elements = static_cast<double>(count);
-      op->second = recorder_.Add({"update",
-                                  "moving average of the weights",
-                                  std::to_string(count),
-                                  {3 * elements, 3 * sizeof(float) * elements}});
-    }
-    recorder_.Run(op->second, nullptr, stream,
+    const auto elements = static_cast<double>(count);
+    const OpWork work = {3 * elements, 3 * sizeof(float) * elements};
+    recorder_.Run(PieceOp("moving average of the weights", DType::kFloat32, count, work), nullptr,
+                  stream,
                   [&] { backend_.MoveAverage(values, share, sums, average, count, stream); });
   }
 
@@ -90,50 +485,59 @@ class MeasuredBackend final : public Backend {
   DType compute_type() const override { return backend_.compute_type(); }
 
   std::unique_ptr<InputTransform> MakeInputTransform(const Shape& images) override {
-    return MakeMeasured(backend_.MakeInputTransform(images), recorder_);
+    return std::make_unique<MeasuredInputTransform>(backend_.MakeInputTransform(images), recorder_);
   }
   std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) override {
-    return MakeMeasured(backend_.MakeConvolution(spec), spec, recorder_);
+    return std::make_unique<MeasuredConvolution>(backend_.MakeConvolution(spec), spec, recorder_);
   }
   std::unique_ptr<BatchNorm> MakeBatchNorm(const BatchNormSpec& spec) override {
-    return MakeMeasured(backend_.MakeBatchNorm(spec), spec, recorder_);
+    return std::make_unique<MeasuredBatchNorm>(backend_.MakeBatchNorm(spec), spec, recorder_);
   }
   std::unique_ptr<MaxPool> MakeMaxPool(const MaxPoolSpec& spec) override {
-    return MakeMeasured(backend_.MakeMaxPool(spec), spec, recorder_);
+    return std::make_unique<MeasuredMaxPool>(backend_.MakeMaxPool(spec), spec, recorder_);
   }
   std::unique_ptr<GlobalAveragePool> MakeGlobalAveragePool(const TensorDesc& src) override {
-    return MakeMeasured(backend_.MakeGlobalAveragePool(src), src, recorder_);
+    return std::make_unique<MeasuredGlobalAveragePool>(backend_.MakeGlobalAveragePool(src), src,
+                                                       recorder_);
   }
   std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {
-    return MakeMeasured(backend_.MakeLinear(spec), spec, recorder_);
+    return std::make_unique<MeasuredLinear>(backend_.MakeLinear(spec), spec, recorder_);
   }
   std::unique_ptr<SoftmaxCrossEntropy> MakeSoftmaxCrossEntropy(
       const SoftmaxCrossEntropySpec& spec) override {
-    return MakeMeasured(backend_.MakeSoftmaxCrossEntropy(spec), spec, recorder_);
+    return std::make_unique<MeasuredSoftmaxCrossEntropy>(backend_.MakeSoftmaxCrossEntropy(spec),
+                                                         spec, recorder_);
   }
   std::unique_ptr<Optimizer> MakeOptimizer(OptimizerKind kind,
                                            std::vector<ParameterSegment> segments) override {
     std::unique_ptr<Optimizer> op = backend_.MakeOptimizer(kind, segments);
-    return MakeMeasured(std::move(op), kind, std::move(segments), compute_type(), recorder_);
+    return std::make_unique<MeasuredOptimizer>(std::move(op), kind, std::move(segments),
+                                               compute_type(), recorder_);
   }
 
   bool fuses_dual_batch_norm() const override { return backend_.fuses_dual_batch_norm(); }
   std::unique_ptr<DualBatchNorm> MakeDualBatchNorm(const DualBatchNormSpec& spec) override {
     if (!fuses_dual_batch_norm()) return Backend::MakeDualBatchNorm(spec);
-    return MakeMeasured(backend_.MakeDualBatchNorm(spec), spec, recorder_);
+    return std::make_unique<MeasuredDualBatchNorm>(backend_.MakeDualBatchNorm(spec), spec,
+                                                   recorder_);
   }
   bool fuses_stem() const override { return backend_.fuses_stem(); }
   std::unique_ptr<Stem> MakeStem(const StemSpec& spec) override {
     if (!fuses_stem()) return Backend::MakeStem(spec);
-    return MakeMeasured(backend_.MakeStem(spec), spec, recorder_);
+    return std::make_unique<MeasuredStem>(backend_.MakeStem(spec), spec, recorder_);
   }
 
  private:
+  // The op of the update that works on `count` values, which is the same in every step.
+  int PieceOp(const char* name, DType type, std::size_t count, const OpWork& work) {
+    auto [op, is_new] = pieces_.try_emplace({name, type, count}, 0);
+    if (is_new) op->second = recorder_.Add({"update", name, std::to_string(count), work});
+    return op->second;
+  }
+
   Backend& backend_;
   OpRecorder& recorder_;
-  std::map<std::size_t, int> widen_;  // by the number of elements
-  std::map<std::pair<DType, std::size_t>, int> add_;
-  std::map<std::size_t, int> average_;
+  std::map<std::tuple<std::string_view, DType, std::size_t>, int> pieces_;
 };
 
 }  // namespace

@@ -25,7 +25,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "trainer/backend/calls.h"
 #include "trainer/core/stream.h"

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "trainer/backend/reference/reference_backend.h"
+#include "trainer/backend/reference/reference_ops.h"
 #include "trainer/core/error.h"
 #ifdef DDLRUN_HAS_CPU
 #include "trainer/backend/cpu/cpu_backend.h"

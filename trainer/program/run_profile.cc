@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trainer/backend/measured_backend.h"
-#include "trainer/backend/peaks.h"
+#include "trainer/backend/op_work.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/outputs/run_directories.h"
 

@@ -11,10 +11,9 @@
 #include <cmath>
 #include <cstddef>
 
-#include "trainer/backend/cpu/channel_blocks.h"
 #include "trainer/backend/cpu/cpu_ops.h"
 #include "trainer/backend/cpu/loops.h"
-#include "trainer/core/error.h"
+#include "trainer/backend/cpu/onednn.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "trainer/backend/cpu/cpu_ops.h"
 #include "trainer/backend/cpu/loops.h"
-#include "trainer/backend/cpu/primitives.h"
+#include "trainer/backend/cpu/onednn.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

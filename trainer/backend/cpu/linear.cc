@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "trainer/backend/cpu/cpu_ops.h"
-#include "trainer/backend/cpu/primitives.h"
+#include "trainer/backend/cpu/onednn.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

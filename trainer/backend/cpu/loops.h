@@ -13,7 +13,7 @@
 
 namespace trainer::detail {
 
-// One image, one block of channels (channel_blocks.h): `rows` rows of `block` neighbouring
+// One image, one block of channels (onednn.h): `rows` rows of `block` neighbouring
 // channels. Arrays named after a quantity of a channel hold `block` values.
 struct ChunkShape {
   std::int64_t rows = 0;

@@ -3,11 +3,12 @@
 // What the ops share of oneDNN: descriptions both ways, and primitives with their arguments.  A
 // TensorDesc of kOpaque holds a dnnl::memory::desc.
 //
-// oneDNN 2.6 to 3.x: what differs between them is in primitives.h.
+// oneDNN 2.6 to 3.x: what differs between them is in onednn.h.
 
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
@@ -89,5 +90,65 @@ class LayoutChange {
   std::optional<Call> reorder_;
   std::size_t copy_bytes_ = 0;
 };
+
+// The layouts of image tensors that this back end meets are one family, dense (N, C/B, H, W, B):
+// B = 1 is row-major, B = C channels last, 8 and 16 are what oneDNN's vector kernels choose.  So a
+// loop over one image and one block of channels is a loop over H*W rows of B neighbours.
+
+struct ChannelBlocks {
+  std::int64_t batch = 0;
+  std::int64_t channels = 0;
+  std::int64_t blocks = 0;  // the last may hold padding channels, which are zero
+  std::int64_t rows = 0;    // H * W
+  std::int64_t block = 0;   // B
+
+  std::int64_t padded_channels() const { return blocks * block; }
+  // Index of the first element of block b of image n; rows * block elements follow.
+  std::int64_t offset(std::int64_t n, std::int64_t b) const {
+    return (n * blocks + b) * rows * block;
+  }
+};
+
+// `desc` is (N, C, H, W), fp32.  Throws a failed DDL_CHECK for a layout outside the family.
+ChannelBlocks ChannelBlocksOf(const TensorDesc& desc);
+
+// How a primitive is described to oneDNN.  Version 2 wants an operation descriptor first, version 3
+// takes the engine and the arguments; this is the only file that looks at the version.
+
+// The arguments are those that both versions take between the engine and the attributes, in their
+// order (no dilation for a convolution).  The scratchpad is the caller's.  Empty if oneDNN has no
+// such kernel.
+template <typename Primitive, typename... Arguments>
+typename Primitive::primitive_desc DescribeForward(const dnnl::engine& engine,
+                                                   const Arguments&... arguments) {
+  constexpr bool kAllowEmpty = true;
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, arguments..., UserScratchpad(), kAllowEmpty};
+#else
+  return {typename Primitive::desc(arguments...), UserScratchpad(), engine, kAllowEmpty};
+#endif
+}
+
+// The same for a backward pass; `forward` is the description of its forward pass.
+template <typename Primitive, typename Forward, typename... Arguments>
+typename Primitive::primitive_desc DescribeBackward(const dnnl::engine& engine,
+                                                    const Forward& forward,
+                                                    const Arguments&... arguments) {
+  constexpr bool kAllowEmpty = true;
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine, arguments..., forward, UserScratchpad(), kAllowEmpty};
+#else
+  return {typename Primitive::desc(arguments...), UserScratchpad(), engine, forward, kAllowEmpty};
+#endif
+}
+
+// Pooling with dilation, which is version 3's only one.
+#if DNNL_VERSION_MAJOR >= 3
+using PoolingForward = dnnl::pooling_forward;
+using PoolingBackward = dnnl::pooling_backward;
+#else
+using PoolingForward = dnnl::pooling_v2_forward;
+using PoolingBackward = dnnl::pooling_v2_backward;
+#endif
 
 }  // namespace trainer

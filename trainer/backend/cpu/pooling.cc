@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "trainer/backend/cpu/channel_blocks.h"
 #include "trainer/backend/cpu/cpu_ops.h"
-#include "trainer/backend/cpu/primitives.h"
+#include "trainer/backend/cpu/onednn.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -12,7 +12,6 @@
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/ranges.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
-#include "trainer/backend/cuda/stem.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

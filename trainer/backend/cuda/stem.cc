@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cuda/stem.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "trainer/backend/block_parts.h"
+#include "trainer/backend/cuda/cuda_ops.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/backend/cuda/stem/stem_kernels.h"

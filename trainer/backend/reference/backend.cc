@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "trainer/backend/host_backend.h"
-#include "trainer/backend/reference/reference_backend.h"
 #include "trainer/backend/reference/reference_ops.h"
 
 namespace trainer {

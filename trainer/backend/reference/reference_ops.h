@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "trainer/backend/backend.h"
 #include "trainer/backend/ops.h"
 #include "trainer/core/error.h"
 
@@ -63,5 +64,10 @@ inline void CheckRowMajor(const TensorDesc& desc, int rank) {
   DDL_CHECK(desc.shape.rank() == rank);
   DDL_CHECK(desc.shape.elements() > 0);
 }
+
+// The reference back end: the definitions of backend/ops.h as naive loops over fp32 row-major
+// tensors, with sums in double.  It is for reading and for tests; nothing in it is fast.
+
+std::unique_ptr<Backend> MakeReferenceBackend();
 
 }  // namespace trainer

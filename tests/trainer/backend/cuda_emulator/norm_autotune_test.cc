@@ -10,7 +10,6 @@
 
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
-#include "trainer/backend/cuda/norms/norm_timing.h"
 
 namespace trainer {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "trainer/backend/cuda/norms/batch_norm_kernels.h"
-#include "trainer/backend/cuda/norms/norm_timing.h"
+#include "trainer/backend/cuda/norms/norm_autotune.h"
 #include "trainer/backend/cuda/runtime/difference_kernels.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/backend/cuda/runtime/timing.h"
@@ -57,10 +57,6 @@ class NormCandidate {
                               cudaMemcpyHostToDevice, nullptr),
               kAction);
     CheckCuda(cudaDeviceSynchronize(), kAction);
-  }
-
-  static std::size_t FloatBytes(std::int64_t count) {
-    return static_cast<std::size_t>(count) * sizeof(float);
   }
 
   const NormShape& shape() const { return shape_; }
@@ -131,9 +127,9 @@ class ExpansionAutotuner {
                   ScratchMemory(TensorBytes(before_.shape()))},
         filter_(FilterBytes()),
         diff_filter_{ScratchMemory(FilterBytes()), ScratchMemory(FilterBytes())},
-        coefficients_(NormCandidate::FloatBytes(NormCoefficientsFloats(behind_.shape()))),
-        sums_(NormCandidate::FloatBytes(std::int64_t{5} * kExpansionChannels)),
-        scratch_(NormCandidate::FloatBytes(ExpansionScratchFloats(shape))) {
+        coefficients_(FloatBytes(NormCoefficientsFloats(behind_.shape()))),
+        sums_(FloatBytes(std::int64_t{5} * kExpansionChannels)),
+        scratch_(FloatBytes(ExpansionScratchFloats(shape))) {
     const std::unique_ptr<Stream> stream = MakeCudaStream();
     behind_.Forward(gradient_.data(), between_.data(), HandleOf(*stream));
     before_.Forward(nullptr, src_.data(), HandleOf(*stream));

@@ -5,20 +5,79 @@
 
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "trainer/backend/cuda/libraries/convolution_algorithm.h"
+#include "trainer/backend/cuda/libraries/cublaslt.h"
 #include "trainer/backend/cuda/libraries/cudnn_graph.h"
 #include "trainer/backend/plan_cache.h"
 
 namespace trainer {
+
+// Which algorithm is the fastest for a pass of a convolution on the current device.  For
+// construction only, as FastestOf, and in memory of its own.
+
+// One algorithm for one pass of a convolution on the current device.
+class ConvolutionAlgorithm {
+ public:
+  explicit ConvolutionAlgorithm(CudnnExecutionPlan plan) : plan_(std::move(plan)) {}
+  ConvolutionAlgorithm(const MatmulSpec& product, const DevicePlanCache& plans)
+      : product_(std::make_unique<Matmul>(product, plans)) {}
+
+  std::size_t workspace_bytes() const {
+    return plan_ ? plan_->workspace_bytes() : product_->workspace_bytes();
+  }
+
+  // Of cuDNN; none if it is the product of matrices.
+  std::optional<EngineConfigId> engine_config_id() const {
+    return plan_ ? std::optional(plan_->id()) : std::nullopt;
+  }
+
+  // Queues the pass on `stream`.
+  void Run(cudnnHandle_t handle, ConvolutionPass pass, const ConvolutionOperands& operands,
+           void* workspace, cudaStream_t stream) const;
+
+ private:
+  std::optional<CudnnExecutionPlan> plan_;
+  std::unique_ptr<Matmul> product_;  // if there is no plan
+};
+
+// Throws Error (EX_UNAVAILABLE) if none of them runs.
+std::size_t Fastest(cudnnHandle_t handle, const ConvolutionGraph& graph,
+                    const std::vector<ConvolutionAlgorithm>& candidates);
+
+// For graphs that do more than a convolution: the fastest of the candidates.  None if the best
+// plain convolutions and passes for the rest are faster.
+
+// `without` is that of the graph without sums.
+std::optional<std::size_t> AutotuneWithBnStats(cudnnHandle_t handle, const ConvolutionGraph& graph,
+                                               const std::vector<ConvolutionAlgorithm>& candidates,
+                                               const ConvolutionAlgorithm& without);
+
+// The graph is that of a gated backward data, `unmasked` that of the plain one.
+std::optional<std::size_t> AutotuneDgradDrelu(cudnnHandle_t handle, const ConvolutionGraph& graph,
+                                              const std::vector<ConvolutionAlgorithm>& candidates,
+                                              const ConvolutionAlgorithm& unmasked);
+
+// Convolutions that are products of matrices.  Pure.
+
+// As a product of matrices: a convolution with a 1x1 kernel and stride 1, of images whose
+// channels-last memory is a matrix of pixels x channels.  None if it is not such a one.
+std::optional<MatmulSpec> GemmOf(const ConvolutionGraph& graph, const EngineRules& rules);
+
+// What the product reads and writes.  src, filter, dst: as CudnnExecutionPlan::Execute has them.
+struct GemmOperands {
+  const void* a;
+  const void* b;
+  void* d;
+};
+GemmOperands OperandsOf(ConvolutionPass pass, void* src, void* filter, void* dst);
 
 // cuDNN on one device, for one back end.  Used from one thread at a time, as the back end is: a
 // handle of cuDNN has one current stream, and cuDNN does not promise that a plan may run in two

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <cudnn.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,10 +14,116 @@
 #include <string>
 #include <vector>
 
-#include "trainer/backend/cuda/libraries/convolution_graph.h"
-#include "trainer/backend/cuda/libraries/cudnn_descriptor.h"
+#include "trainer/core/dtype.h"
 
 namespace trainer {
+
+// One descriptor of cuDNN's graph API, owned.  Everything of that API is a descriptor: it is
+// created, given attributes and finalized; then it can be used and read.  cuDNN keeps what a
+// finalized descriptor refers to alive.  Used from one thread at a time.
+
+// Throws Error, "<action>: <cuDNN's text>", unless `status` is success: EX_OSERR when memory is
+// short, EX_UNAVAILABLE for what cuDNN does not do on this device, EX_SOFTWARE for the rest.
+void CheckCudnn(cudnnStatus_t status, const std::string& action);
+
+cudnnDataType_t CudnnType(DType dtype);
+
+class CudnnDescriptor {
+ public:
+  explicit CudnnDescriptor(cudnnBackendDescriptorType_t type);
+  ~CudnnDescriptor();
+  CudnnDescriptor(CudnnDescriptor&& other) noexcept;
+  CudnnDescriptor& operator=(CudnnDescriptor&&) = delete;
+
+  cudnnBackendDescriptor_t get() const { return descriptor_; }
+
+  // The attribute's C type must be the one that cuDNN documents for `type`.
+  template <typename T>
+  void Set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
+    SetArray(name, type, 1, &value);
+  }
+  template <typename T>
+  void Set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+           const std::vector<T>& values) {
+    SetArray(name, type, static_cast<std::int64_t>(values.size()), values.data());
+  }
+  void Set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value);
+  void Set(cudnnBackendAttributeName_t name, const std::vector<CudnnDescriptor>& values);
+
+  // May fail for what is legal but not supported: the status says so.
+  cudnnStatus_t TryFinalize();
+  void Finalize();
+
+  // REQUIRES: finalized.  At most `most` values; fewer if there are fewer.
+  template <typename T>
+  std::vector<T> Get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                     std::int64_t max) const {
+    std::vector<T> values(static_cast<std::size_t>(max));
+    values.resize(static_cast<std::size_t>(GetArray(name, type, max, values.data())));
+    return values;
+  }
+  // Descriptors are read into new ones of `type`.
+  std::vector<CudnnDescriptor> GetDescriptors(cudnnBackendAttributeName_t name,
+                                              cudnnBackendDescriptorType_t type) const;
+
+ private:
+  void SetArray(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                std::int64_t count, const void* values);
+  // Returns how many were written.
+  std::int64_t GetArray(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                        std::int64_t max, void* values) const;
+
+  cudnnBackendDescriptor_t descriptor_ = nullptr;
+};
+
+// What one pass of a convolution computes on channels-last memory, with what may be done together
+// with it.  Pure.
+
+enum class ConvolutionPass : std::uint8_t { kForward, kBackwardData, kBackwardFilter };
+
+// One convolution (backend/ops.h) on channels-last memory.  Channels and filters are counted with
+// their padding (layout.h).  Sums are fp32.
+struct ConvolutionGraph {
+  std::int64_t images = 0, channels = 0, height = 0, width = 0;
+  std::int64_t filters = 0, kernel = 1, stride = 1, padding = 0;
+  DType dtype = DType::kFloat32;
+  ConvolutionPass pass = ConvolutionPass::kForward;
+  bool adds = false;  // to its output, instead of overwriting it
+  // Forward only: also of each filter the sum of the result over images and pixels, and then of
+  // each the sum of squares, in fp32.
+  bool sums = false;
+  // Backward data only, and not adding: src is a ReLU over a batch norm, and the result is the
+  // gradient before that ReLU; what the batch norm needs of it is summed.
+  bool masked = false;
+
+  std::int64_t dst_height() const { return (height + 2 * padding - kernel) / stride + 1; }
+  std::int64_t dst_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+  bool operator==(const ConvolutionGraph&) const = default;
+};
+
+// "backward data of a convolution 256x64x56x56 to 64 channels, kernel 3, stride 1, padding 1, F16".
+std::string ToString(const ConvolutionGraph& graph);
+
+inline constexpr std::int64_t kTensorAlignment = 16;  // bytes
+
+// Of the gradient that is gated, for each channel: the sum of its products with the normalized
+// input, its sum, and three that cuDNN makes of them.
+inline constexpr int kGradientSumArrays = 5;
+
+// What a pass of a convolution reads and writes, all aligned to kTensorAlignment.  src, filter,
+// dst: tensors or their gradients, as the pass has it; the output is overwritten or added to.
+struct ConvolutionOperands {
+  void* src = nullptr;
+  void* filter = nullptr;
+  void* dst = nullptr;
+  // Null unless the graph has them: 2 x filters floats if it has sums, kGradientSumArrays x
+  // channels if it is gated.
+  void* sums = nullptr;
+  // Null unless it is gated: what the batch norm has read, and its mean, 1 / deviation, scale and
+  // shift, of all channels each.
+  const void* relu_mask = nullptr;
+  const float* statistics = nullptr;
+};
 
 // Which engines may be taken.  Never those that convert their inputs to a smaller type, sum in less
 // than fp32, or are Winograd's with large tiles.
@@ -80,5 +188,18 @@ std::vector<CudnnExecutionPlan> FindPlans(const CudnnTarget& target, const Convo
 std::optional<CudnnExecutionPlan> FindPlanAgain(const CudnnTarget& target,
                                                 const ConvolutionGraph& graph,
                                                 const EngineRules& rules, const EngineConfigId& id);
+
+// A convolution as a graph of cuDNN's operations: one, or several where more is done together with
+// it.
+
+// `handle` is null for a device that is described.
+CudnnDescriptor MakeOperationGraph(const ConvolutionGraph& graph, cudnnHandle_t handle);
+
+// The tensors of such a graph that are in memory: what it calls them, and where they are.
+struct TensorPointers {
+  std::vector<std::int64_t> ids;
+  std::vector<void*> pointers;
+};
+TensorPointers PointersOf(const ConvolutionGraph& graph, const ConvolutionOperands& operands);
 
 }  // namespace trainer

@@ -2,10 +2,10 @@
 
 #include "trainer/backend/cuda/norms/norm_autotune.h"
 
+#include <cstdint>
 #include <functional>
 #include <utility>
 
-#include "trainer/backend/cuda/norms/norm_timing.h"
 #include "trainer/backend/cuda/runtime/timing.h"
 
 namespace trainer {
@@ -69,6 +69,69 @@ NormLaunchConfig NormAutotuner::Choose(const NormSize& size, const std::string& 
     plans_.Add(name, PlanOf(*config));
   }
   return known_.emplace(name, *config).first->second;
+}
+
+std::size_t TensorBytes(const NormShape& shape) {
+  return static_cast<std::size_t>(shape.pixels) * static_cast<std::size_t>(shape.padded) *
+         SizeOf(shape.dtype);
+}
+
+NormTimingMemory::NormTimingMemory(const NormSize& size)
+    : size_(size),
+      first_(TensorBytes(size.shape)),
+      second_(TensorBytes(size.shape)),
+      third_(size.adds ? TensorBytes(size.shape) : 0),
+      mask_(static_cast<std::size_t>(NormMaskBytes(size.shape))),
+      channels_(kArrays * static_cast<std::size_t>(size.shape.padded) * sizeof(float)),
+      scratch_(static_cast<std::size_t>(NormScratchFloats(size.shape)) * sizeof(float)) {}
+
+float* NormTimingMemory::Channels(int index) const {
+  return static_cast<float*>(channels_.data()) + std::ptrdiff_t{index} * size_.shape.padded;
+}
+
+NormParameters NormTimingMemory::parameters() const {
+  return {.scale = Channels(0),
+          .shift = Channels(1),
+          .running_mean = Channels(2),
+          .running_variance = Channels(3)};
+}
+
+void NormTimingMemory::RunForward(const NormLaunchConfig& config, cudaStream_t stream) const {
+  NormForward call;
+  call.config = config;
+  call.src = src();
+  call.residual = size_.adds ? third_.data() : nullptr;
+  call.dst = second_.data();
+  call.relu = size_.has_mask;
+  call.of_batch = true;
+  call.saved = Channels(6);
+  call.mask = size_.has_mask ? static_cast<std::uint8_t*>(mask_.data()) : nullptr;
+  call.scratch = static_cast<float*>(scratch_.data());
+  RunNormForward(size_.shape, parameters(), call, stream);
+}
+
+NormBackward NormTimingMemory::backward(const NormLaunchConfig& config) const {
+  NormBackward call;
+  call.config = config;
+  call.src = first_.data();
+  call.mask = size_.has_mask ? static_cast<const std::uint8_t*>(mask_.data()) : nullptr;
+  call.diff_dst = second_.data();
+  call.diff_src = second_.data();
+  call.diff_residual = size_.adds ? third_.data() : nullptr;
+  call.diff_scale = Channels(0);
+  call.diff_shift = Channels(1);
+  call.of_batch = true;
+  call.saved = Channels(2);
+  call.scratch = static_cast<float*>(scratch_.data());
+  return call;
+}
+
+void NormTimingMemory::RunBackward(const NormLaunchConfig& config, cudaStream_t stream) const {
+  RunNormBackward(size_.shape, Channels(6), backward(config), stream);
+}
+
+void NormTimingMemory::RunBackwardSums(const NormLaunchConfig& config, cudaStream_t stream) const {
+  RunNormBackwardSums(size_.shape, backward(config), stream);
 }
 
 }  // namespace trainer

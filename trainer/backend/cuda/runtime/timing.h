@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 namespace trainer {
@@ -25,6 +26,11 @@ class ScratchMemory {
  private:
   void* data_ = nullptr;
 };
+
+// Of so many floats, for ScratchMemory.
+constexpr std::size_t FloatBytes(std::int64_t count) {
+  return static_cast<std::size_t>(count) * sizeof(float);
+}
 
 // run(i, stream) queues candidate i.  Returns the candidate with the smallest median of a few runs;
 // those that throw Error are out of the race.  Throws the last such Error if all do.  Other threads

@@ -2,19 +2,16 @@
 
 #include "trainer/backend/cuda/stem/stem_autotune.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <iterator>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 #include "trainer/backend/cuda/runtime/difference_kernels.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/backend/cuda/runtime/timing.h"
-#include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
@@ -26,10 +23,6 @@ std::string NameOf(const StemSize& size) {
   return "stem of " + std::to_string(images.samples) + "x" + std::to_string(images.height) + "x" +
          std::to_string(images.width) + "x" + std::to_string(size.norm.channels) + ", " +
          std::string(NameOf(size.norm.dtype));
-}
-
-std::size_t FloatBytes(std::int64_t count) {
-  return static_cast<std::size_t>(count) * sizeof(float);
 }
 
 // A stream that somebody else has; the default one.

@@ -25,8 +25,7 @@ std::optional<StemVariant> ParseStemVariant(const std::string& plan);
 // How far the results of what is computed again are from those of `convolution` and the passes
 // behind it, forward and backward, of noise: the most that one of them differs, relative to its
 // root of the mean of squares; not a number if one has none.  For construction only: it allocates
-// and waits.  `convolution`: over blocks of pixels, to size.images.
-// REQUIRES: HasStemPasses(size).
+// and waits.  `convolution`: over blocks of pixels, to size.images.  REQUIRES: HasStemPasses(size).
 double StemVariantError(Convolution& convolution, const StemSize& size);
 // What may be rounding.
 double AllowedStemDifference(DType dtype);

@@ -4,7 +4,7 @@
 // convolutions of the definition.
 
 #include "tests/support/test.h"
-#include "trainer/backend/cuda/libraries/convolution_gemm.h"
+#include "trainer/backend/cuda/libraries/cudnn_device.h"
 
 namespace trainer {
 namespace {
