@@ -16,10 +16,10 @@
 
 #include "ddlctl/status_text.h"
 #include "support/number.h"
-#include "trainer/checkpoint/durable_file.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"
+#include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/clock.h"
 

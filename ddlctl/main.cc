@@ -32,7 +32,7 @@
 #include "launcher/launch/child_environment.h"
 #include "support/standard_streams.h"
 #include "support/terminal.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/clock.h"
 

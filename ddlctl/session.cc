@@ -11,9 +11,9 @@
 
 #include "ddlctl/status_text.h"
 #include "support/quoting.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/run_lock.h"
-#include "trainer/control/control_client.h"
+#include "trainer/control/control_socket.h"
 #include "trainer/core/error.h"
 
 namespace ddlctl {

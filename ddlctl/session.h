@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "trainer/control/control_address.h"
 #include "trainer/control/control_message.h"
 
 namespace ddlctl {

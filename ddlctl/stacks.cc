@@ -21,7 +21,7 @@
 #include "ddlctl/status_text.h"
 #include "support/file.h"
 #include "support/number.h"
-#include "trainer/control/control_client.h"
+#include "trainer/control/control_socket.h"
 #include "trainer/control/stack_dump_request.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/stacks/thread_stacks.h"

@@ -19,7 +19,6 @@
 #include "trainer/core/thread.h"
 #include "trainer/data/example.h"
 #include "trainer/data/files/data_files.h"
-#include "trainer/data/files/shard_manifest.h"
 #include "trainer/data/files/tfrecord.h"
 #include "trainer/data/images/image_files.h"
 

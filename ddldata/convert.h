@@ -4,7 +4,7 @@
 // build_imagenet_data.py.
 //
 // The files are made in a ShardDirectory (shard_directory.h), beside labels.txt (class_list.h),
-// which says what class each label is; the manifest (shard_manifest.h) is last. So a conversion
+// which says what class each label is; the manifest (data_files.h) is last. So a conversion
 // that was killed goes on with the files that are missing, and the same options make the same bytes
 // however often it was stopped and on however many threads.
 

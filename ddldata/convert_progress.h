@@ -13,7 +13,7 @@
 #include <string>
 
 #include "trainer/telemetry/text/clock.h"
-#include "trainer/telemetry/text/redrawn_line.h"
+#include "trainer/telemetry/text/log.h"
 
 namespace trainer {
 

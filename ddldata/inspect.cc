@@ -15,13 +15,12 @@
 
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
+#include "trainer/core/thread.h"
 #include "trainer/data/example.h"
 #include "trainer/data/files/data_files.h"
-#include "trainer/data/files/parallel_for.h"
-#include "trainer/data/files/shard_manifest.h"
 #include "trainer/data/files/tfrecord.h"
-#include "trainer/data/images/image_decoder.h"
-#include "trainer/data/sample_loader.h"
+#include "trainer/data/images/image_loader.h"
+#include "trainer/data/tfrecord_loader.h"
 
 namespace trainer {
 namespace {

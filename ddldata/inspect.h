@@ -17,7 +17,7 @@ namespace trainer {
 // index cannot be written.
 std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& index_dir, int threads);
 
-// Writes the manifest of all data files of `data_dir` (shard_manifest.h); an older one is replaced.
+// Writes the manifest of all data files of `data_dir` (data_files.h); an older one is replaced.
 // Returns how many records it counts.  Throws Error(EX_DATAERR) when there is no data file, one is
 // damaged, or missing by the numbers in the names unless `may_be_part`; Error(EX_OSERR) when the
 // manifest cannot be written.

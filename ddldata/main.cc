@@ -28,7 +28,7 @@
 #include "support/standard_streams.h"
 #include "support/terminal.h"
 #include "trainer/core/error.h"
-#include "trainer/data/files/shard_manifest.h"
+#include "trainer/data/files/data_files.h"
 
 namespace {
 

@@ -16,8 +16,8 @@
 
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
+#include "trainer/core/thread.h"
 #include "trainer/data/files/data_files.h"
-#include "trainer/data/files/parallel_for.h"
 
 namespace trainer {
 namespace {

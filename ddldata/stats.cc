@@ -15,11 +15,11 @@
 #include "support/number.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
+#include "trainer/core/thread.h"
 #include "trainer/data/example.h"
 #include "trainer/data/files/data_files.h"
-#include "trainer/data/files/parallel_for.h"
 #include "trainer/data/files/tfrecord.h"
-#include "trainer/data/images/image_decoder.h"
+#include "trainer/data/images/image_loader.h"
 
 namespace trainer {
 namespace {

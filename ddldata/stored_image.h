@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "trainer/data/images/image.h"
-#include "trainer/data/images/image_decoder.h"
+#include "trainer/data/images/image_loader.h"
 
 namespace trainer {
 

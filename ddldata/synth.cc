@@ -20,9 +20,9 @@
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
 #include "trainer/core/philox.h"
+#include "trainer/core/thread.h"
 #include "trainer/data/example.h"
 #include "trainer/data/files/data_files.h"
-#include "trainer/data/files/parallel_for.h"
 #include "trainer/data/files/tfrecord.h"
 
 namespace trainer {

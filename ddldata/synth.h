@@ -29,7 +29,7 @@ struct SynthOptions {
 
 // Image i of the set has class i % classes and file label 1 + that.  The files' bytes depend on
 // everything but `threads`, `force` and `dir`.  They appear under their names only when all of them
-// are written, and the manifest (shard_manifest.h) after them.  Throws Error(EX_USAGE) for options
+// are written, and the manifest (data_files.h) after them.  Throws Error(EX_USAGE) for options
 // that make no sense or when the directory has data files and `force` is not set, Error(EX_OSERR)
 // when a file cannot be written.
 void MakeDataSet(const SynthOptions& options);

@@ -16,10 +16,10 @@
 #include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
+#include "trainer/core/thread.h"
 #include "trainer/data/files/data_set.h"
-#include "trainer/data/files/parallel_for.h"
-#include "trainer/data/sample_loader.h"
 #include "trainer/data/shard_sampler.h"
+#include "trainer/data/tfrecord_loader.h"
 
 namespace {
 

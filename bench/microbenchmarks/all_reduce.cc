@@ -16,7 +16,7 @@
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
-#include "trainer/train/step/nccl_deps.h"
+#include "trainer/train/step/gradients.h"
 
 namespace bench {
 namespace {

@@ -14,9 +14,9 @@
 #include "tests/support/test.h"
 #include "tests/trainer/control/sample_status.h"
 #include "tests/trainer/temporary_directory.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/run_lock.h"
-#include "trainer/control/control_server.h"
+#include "trainer/control/control_socket.h"
 #include "trainer/core/error.h"
 
 namespace ddlctl {

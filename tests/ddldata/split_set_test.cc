@@ -11,8 +11,8 @@
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/thread.h"
 #include "trainer/data/class_list.h"
+#include "trainer/data/files/data_files.h"
 #include "trainer/data/files/data_set.h"
-#include "trainer/data/files/shard_manifest.h"
 
 namespace trainer {
 namespace {

@@ -13,12 +13,11 @@
 #include "tests/trainer/temporary_directory.h"
 #include "trainer/backend/plan_cache.h"
 #include "trainer/checkpoint/reader.h"
-#include "trainer/control/control_address.h"
 #include "trainer/control/control_message.h"
 #include "trainer/control/stack_dump_request.h"
+#include "trainer/data/files/data_files.h"
 #include "trainer/data/files/record_cache.h"
 #include "trainer/data/files/scan_cache.h"
-#include "trainer/data/files/shard_manifest.h"
 #include "trainer/data/files/tfrecord.h"
 
 namespace trainer {

@@ -17,12 +17,11 @@
 #include "tests/trainer/temporary_directory.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"
-#include "trainer/control/control_address.h"
 #include "trainer/control/control_message.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
+#include "trainer/data/files/data_files.h"
 #include "trainer/data/files/scan_cache.h"
-#include "trainer/data/files/shard_manifest.h"
 
 namespace trainer {
 namespace {

@@ -9,14 +9,13 @@
 #include "tests/fuzz/fuzz.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/control/control_address.h"
 #include "trainer/control/control_message.h"
 #include "trainer/control/run_control.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 #include "trainer/data/example.h"
+#include "trainer/data/files/data_files.h"
 #include "trainer/data/files/scan_cache.h"
-#include "trainer/data/files/shard_manifest.h"
 #include "trainer/data/files/tfrecord.h"
 #include "trainer/data/images/jpeg.h"
 
@@ -222,7 +221,7 @@ FUZZ(control_message) {
             again.request->display_every == parsed.request->display_every);
     control.Take(*parsed.request);
   }
-  const trainer::PendingRequests wishes = control.Look();
+  const trainer::Requests wishes = control.Look();
   Require(parsed.request.has_value() || !(wishes.stop || wishes.save || wishes.pause));
   Require(control.display_every() >= 1);
   Require((asked_for_stacks == 1) ==

@@ -2,11 +2,14 @@
 
 #include "trainer/checkpoint/manifest.h"
 
-#include <charconv>
+#include <sys/utsname.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "support/format_version.h"
+#include "support/number.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 
@@ -25,34 +28,35 @@ std::string Hex(std::uint32_t value) {
 }
 
 std::uint32_t ParseHex(const std::string& text) {
-  std::uint32_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, 16);
-  if (text.size() != 8 || error != std::errc() || stop != end) {
-    throw std::invalid_argument("'" + text + "' is not a checksum of eight hex digits");
-  }
-  return value;
+  const auto value = support::WholeNumber<std::uint32_t>(text, 16);
+  if (text.size() == 8 && value) return *value;
+  throw std::invalid_argument("'" + text + "' is not a checksum of eight hex digits");
 }
 
 int FormatOf(const CheckpointState& state) {
   return state.optimizer == kSgdName ? kFormatOfSgd : kCheckpointFormat;
 }
 
+// What every manifest has.
+template <typename State, typename Visit>
+void VisitFields(State& state, const Visit& visit) {
+  visit("step", state.step);
+  visit("epoch", state.epoch);
+  visit("epoch_samples", state.epoch_samples);
+  visit("world_size", state.world_size);
+  visit("global_batch", state.global_batch);
+  visit("seed", state.seed);
+  visit("architecture", state.architecture);
+  visit("classes", state.classes);
+  visit("loss_scale", state.loss_scale);
+  visit("loss_scale_good_steps", state.loss_scale_good_steps);
+  visit("program_version", state.program_version);
+}
+
 Json StateToJson(const CheckpointState& state) {
-  Json json = {{"format", FormatOf(state)},
-               {"step", state.step},
-               {"epoch", state.epoch},
-               {"epoch_samples", state.epoch_samples},
-               {"world_size", state.world_size},
-               {"global_batch", state.global_batch},
-               {"seed", state.seed},
-               {"architecture", state.architecture},
-               {"classes", state.classes},
-               {"loss_scale", state.loss_scale},
-               {"loss_scale_good_steps", state.loss_scale_good_steps},
-               {"program_version", state.program_version},
-               {"precision", state.precision},
-               {"settings", state.settings}};
+  Json json = {
+      {"format", FormatOf(state)}, {"precision", state.precision}, {"settings", state.settings}};
+  VisitFields(state, [&](const char* name, const auto& value) { json[name] = value; });
   if (state.skipped_images > 0) json["skipped_images"] = state.skipped_images;
   if (state.top1) json["top1"] = *state.top1;
   if (state.optimizer != kSgdName) json["optimizer"] = state.optimizer;
@@ -61,17 +65,7 @@ Json StateToJson(const CheckpointState& state) {
 
 CheckpointState StateFromJson(const Json& json) {
   CheckpointState state;
-  json.at("step").get_to(state.step);
-  json.at("epoch").get_to(state.epoch);
-  json.at("epoch_samples").get_to(state.epoch_samples);
-  json.at("world_size").get_to(state.world_size);
-  json.at("global_batch").get_to(state.global_batch);
-  json.at("seed").get_to(state.seed);
-  json.at("architecture").get_to(state.architecture);
-  json.at("classes").get_to(state.classes);
-  json.at("loss_scale").get_to(state.loss_scale);
-  json.at("loss_scale_good_steps").get_to(state.loss_scale_good_steps);
-  json.at("program_version").get_to(state.program_version);
+  VisitFields(state, [&](const char* name, auto& value) { json.at(name).get_to(value); });
   // Not in the manifests of older versions.
   state.precision = json.value("precision", "");
   state.optimizer = json.value("optimizer", kSgdName);
@@ -158,6 +152,74 @@ Manifest ParseManifest(std::string_view text, std::string_view path) {
     throw Error(EX_DATAERR,
                 std::string(path) + ": not the manifest of a checkpoint: " + problem.what());
   }
+}
+
+namespace {
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kTemporaryPrefix = ".tmp-step-";
+constexpr std::string_view kUnusable = ".unusable";
+constexpr std::size_t kDigits = 10;
+
+std::optional<std::int64_t> ParseNumber(std::string_view text) {
+  const auto value = support::WholeNumber<std::int64_t>(text);
+  return value && *value >= 0 ? value : std::nullopt;
+}
+
+}  // namespace
+
+std::filesystem::path CheckpointsDirectory(const std::filesystem::path& model_dir) {
+  return model_dir / "checkpoints";
+}
+
+std::string CheckpointName(std::int64_t step) {
+  char text[32];
+  std::snprintf(text, sizeof text, "step-%010lld", static_cast<long long>(step));
+  return text;
+}
+
+std::optional<std::int64_t> ParseCheckpointName(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view digits = name.substr(kPrefix.size());
+  if (digits.size() < kDigits) return std::nullopt;
+  return ParseNumber(digits);
+}
+
+std::string UnusableName(std::int64_t step, int count) {
+  std::string name = CheckpointName(step).append(kUnusable);
+  if (count > 1) name.append("-").append(std::to_string(count));
+  return name;
+}
+
+std::optional<std::int64_t> ParseUnusableName(std::string_view name) {
+  const std::size_t end = name.find(kUnusable);
+  return end == std::string_view::npos ? std::nullopt : ParseCheckpointName(name.substr(0, end));
+}
+
+std::string HostName() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.nodename : "localhost";
+}
+
+std::string TemporaryName(std::int64_t step) {
+  std::string name(".tmp-");
+  name.append(CheckpointName(step)).append("-").append(HostName()).append("-");
+  return name.append(std::to_string(::getpid()));
+}
+
+std::optional<TemporaryOwner> ParseTemporaryName(std::string_view name) {
+  if (!name.starts_with(kTemporaryPrefix)) return std::nullopt;
+  const std::string_view rest = name.substr(kTemporaryPrefix.size());
+  const std::size_t first = rest.find('-');
+  return first == std::string_view::npos ? std::nullopt : ParseOwner(rest.substr(first + 1));
+}
+
+std::optional<TemporaryOwner> ParseOwner(std::string_view text) {
+  const std::size_t last = text.rfind('-');
+  if (last == std::string_view::npos) return std::nullopt;
+  const auto pid = ParseNumber(text.substr(last + 1));
+  if (!pid) return std::nullopt;
+  return TemporaryOwner{std::string(text.substr(0, last)), *pid};
 }
 
 }  // namespace trainer

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // manifest.json of a checkpoint: what the tensors do not say, and the checksums of everything.
-// Form: {"crc32c": "<8 hex digits of the compact text of the manifest>", "manifest": {...}}.
-// That form, and "format" and "program_version" in the manifest, stay in every format: by them an
-// older program can tell a newer checkpoint from a damaged one.
-// Pure functions, safe from any thread.
+// Form: {"crc32c": "<8 hex digits of the compact text of the manifest>", "manifest": {...}}.  That
+// form, and "format" and "program_version" in the manifest, stay in every format: by them an older
+// program can tell a newer checkpoint from a damaged one.  Pure functions, safe from any thread.
 
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -81,5 +81,39 @@ std::string ToJson(const Manifest& manifest);
 // missing or of the wrong type; Error(EX_CONFIG), too, for a whole one of a format above
 // kCheckpointFormat, which is no damage: to go on from an older checkpoint would lose work.
 Manifest ParseManifest(std::string_view text, std::string_view path);
+
+// The names in <model_dir>/checkpoints:
+//   step-0000001234                    a checkpoint
+//   .tmp-step-0000001234-<host>-<pid>  one that a process is making or removing
+//   step-0000001234.unusable           one that a run has passed over, which it keeps for people
+// Pure, but for TemporaryName and HostName.
+
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+inline constexpr const char* kAverageFile = "average.safetensors";  // where averages are kept
+inline constexpr const char* kManifestFile = "manifest.json";
+
+std::filesystem::path CheckpointsDirectory(const std::filesystem::path& model_dir);
+
+std::string CheckpointName(std::int64_t step);
+// nullopt for any other name.
+std::optional<std::int64_t> ParseCheckpointName(std::string_view name);
+
+// The `count`-th name for one that was passed over, from 1.
+std::string UnusableName(std::int64_t step, int count);
+// The step; nullopt for any other name.
+std::optional<std::int64_t> ParseUnusableName(std::string_view name);
+
+// Of this process.
+std::string TemporaryName(std::int64_t step);
+struct TemporaryOwner {
+  std::string host;
+  std::int64_t pid = 0;
+};
+// nullopt for any other name.
+std::optional<TemporaryOwner> ParseTemporaryName(std::string_view name);
+// Of "<host>-<pid>", which ends such names.
+std::optional<TemporaryOwner> ParseOwner(std::string_view text);
+std::string HostName();
 
 }  // namespace trainer

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"

@@ -8,11 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstddef>
-#include <span>
 #include <system_error>
 
-#include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
 
@@ -158,19 +155,9 @@ void NoteTop1(const fs::path& checkpoint, double top1, const WriteHook& hook) {
   manifest.state.top1 = top1;
   const fs::path path = checkpoint / kManifestFile;
   const WriteContext context{hook, "another --model_dir"};
-  RemoveStalePartials(path);
-  const fs::path partial = PartialName(path);
-  std::error_code ignored;
-  fs::remove(partial, ignored);  // of an earlier process with our number
   const std::string text = ToJson(manifest);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  try {
-    WriteNewFile(partial, std::span(&bytes, 1), context);
-    Rename(partial, path, context);
-  } catch (...) {
-    fs::remove(partial, ignored);
-    throw;
-  }
+  ReplaceFile(path, std::span(&bytes, 1), context);
   SyncDirectory(checkpoint, context);
 }
 
@@ -225,6 +212,22 @@ int RemoveStalePartials(const fs::path& path) {
     if (fs::remove(one, error)) ++removed;
   }
   return removed;
+}
+
+void ReplaceFile(const fs::path& path, std::span<const std::span<const std::byte>> pieces,
+                 const WriteContext& context) {
+  RemoveStalePartials(path);
+  const fs::path partial = PartialName(path);
+  std::error_code ignored;
+  fs::remove(partial, ignored);  // of an earlier process with our number
+  try {
+    WriteNewFile(partial, pieces, context);
+    Rename(partial, path, context);
+  } catch (...) {
+    // The first error is the one to tell.
+    fs::remove(partial, ignored);
+    throw;
+  }
 }
 
 }  // namespace trainer

@@ -4,14 +4,16 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/writer.h"
 
 namespace trainer {
@@ -39,8 +41,8 @@ std::vector<std::filesystem::path> PruneCheckpoints(
     const Retention& retention, const std::function<void(const std::string&)>& warn);
 
 // Gives what is at `checkpoint`, step-<digits>, a name that no reader takes for a checkpoint
-// (names.h), so that it is neither in the way of a new one of its step nor lost.  Returns the name;
-// nullopt, and nothing changed, where there is nothing or it cannot be renamed.
+// (manifest.h), so that it is neither in the way of a new one of its step nor lost.  Returns the
+// name; nullopt, and nothing changed, where there is nothing or it cannot be renamed.
 std::optional<std::filesystem::path> SetAside(const std::filesystem::path& checkpoint);
 
 // What evaluations have found of the weights in checkpoints.  Each manifest has that of its own
@@ -82,5 +84,10 @@ std::filesystem::path PartialName(const std::filesystem::path& path);
 
 // Removes what dead processes have left under PartialName(path), and returns how many.
 int RemoveStalePartials(const std::filesystem::path& path);
+
+// Writes `path` under PartialName, synced, and renames it, so that it is whole or as it was; what
+// dead processes have left of it is removed.  Throws as WriteNewFile; then nothing new is left.
+void ReplaceFile(const std::filesystem::path& path,
+                 std::span<const std::span<const std::byte>> pieces, const WriteContext& context);
 
 }  // namespace trainer

@@ -19,9 +19,9 @@
 #include <utility>
 
 #include "support/file.h"
-#include "trainer/checkpoint/durable_file.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
+#include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

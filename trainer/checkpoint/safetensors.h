@@ -66,7 +66,7 @@ std::vector<std::size_t> DataOrder(std::span<const TensorReader> tensors);
 // Reads and validates the header of `file`, a whole file: length, JSON, types, shapes of at most
 // four dimensions, offsets that cover the data without holes or overlaps.  Throws Error(EX_DATAERR)
 // that begins with `path` and names the form that the file has, where its bytes tell another one
-// (other_formats.h).
+// (safetensors.h).
 SafetensorsIndex ParseSafetensors(std::span<const std::byte> file, std::string_view path);
 
 // A file that was read into memory and validated.  Views into it live as long as it does.
@@ -110,5 +110,14 @@ struct ExpectedTensor {
 // of a file of another network.
 void CheckTensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected,
                   std::string_view advice);
+
+// What lies in the place of a safetensors file: other forms in which weights are kept, and what a
+// download leaves when it goes wrong.  Pure.
+
+// A clause about the file `path`, of which `file` is the whole content: what it is, by the bytes
+// that such files begin with, and what to do ("a web page (HTML), not the weights: ...").  Of
+// PyTorch's own form it has the Python that makes a safetensors file of it.  "" where the bytes
+// tell nothing.  REQUIRES: `file` is no whole safetensors file.
+std::string DescribeOtherFormat(std::span<const std::byte> file, std::string_view path);
 
 }  // namespace trainer

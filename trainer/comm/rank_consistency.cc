@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 #include <map>
-#include <utility>
 
 #include "trainer/core/error.h"
 

@@ -10,13 +10,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <iterator>
 
 #include "support/descriptor.h"
 #include "support/file.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -33,15 +33,6 @@ std::string OrderText(std::uint64_t command) {
   return fmt::format("{:0{}}", command, kOrderDigits);
 }
 
-// All of `text` as a number; nullopt if it is anything else.
-template <typename Number>
-std::optional<Number> WholeNumber(std::string_view text) {
-  Number number = 0;
-  const char* const end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, number);
-  return result.ec == std::errc() && result.ptr == end ? std::optional(number) : std::nullopt;
-}
-
 // Takes the first line of `text` away, without its end; nullopt where no line ends.
 std::optional<std::string_view> TakeLine(std::string_view& text) {
   const std::size_t end = text.find('\n');
@@ -52,13 +43,13 @@ std::optional<std::string_view> TakeLine(std::string_view& text) {
 }
 
 std::optional<std::uint64_t> OrderIn(std::string_view line) {
-  return line.size() == kOrderDigits ? WholeNumber<std::uint64_t>(line) : std::nullopt;
+  return line.size() == kOrderDigits ? support::WholeNumber<std::uint64_t>(line) : std::nullopt;
 }
 
 std::optional<StackDumpRequest::Rank> RankIn(std::string_view line) {
   const std::size_t blank = line.find(' ');
   if (blank == 0 || blank == std::string_view::npos) return std::nullopt;
-  const auto pid = WholeNumber<std::int64_t>(line.substr(blank + 1));
+  const auto pid = support::WholeNumber<std::int64_t>(line.substr(blank + 1));
   if (!pid || *pid < 1) return std::nullopt;
   return StackDumpRequest::Rank{std::string(line.substr(0, blank)), *pid};
 }
@@ -144,7 +135,7 @@ std::optional<RankStackTraces> ParseRankStackTraces(std::string_view text) {
   stacks.headline = *headline;
   auto line = TakeLine(text);
   if (line && line->starts_with(kOrderLine)) {
-    const auto command = WholeNumber<std::uint64_t>(line->substr(kOrderLine.size()));
+    const auto command = support::WholeNumber<std::uint64_t>(line->substr(kOrderLine.size()));
     if (!command || *command == 0) return std::nullopt;
     stacks.command = *command;
     line = TakeLine(text);

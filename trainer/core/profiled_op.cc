@@ -2,20 +2,16 @@
 
 #include "trainer/core/profiled_op.h"
 
-#include <charconv>
 #include <cmath>
-#include <system_error>
+
+#include "support/number.h"
 
 namespace trainer {
 namespace {
 
 // All of `text`.
 std::optional<double> Giga(std::string_view text) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
-  value *= 1e9;
+  const double value = support::WholeNumber<double>(text).value_or(0) * 1e9;
   return value > 0 && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 

@@ -3,18 +3,16 @@
 #include "trainer/core/span_recorder.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "support/number.h"
 
 namespace trainer {
 namespace {
 
 // A number from 1 to `most` that is all of `text`.
 std::optional<std::int64_t> NumberTo(std::int64_t max, std::string_view text) {
-  std::int64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, number);
-  if (result.ec != std::errc() || result.ptr != end || number < 1 || number > max) return {};
-  return number;
+  const auto number = support::WholeNumber<std::int64_t>(text);
+  return number && *number >= 1 && *number <= max ? number : std::nullopt;
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace trainer {
 struct Position {
   std::int64_t step = 0;    // updates done
   std::int64_t sample = 0;  // images taken by all ranks together: the number of the next one
-  // Images among them from which nothing was learnt (train/state/resume.h).
+  // Images among them from which nothing was learnt (train/state/snapshot.h).
   std::int64_t skipped = 0;
 
   // That of `other_step`, where from here on each step takes, or up to here each took,

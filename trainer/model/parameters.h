@@ -43,7 +43,7 @@ struct BlockParameters {
 
 struct ParameterLayout {
   // In the order of the forward pass, which is that of torchvision's state_dict() without its
-  // num_batches_tracked.  A parameter's place here is its number, for model/init.h.
+  // num_batches_tracked.  A parameter's place here is its number, for model/network.h.
   std::vector<Parameter> parameters;
   std::vector<std::size_t> first_of_block;  // places in `parameters`; one more entry than blocks
   std::size_t elements = 0;                 // of each of weights, gradients and momentum

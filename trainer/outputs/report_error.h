@@ -8,7 +8,7 @@
 #include <string>
 
 #include "launcher/protocol/rank_environment.h"
-#include "trainer/telemetry/text/redrawn_line.h"
+#include "trainer/telemetry/text/log.h"
 
 namespace trainer {
 

@@ -4,15 +4,19 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "support/file.h"
+#include "support/number.h"
 #include "support/quoting.h"
-#include "trainer/checkpoint/names.h"
-#include "trainer/outputs/run_directories.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/retention.h"
+#include "trainer/checkpoint/writer.h"
+#include "trainer/core/error.h"
 #include "trainer/telemetry/formats/dllogger.h"
 #include "trainer/telemetry/formats/mllog.h"
 #include "trainer/telemetry/formats/nvlog.h"
@@ -22,22 +26,11 @@
 namespace trainer {
 namespace {
 
-// A number where all of `text` is one.
-template <typename Number>
-bool IsNumber(const std::string& text, Number& number) {
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, number);
-  return result.ec == std::errc() && result.ptr == end;
-}
-
 LogValue ValueOf(const OptionRow& row, const std::string& text) {
-  std::int64_t whole = 0;
-  std::uint64_t large = 0;  // a seed
-  double real = 0;
   if (row.access.is_on_or_off) return !text.empty();
-  if (IsNumber(text, whole)) return whole;
-  if (IsNumber(text, large)) return large;
-  if (IsNumber(text, real)) return real;
+  if (const auto whole = support::WholeNumber<std::int64_t>(text)) return *whole;
+  if (const auto seed = support::WholeNumber<std::uint64_t>(text)) return *seed;
+  if (const auto real = support::WholeNumber<double>(text)) return *real;
   return text;
 }
 
@@ -173,6 +166,52 @@ RankOutputs::~RankOutputs() {
 Outputs RankOutputs::AddedTo(Outputs outputs) {
   if (prometheus_) outputs.logs.push_back(&*prometheus_);
   return outputs;
+}
+
+void TryToWrite(const std::filesystem::path& file, std::string_view instead) {
+  const WriteHook no_hook;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) {
+    throw Error(EX_OSERR, "cannot write " + file.string() + ": it is a directory; give " +
+                              std::string(instead));
+  }
+  RemoveStalePartials(file);
+  const std::filesystem::path partial = PartialName(file);
+  std::filesystem::remove(partial, ignored);  // of an earlier process with our number
+  WriteNewFile(partial, {}, {no_hook, instead});
+  std::filesystem::remove(partial, ignored);
+}
+
+void MakeDirectory(const std::filesystem::path& directory, const std::string& option) {
+  const std::string obstacle = support::MakeDirectories(directory);
+  if (!obstacle.empty()) {
+    throw Error(EX_OSERR, "cannot make the directory '" + directory.string() + "': " + obstacle +
+                              "; give another " + option);
+  }
+}
+
+std::unique_ptr<RunLock> PrepareDirectories(const TrainConfig& config,
+                                            const RunLockOptions& lock_options, const Logger& log) {
+  MakeDirectory(config.results_dir, "--results_dir");
+  if (config.trace.count > 0) TryToWrite(TracePath(config), "another --results_dir");
+  if (config.profile.count > 0) {
+    for (const char* name : {"profile.csv", "profile.json"}) {
+      TryToWrite(config.results_dir / name, "another --results_dir");
+    }
+  }
+  std::unique_ptr<RunLock> lock;
+  if (KeepsWeights(config.mode)) lock = LockRun(ModelDirectory(config), lock_options);
+  if (!config.export_dir.empty() && ExportsWeights(config.mode)) {
+    MakeDirectory(config.export_dir, "--export_dir");
+    TryToWrite(ExportFile(config), "another --export_dir");
+  }
+  if (!KeepsWeights(config.mode)) return nullptr;
+  const int removed = RemoveStaleCheckpoints(ModelDirectory(config));
+  if (removed > 0) {
+    log->info("removed {} of a run that died", support::Counted(removed, "unfinished checkpoint"));
+  }
+  if (!config.dump_state.empty()) TryToWrite(config.dump_state, "another --dump_state");
+  return lock;
 }
 
 }  // namespace trainer

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "support/file.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/comm/rank_consistency.h"
 #include "trainer/control/stack_dump_request.h"
 #include "trainer/core/error.h"

@@ -10,13 +10,11 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "launcher/protocol/rank_environment.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/control/control_address.h"
-#include "trainer/control/control_server.h"
+#include "trainer/control/control_message.h"
 #include "trainer/control/control_socket.h"
 #include "trainer/control/run_control.h"
 #include "trainer/options/options.h"

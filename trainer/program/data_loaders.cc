@@ -15,8 +15,8 @@
 #include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/data/class_list.h"
-#include "trainer/data/files/shard_manifest.h"
-#include "trainer/data/synthetic_data_loader.h"
+#include "trainer/data/data_loader.h"
+#include "trainer/data/files/data_files.h"
 #include "trainer/data/tfrecord_loader.h"
 
 namespace trainer {

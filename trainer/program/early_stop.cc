@@ -4,15 +4,12 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <csignal>
-#include <initializer_list>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "launcher/protocol/launchers.h"
-#include "trainer/core/error.h"
+#include "support/number.h"
 #include "trainer/core/thread.h"
 #include "trainer/options/option_names.h"
 #include "trainer/outputs/report_error.h"
@@ -53,19 +50,17 @@ std::optional<TimeLimit> TimeLimitOf(const Options& options, const EnvironmentLo
                                      double now, const Logger& log) {
   const std::optional<std::string> text = get(kEndTime);
   if (options.stop_margin == "off" || !text) return std::nullopt;
-  std::int64_t end = 0;
-  const char* behind = text->data() + text->size();
-  const auto result = std::from_chars(text->data(), behind, end);
-  if (result.ec != std::errc() || result.ptr != behind) {
+  const auto end = support::WholeNumber<std::int64_t>(*text);
+  if (!end) {
     log->warn("{}={} is no time in seconds since 1970: the end of the job's time is not watched",
               kEndTime, *text);
     return std::nullopt;
   }
-  if (static_cast<double>(end) <= now) {
+  if (static_cast<double>(*end) <= now) {
     log->warn("{}={} is over: the end of the job's time is not watched", kEndTime, *text);
     return std::nullopt;
   }
-  return TimeLimit(now, static_cast<double>(end), StopMarginSeconds(options.stop_margin));
+  return TimeLimit(now, static_cast<double>(*end), StopMarginSeconds(options.stop_margin));
 }
 
 }  // namespace

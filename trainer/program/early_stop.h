@@ -12,12 +12,10 @@
 #include "launcher/protocol/rank_environment.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/control/run_control.h"
-#include "trainer/control/run_requests.h"
 #include "trainer/options/options.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/telemetry/text/redrawn_line.h"
 #include "trainer/train/monitor/hang_watchdog.h"
 
 namespace trainer {

@@ -11,7 +11,6 @@
 
 #include "trainer/comm/communicator.h"
 #include "trainer/core/error.h"
-#include "trainer/train/loop/trainer.h"
 #include "trainer/train/step/gradients.h"
 
 namespace trainer {
@@ -74,7 +73,7 @@ std::vector<MemoryItem> MemoryItems(const NetworkDefinition& plan, const RunMemo
   const std::size_t sums = run.accumulate > 1 ? GradientAccumulator::BytesFor(plan.layout) : 0;
   const auto device_batches = static_cast<std::size_t>(run.device_batches);
   const auto host_batches = static_cast<std::size_t>(run.host_batches);
-  // Weights and momentum as they are copied to be written (train/state/snapshot_copy.h), or read,
+  // Weights and momentum as they are copied to be written (train/state/snapshot.h), or read,
   // one tensor of them on the way; and the statistics of all ranks. A run that goes back to a
   // checkpoint reads it beside such a copy.
   const std::size_t copies = run.rolls_back ? 2 : 1;

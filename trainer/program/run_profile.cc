@@ -7,8 +7,8 @@
 
 #include "trainer/backend/measured_backend.h"
 #include "trainer/backend/op_work.h"
-#include "trainer/checkpoint/names.h"
-#include "trainer/outputs/run_directories.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/outputs/run_outputs.h"
 
 namespace trainer {
 

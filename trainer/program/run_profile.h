@@ -16,11 +16,9 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/options/options.h"
 #include "trainer/telemetry/meters/device_state.h"
-#include "trainer/telemetry/meters/gpu_meter.h"
 #include "trainer/telemetry/meters/kernel_trace.h"
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/logging/step_profile.h"
-#include "trainer/train/logging/variability_log.h"
 
 namespace trainer {
 

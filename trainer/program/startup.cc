@@ -16,7 +16,7 @@
 #include "trainer/core/error.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/program/setup.h"
-#include "trainer/train/step/nccl_deps.h"
+#include "trainer/train/step/gradients.h"
 
 namespace trainer {
 namespace {

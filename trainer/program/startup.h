@@ -11,7 +11,6 @@
 #include "launcher/protocol/rank_environment.h"
 #include "trainer/backend/backend.h"
 #include "trainer/backend/plan_cache.h"
-#include "trainer/backend/registry.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/core/span_recorder.h"
 #include "trainer/options/options.h"

@@ -14,7 +14,7 @@
 
 #include "trainer/core/span_recorder.h"
 #include "trainer/data/shard_sampler.h"
-#include "trainer/model/init.h"
+#include "trainer/model/network.h"
 #include "trainer/model/network_definition.h"
 #include "trainer/train/schedule.h"
 
@@ -59,7 +59,7 @@ enum class StepGraph : std::uint8_t {
 enum class OnNan : std::uint8_t {
   kStop,      // the run ends
   kSkip,      // its update is left out
-  kRollback,  // all ranks go back to the newest checkpoint (train/state/resume.h)
+  kRollback,  // all ranks go back to the newest checkpoint (train/state/snapshot.h)
 };
 
 // In which type gradients are summed over the ranks.
@@ -115,13 +115,13 @@ struct TrainConfig {
                                          // is kept for ever; 0: none
   bool checkpoint_in_background = true;  // written while training goes on, but for the last one
   std::filesystem::path export_dir;      // of the final weights (ExportFile); "": none
-  std::filesystem::path dump_state;      // train/state/state_dump.h; "": none
+  std::filesystem::path dump_state;      // train/state/network_state.h; "": none
   std::int64_t dump_state_step = 1;      // written after this many steps of the run
   StepWindow trace;  // steps whose time line is written (TracePath, train/step/step_trace.h); count
                      // 0: none
   StepWindow profile;  // steps whose ops are timed (train/logging/step_profile.h), into
                        // results_dir; count 0: none
-  std::filesystem::path variability_dir;  // train/logging/variability_log.h; "": none
+  std::filesystem::path variability_dir;  // train/logging/step_profile.h; "": none
 
   // How.
   StepGraph graph = StepGraph::kAuto;

@@ -36,7 +36,6 @@
 #include "trainer/core/error.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/train/monitor/slow_links.h"
 #include "trainer/train/monitor/stragglers.h"
 #include "trainer/train/step/training_step.h"
 

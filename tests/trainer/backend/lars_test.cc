@@ -6,7 +6,6 @@
 #include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
 #include "tests/trainer/model/fake_batch.h"
-#include "trainer/model/init.h"
 #include "trainer/model/network.h"
 
 namespace trainer {

@@ -8,7 +8,6 @@
 #include "tests/trainer/backend/each_backend.h"
 #include "tests/trainer/model/fake_batch.h"
 #include "trainer/backend/op_work.h"
-#include "trainer/model/init.h"
 #include "trainer/model/network.h"
 #include "trainer/telemetry/meters/op_profile.h"
 

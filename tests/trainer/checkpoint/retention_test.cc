@@ -14,7 +14,6 @@
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/names.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 

@@ -11,7 +11,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -17,7 +17,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/core/error.h"
 

@@ -10,7 +10,7 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/core/error.h"
-#include "trainer/train/step/nccl_deps.h"
+#include "trainer/train/step/gradients.h"
 
 namespace trainer {
 namespace {

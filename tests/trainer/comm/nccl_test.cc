@@ -14,7 +14,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
-#include "trainer/train/step/nccl_deps.h"
+#include "trainer/train/step/gradients.h"
 
 namespace trainer {
 namespace {

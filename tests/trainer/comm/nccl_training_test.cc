@@ -9,9 +9,8 @@
 #include "tests/trainer/comm/nccl_emulator/emulated_nccl.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/comm/nccl_communicator.h"
-#include "trainer/model/init.h"
+#include "trainer/model/network.h"
 #include "trainer/train/step/gradients.h"
-#include "trainer/train/step/nccl_deps.h"
 #include "trainer/train/step/training_step.h"
 
 namespace trainer {

@@ -13,10 +13,8 @@
 #include "tests/support/test.h"
 #include "tests/trainer/control/sample_status.h"
 #include "tests/trainer/temporary_directory.h"
-#include "trainer/control/control_address.h"
-#include "trainer/control/control_client.h"
 #include "trainer/control/control_message.h"
-#include "trainer/control/control_server.h"
+#include "trainer/control/control_socket.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -170,7 +170,7 @@ TEST_F(RunControlTest, StacksAreAskedForAtOnceAndTheLoopHearsNothing) {
   EXPECT_EQ(answer.rejection, "");
   EXPECT_EQ(answer.stack_dump_command, 41U);
   EXPECT_THAT(requested(), IsEmpty());
-  const PendingRequests pending = control_.Look();
+  const Requests pending = control_.Look();
   EXPECT_FALSE(pending.stop || pending.save || pending.pause || pending.evaluate);
   control_.OnEvent(RunEvent::kFailure);
   EXPECT_EQ(control_.Take({ControlCommand::kStacks}).rejection,
@@ -192,7 +192,7 @@ TEST_F(RunControlTest, TellsTheLoadsOfTheRanks) {
 TEST_F(RunControlTest, ToAskForTheStatusChangesNothing) {
   Step(1);
   control_.Take({});
-  const PendingRequests pending = control_.Look();
+  const Requests pending = control_.Look();
   EXPECT_FALSE(pending.stop || pending.save || pending.pause);
 }
 

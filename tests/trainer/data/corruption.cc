@@ -10,7 +10,6 @@
 
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/data/files/data_files.h"
-#include "trainer/data/files/shard_manifest.h"
 #include "trainer/data/files/tfrecord.h"
 
 namespace trainer {

@@ -7,12 +7,12 @@
 #include "tests/trainer/core/few_threads.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/error.h"
+#include "trainer/core/thread.h"
 #include "trainer/data/class_list.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/data/example.h"
-#include "trainer/data/files/parallel_for.h"
 #include "trainer/data/prefetch.h"
 #include "trainer/data/shard_sampler.h"
-#include "trainer/data/synthetic_data_loader.h"
 
 namespace trainer {
 namespace {

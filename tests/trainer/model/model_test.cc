@@ -6,10 +6,9 @@
 #include "tests/trainer/model/fake_batch.h"
 #include "trainer/backend/registry.h"
 #include "trainer/core/error.h"
-#include "trainer/model/init.h"
 #include "trainer/model/network.h"
+#include "trainer/model/network_definition.h"
 #include "trainer/model/parameters.h"
-#include "trainer/model/resnet.h"
 
 namespace trainer {
 namespace {

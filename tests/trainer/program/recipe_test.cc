@@ -14,7 +14,7 @@
 #include "trainer/program/data_loaders.h"
 #include "trainer/program/launch_environment.h"
 #include "trainer/program/setup.h"
-#include "trainer/train/evaluation/predict.h"
+#include "trainer/train/evaluation/evaluate.h"
 
 namespace trainer {
 namespace {

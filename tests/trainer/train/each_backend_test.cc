@@ -9,7 +9,7 @@
 #include "tests/trainer/backend/device.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
-#include "trainer/model/init.h"
+#include "trainer/model/network.h"
 #include "trainer/train/state/network_state.h"
 #include "trainer/train/step/training_step.h"
 

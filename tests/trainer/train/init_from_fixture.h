@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
-#include "trainer/checkpoint/durable_file.h"
+#include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
 #include "trainer/train/state/initial_weights.h"
 

@@ -6,7 +6,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/train/init_from_fixture.h"
 #include "trainer/checkpoint/retention.h"
-#include "trainer/train/state/state_dump.h"
+#include "trainer/train/state/network_state.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -8,7 +8,7 @@
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
-#include "trainer/model/init.h"
+#include "trainer/model/network.h"
 #include "trainer/train/state/checkpoints.h"
 
 namespace trainer {

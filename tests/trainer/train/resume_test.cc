@@ -6,7 +6,6 @@
 #include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
 #include "trainer/train/state/snapshot.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/control/run_requests.h"
-
 #include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
+#include "trainer/control/run_control.h"
 
 namespace trainer {
 namespace {

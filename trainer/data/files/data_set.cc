@@ -2,6 +2,7 @@
 
 #include "trainer/data/files/data_set.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,16 +10,15 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "support/number.h"
 #include "trainer/core/error.h"
+#include "trainer/core/thread.h"
 #include "trainer/data/files/data_files.h"
-#include "trainer/data/files/open_files.h"
-#include "trainer/data/files/parallel_for.h"
-#include "trainer/data/files/shard_manifest.h"
 #include "trainer/data/files/tfrecord.h"
 
 namespace trainer {
@@ -182,6 +182,46 @@ std::size_t DataSet::FileOf(std::int64_t record) const {
 
 const RecordPlace& DataSet::PlaceOf(std::size_t file, std::int64_t record) const {
   return places_[file][static_cast<std::size_t>(record - first_record_[file])];
+}
+
+namespace {
+
+constexpr std::size_t kOtherFiles = 1024;
+constexpr rlim_t kMaxFiles = 1u << 20;  // more is unlimited
+
+std::size_t CountOpenFiles() {
+  std::error_code error;
+  std::size_t count = 0;
+  for (std::filesystem::directory_iterator file("/proc/self/fd", error), end; !error && file != end;
+       file.increment(error)) {
+    ++count;
+  }
+  return error ? 0 : count;
+}
+
+}  // namespace
+
+OpenFileBudget BudgetOpenFiles(const OpenFileLimits& limits, std::size_t wanted) {
+  const std::size_t need = limits.open + wanted + kOtherFiles;
+  const std::size_t soft = std::max(limits.soft, std::min(need, limits.hard));
+  const std::size_t taken = limits.open + std::min(kOtherFiles, soft / 2);
+  return {soft, std::min(wanted, soft > taken ? soft - taken : 0)};
+}
+
+std::size_t RaiseOpenFileLimit(std::size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  OpenFileLimits limits = {std::min(limit.rlim_cur, kMaxFiles), std::min(limit.rlim_max, kMaxFiles),
+                           CountOpenFiles()};
+  OpenFileBudget plan = BudgetOpenFiles(limits, wanted);
+  if (plan.soft > limits.soft) {
+    limit.rlim_cur = plan.soft;
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+      limits.hard = limits.soft;
+      plan = BudgetOpenFiles(limits, wanted);
+    }
+  }
+  return plan.files;
 }
 
 }  // namespace trainer

@@ -33,8 +33,8 @@ class DataSet {
  public:
   // Finds the records by the index files in `index_dir`, or, if that is "", by a scan of all record
   // headers or what is kept of one (scan_cache.h), on `threads` threads or, as they wait for
-  // storage, 32 if that is more.  As many files stay open as may (open_files.h).  Where the
-  // directory has a manifest (shard_manifest.h), every file is compared with it; with index files,
+  // storage, 32 if that is more.  As many files stay open as may (data_set.h).  Where the
+  // directory has a manifest (data_files.h), every file is compared with it; with index files,
   // which save the reading of all headers, a rank reads the checksums of every so many-th file
   // alone: `share`. Records are kept on the node, and read from there, as `records` has it. Throws
   // Error(EX_DATAERR): see MakeTfRecordLoader.
@@ -90,5 +90,29 @@ class DataSet {
   std::vector<std::int64_t> first_record_;  // by file, and the total at the end
   std::unique_ptr<RecordCache> kept_;       // null where no records are kept
 };
+
+// How many data files stay open.  A set may have more than a process may open (RLIMIT_NOFILE,
+// often 1,024): to open a file anew for each record costs a shared file system more than to read
+// it.
+
+// In files: what a process may open, what it could raise that to, and what it has open.
+struct OpenFileLimits {
+  std::size_t soft = 0;
+  std::size_t hard = 0;
+  std::size_t open = 0;
+};
+
+struct OpenFileBudget {
+  std::size_t soft = 0;   // the limit to set
+  std::size_t files = 0;  // that may stay open
+  bool operator==(const OpenFileBudget&) const = default;
+};
+
+// For `wanted` files, with 1,024 left for everything else, or half of the limit where that is less.
+// The limit is raised as far as this takes it, and never lowered.  Pure.
+OpenFileBudget BudgetOpenFiles(const OpenFileLimits& limits, std::size_t wanted);
+
+// Sets the limit of this process by such a plan; how many of `wanted` files may stay open.
+std::size_t RaiseOpenFileLimit(std::size_t wanted);
 
 }  // namespace trainer

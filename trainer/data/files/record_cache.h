@@ -22,18 +22,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "trainer/data/files/private_directory.h"
+#include "trainer/data/files/scan_cache.h"
 #include "trainer/data/files/tfrecord.h"
 
 namespace trainer {
 
 struct RecordCacheOptions {
-  std::string dir;              // private_directory.h; "": nothing is kept
+  std::string dir;              // scan_cache.h; "": nothing is kept
   std::uint64_t max_bytes = 0;  // of all that is in it; 0: half of what is free or is in it
   // A set with a file that was changed less than this before is not kept: another change may have
   // the same time.

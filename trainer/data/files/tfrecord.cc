@@ -3,11 +3,10 @@
 #include "trainer/data/files/tfrecord.h"
 
 #include <array>
-#include <charconv>
 #include <cstddef>
-#include <system_error>
 #include <utility>
 
+#include "support/number.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 
@@ -185,11 +184,12 @@ Error BadIndex(const std::string& path, std::size_t line, const std::string& wha
 
 // "OFFSET SIZE" and nothing else.
 bool ParseLine(std::string_view line, RecordPlace& place) {
-  const char* end = line.data() + line.size();
-  const auto offset = std::from_chars(line.data(), end, place.offset);
-  if (offset.ec != std::errc() || offset.ptr == end || *offset.ptr != ' ') return false;
-  const auto size = std::from_chars(offset.ptr + 1, end, place.size);
-  return size.ec == std::errc() && size.ptr == end;
+  const std::size_t blank = line.find(' ');
+  if (blank == std::string_view::npos) return false;
+  const auto offset = support::WholeNumber<std::uint64_t>(line.substr(0, blank));
+  const auto size = support::WholeNumber<std::uint64_t>(line.substr(blank + 1));
+  if (offset && size) place = {*offset, *size};
+  return offset && size;
 }
 
 }  // namespace

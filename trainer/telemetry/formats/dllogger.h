@@ -16,7 +16,6 @@
 #include <optional>
 #include <ostream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "trainer/telemetry/formats/training_log.h"

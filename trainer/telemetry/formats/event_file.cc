@@ -11,13 +11,11 @@
 #include <cerrno>
 #include <chrono>
 #include <concepts>
-#include <system_error>
 #include <utility>
 
 #include "trainer/core/crc32c.h"
-#include "trainer/core/error.h"
 #include "trainer/telemetry/formats/event.pb.h"
-#include "trainer/telemetry/text/log_file.h"
+#include "trainer/telemetry/text/log.h"
 
 namespace trainer {
 namespace {
@@ -58,11 +56,7 @@ std::filesystem::path NewName(TimePoint now, const std::string& host) {
 support::Descriptor OpenNew(const std::filesystem::path& path, std::string_view instead) {
   support::Descriptor file(
       ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!file.is_open()) {
-    throw Error(EX_OSERR, "cannot write '" + path.string() +
-                              "': " + std::generic_category().message(errno) +
-                              "; check it, or give " + std::string(instead));
-  }
+  if (!file.is_open()) RejectFile(path, errno, instead);
   return file;
 }
 

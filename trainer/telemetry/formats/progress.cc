@@ -2,10 +2,17 @@
 
 #include "trainer/telemetry/formats/progress.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 namespace trainer {
@@ -25,27 +32,41 @@ std::string Bar(double fraction, int width) {
 Progress::Progress(const ProgressOptions& options, RedrawnLine& line, WallClock clock)
     : options_(options), line_(line), clock_(std::move(clock)) {}
 
-std::string Progress::Line(const StepMetrics& metrics, TimePoint now) const {
+bool Eta::Begin(const StepMetrics& metrics, TimePoint now) {
+  if (first_step_ >= 0) return false;
+  first_step_ = metrics.steps_done();
+  first_time_ = now;
+  return true;
+}
+
+void Eta::LeaveOut(double seconds) {
+  first_time_ +=
+      std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds));
+}
+
+std::string Eta::Text(const StepMetrics& metrics, TimePoint now) const {
   const auto steps = static_cast<double>(metrics.steps_done() - first_step_);
   const auto left = static_cast<double>(metrics.total_steps - metrics.steps_done());
   const double eta = steps > 0 ? left * InSeconds(now - first_time_) / steps : left > 0 ? -1 : 0;
-  // People count epochs from 1; at the very end the last one stays.
-  const std::string epoch =
-      metrics.epochs > 0
-          ? fmt::format(" epoch {}/{}", std::min(metrics.epoch + 1, metrics.epochs), metrics.epochs)
-          : "";
+  return FormatDuration(eta);
+}
+
+std::string EpochText(const StepMetrics& metrics) {
+  if (metrics.epochs == 0) return "";
+  const std::int64_t epoch = std::min(metrics.epoch + 1, metrics.epochs);
+  return fmt::format(" epoch {}/{}", epoch, metrics.epochs);
+}
+
+std::string Progress::Line(const StepMetrics& metrics, TimePoint now) const {
   return fmt::format("{}{} step {}/{} {:.1f} images/s loss {:.4f} lr {:.4g} eta {}", IsoTime(now),
-                     epoch, metrics.steps_done(), metrics.total_steps, metrics.images_per_second,
-                     metrics.total_loss, metrics.learning_rate, FormatDuration(eta));
+                     EpochText(metrics), metrics.steps_done(), metrics.total_steps,
+                     metrics.images_per_second, metrics.total_loss, metrics.learning_rate,
+                     eta_.Text(metrics, now));
 }
 
 void Progress::Step(const StepMetrics& metrics) {
   const TimePoint now = clock_();
-  const bool first = first_step_ < 0;
-  if (first) {
-    first_step_ = metrics.steps_done();
-    first_time_ = now;
-  }
+  const bool first = eta_.Begin(metrics, now);
   const double interval = options_.terminal ? options_.redraw_seconds : options_.interval_seconds;
   const bool last = metrics.steps_done() >= metrics.total_steps;
   const double since = InSeconds(now - last_print_);  // less than 0 where the clock was set back
@@ -67,9 +88,110 @@ void Progress::Step(const StepMetrics& metrics) {
   line_.Draw(options_.color ? "\x1b[32m" + line + "\x1b[0m" : line);
 }
 
-void Progress::Resume(double seconds) {
-  first_time_ +=
-      std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds));
+namespace {
+
+// posix_spawn's attributes and file actions, destroyed at the end of the scope.
+class SpawnSettings {
+ public:
+  SpawnSettings() {
+    ::posix_spawn_file_actions_init(&files_);
+    ::posix_spawnattr_init(&attributes_);
+    for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+      ::posix_spawn_file_actions_addopen(&files_, descriptor, "/dev/null", O_RDWR, 0);
+    }
+    // What the training ignores is not to be ignored there.
+    sigset_t defaults;
+    sigset_t none;
+    sigemptyset(&none);
+    sigemptyset(&defaults);
+    for (const int number : {SIGPIPE, SIGXFSZ, SIGTERM, SIGINT}) sigaddset(&defaults, number);
+    ::posix_spawnattr_setsigdefault(&attributes_, &defaults);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  }
+  ~SpawnSettings() {
+    ::posix_spawn_file_actions_destroy(&files_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  const posix_spawn_file_actions_t* files() const { return &files_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t files_ = {};
+  posix_spawnattr_t attributes_ = {};
+};
+
+}  // namespace
+
+BackgroundCommand::~BackgroundCommand() {
+  const auto end = std::chrono::steady_clock::now() + kTimeout;
+  while (!HasEnded()) {
+    if (std::chrono::steady_clock::now() > end) {
+      Kill();
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+bool BackgroundCommand::HasEnded() {
+  if (child_ == 0) return true;
+  int status = 0;
+  if (::waitpid(child_, &status, WNOHANG) == 0) return false;
+  child_ = 0;
+  if (WIFSIGNALED(status)) {
+    on_failure_(fmt::format("{} was ended by signal {}", program_, WTERMSIG(status)));
+  } else if (WEXITSTATUS(status) != 0) {
+    on_failure_(fmt::format("{} ended with exit code {}", program_, WEXITSTATUS(status)));
+  }
+  return true;
+}
+
+void BackgroundCommand::Kill() {
+  ::kill(child_, SIGKILL);
+  ::waitpid(std::exchange(child_, 0), nullptr, 0);
+}
+
+void BackgroundCommand::Give(const std::vector<std::string>& argv) {
+  if (!HasEnded()) {
+    Kill();
+    on_failure_(program_ + " has not ended");
+  }
+  program_ = argv.front();
+  std::vector<char*> words;
+  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const SpawnSettings settings;
+  const int error = ::posix_spawnp(&child_, words.front(), settings.files(), settings.attributes(),
+                                   words.data(), environ);
+  if (error != 0) {
+    child_ = 0;
+    on_failure_(program_ + ": " + std::generic_category().message(error));
+  }
+}
+
+JobComment::JobComment(Update update, WallClock clock)
+    : update_(std::move(update)), clock_(std::move(clock)) {}
+
+void JobComment::Step(const StepMetrics& metrics) {
+  const TimePoint now = clock_();
+  const double since = InSeconds(now - updated_);  // less than 0 where the clock was set back
+  if (!eta_.Begin(metrics, now) && since >= 0 && since < kSecondsBetweenUpdates) return;
+  updated_ = now;
+  update_(Text(metrics, now));
+}
+
+std::string JobComment::Text(const StepMetrics& metrics, TimePoint now) const {
+  return fmt::format("ddltraind step {}/{}{} loss {:.4f} {:.1f} images/s eta {}",
+                     metrics.steps_done(), metrics.total_steps, EpochText(metrics),
+                     metrics.total_loss, metrics.images_per_second, eta_.Text(metrics, now));
+}
+
+std::vector<std::string> CommentOrder(const std::string& job_id, const std::string& comment) {
+  return {"scontrol", "update", "JobId=" + job_id, "Comment=" + comment};
 }
 
 }  // namespace trainer

@@ -17,7 +17,6 @@
 
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -27,7 +26,7 @@
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/clock.h"
-#include "trainer/telemetry/text/log_file.h"
+#include "trainer/telemetry/text/log.h"
 
 namespace trainer {
 

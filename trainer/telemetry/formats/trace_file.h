@@ -19,7 +19,6 @@
 #include <filesystem>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "support/file.h"
 #include "trainer/core/span_recorder.h"

@@ -24,7 +24,7 @@
 
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/clock.h"
-#include "trainer/telemetry/text/log_file.h"
+#include "trainer/telemetry/text/log.h"
 
 namespace trainer {
 

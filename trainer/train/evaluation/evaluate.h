@@ -5,10 +5,16 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
+#include "trainer/backend/backend.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/data/class_list.h"
 #include "trainer/data/data_loader.h"
 #include "trainer/model/network.h"
 #include "trainer/train/config.h"
@@ -44,8 +50,7 @@ struct EvaluationDeps {
 std::optional<EvaluationResult> Evaluate(const EvaluationDeps& deps, DataLoader& source,
                                          const std::function<bool()>& stop_requested);
 
-// Throws NotFinite where the loss is NaN; `is_of_training`: of weights that this run has
-// trained.
+// Throws NotFinite where the loss is NaN; `is_of_training`: of weights that this run has trained.
 void RequireNumbers(const EvaluationResult& result, bool is_of_training);
 
 // When an evaluation is due in the midst of a training.
@@ -77,5 +82,47 @@ class Evaluations {
   double first_top1_ = -1;
   double best_top1_ = -1;  // below 0: there is none
 };
+
+// --mode=predict: the most probable classes of single images, and how people and programs read
+// them.
+
+inline constexpr int kPredictedClasses = 5;
+
+struct Prediction {
+  int label = 0;           // class, [0, classes)
+  double probability = 0;  // softmax
+};
+
+struct ImagePrediction {
+  std::filesystem::path file;
+  std::vector<Prediction> classes;  // the most probable first
+  std::string problem;              // why the file could not be read; "": it was
+};
+
+// The `count` most probable classes (or all, if there are fewer), the most probable first; of equal
+// ones the lower first.
+std::vector<Prediction> TopClasses(std::span<const float> logits, int count);
+
+// The five most probable classes of the image in `file`, which is read as records and conversions
+// are (data/images/image_loader.h), cropped and resized as in evaluation; or what is wrong with
+// the file. Throws Error(EX_SOFTWARE) where the network gives NaN. REQUIRES: the network's
+// images are square.
+ImagePrediction PredictImage(const std::filesystem::path& file, Backend& backend, Network& network,
+                             DeviceBatch& device_batch, Stream& stream);
+
+// One line for each class, "class 0 probability 0.93 n01440764 tench, Tinca tinca": its number from
+// 0, and, where `classes` has it, its name and text.  Of several images each begins with a line
+// "FILE:"; "FILE: PROBLEM" is all there is of one that could not be read.  Control characters in a
+// name are written as \n and \x1b.
+std::string FormatPredictions(std::span<const ImagePrediction> predictions,
+                              const std::vector<ImageClass>& classes);
+
+// JSON lines: one object for each image, in the order of `predictions`,
+//   {"file": FILE, "classes": [{"class": 0, "label": 1, "name": ..., "text": ..., "probability":
+//   0.93}, ...]}
+// the most probable class first; "label" is what data files say, "name" and "text" are there where
+// `classes` has them.  {"file": FILE, "error": PROBLEM} of one that could not be read.
+std::string FormatPredictionsAsJson(std::span<const ImagePrediction> predictions,
+                                    const std::vector<ImageClass>& classes);
 
 }  // namespace trainer

@@ -9,7 +9,7 @@
 #include "support/number.h"
 #include "trainer/data/shard_sampler.h"
 #include "trainer/telemetry/text/clock.h"
-#include "trainer/train/state/resume.h"
+#include "trainer/train/state/snapshot.h"
 #include "trainer/train/step/non_finite_guard.h"
 
 namespace trainer {

@@ -12,15 +12,15 @@
 
 #include "trainer/comm/communicator.h"
 #include "trainer/telemetry/formats/training_log.h"
-#include "trainer/telemetry/meters/gpu_meter.h"
+#include "trainer/telemetry/meters/device_state.h"
 #include "trainer/telemetry/meters/op_profile.h"
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluation/evaluate.h"
-#include "trainer/train/monitor/spike_detector.h"
+#include "trainer/train/monitor/stragglers.h"
 #include "trainer/train/schedule.h"
-#include "trainer/train/step/step_result.h"
+#include "trainer/train/step/metrics.h"
 
 namespace trainer {
 

@@ -2,11 +2,20 @@
 
 #include "trainer/train/logging/step_profile.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
 #include "support/file.h"
+#include "trainer/core/error.h"
+#include "trainer/telemetry/formats/variability_files.h"
 #include "trainer/telemetry/meters/op_profile.h"
+#include "trainer/telemetry/text/log.h"
 
 namespace trainer {
 
@@ -96,6 +105,134 @@ void StepProfile::Write(const std::string& name, const std::string& text) {
   } else {
     log_->info("profile written: {}", path);
   }
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+VariabilityLog::VariabilityLog(const TrainConfig& config, Communicator& communicator,
+                               const VariabilityLogDeps* deps, const Network& network, Logger log)
+    : config_(config),
+      communicator_(communicator),
+      deps_(deps),
+      log_(std::move(log)),
+      device_(deps == nullptr ? "" : fmt::format("{} ({})", deps->device, deps->local_rank)) {
+  if (deps_ != nullptr && deps_->recorder != nullptr) NameLayers(network, *deps_->recorder);
+}
+
+support::Descriptor VariabilityLog::Open(const std::filesystem::path& path) const {
+  support::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (file.is_open()) return file;
+  throw Error(EX_OSERR,
+              fmt::format("cannot write '{}': {}; check it, or give another --variability_dir",
+                          path.string(), std::generic_category().message(errno)));
+}
+
+void VariabilityLog::Start(std::int64_t /*first*/, std::int64_t /*end*/) {
+  if (deps_ == nullptr) return;
+  std::int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(
+                             std::chrono::system_clock::now().time_since_epoch())
+                             .count();
+  communicator_.Broadcast(&seconds, sizeof seconds, 0);
+  const std::filesystem::path& directory = config_.variability_dir;
+  const std::string run = fmt::format("{}_{}", seconds, deps_->host);
+  durations_ = Open(directory / fmt::format("resnet_iterdur_{}.txt", run));
+  kernels_ = Open(directory / fmt::format("resnet_{}_{}.csv", ::getpid(), run));
+  Append(durations_, DurationsHead(communicator_.rank(), communicator_.size(), deps_->local_rank),
+         false);
+  Append(kernels_,
+         NvprofHead(::getpid(), "ddltraind " + config_.program_version + " in the form of nvprof"),
+         true);
+  began_ = Clock::now();
+  sampler_.emplace(deps_->read_state, kInterval);
+  if (!deps_->why_ops.empty()) {
+    log_->warn("{}: rows are ops, not kernels: {}", directory.string(), deps_->why_ops);
+  }
+  if (deps_->kernels != nullptr) {
+    deps_->kernels->Start();
+  } else {
+    deps_->recorder->Start();
+  }
+}
+
+void VariabilityLog::LeaveOut() {
+  if (deps_ == nullptr) return;
+  if (deps_->kernels != nullptr) {
+    deps_->kernels->Take();
+  } else {
+    deps_->recorder->Drop();
+  }
+}
+
+void VariabilityLog::After(const StepResult& record) {
+  if (deps_ == nullptr) return;
+  const StepTimes& times = record.times;
+  const double seconds = times[StepPhase::kForward] + times[StepPhase::kBackward] +
+                         times[StepPhase::kExposedAllReduce];
+  Append(durations_, IterationDuration(record.launch_step, deps_->local_rank, seconds), false);
+  if (deps_->kernels != nullptr) {
+    AppendKernels(deps_->kernels->Take());
+  } else {
+    std::string rows;
+    deps_->recorder->Collect([&](const RecordedOp& call) {
+      rows += NvprofKernel(device_, call.begin, call.seconds,
+                           call.op.op + " (" + call.op.layer + ")", ++rows_);
+    });
+    Append(kernels_, rows, true);
+  }
+  AppendStates();
+}
+
+void VariabilityLog::AppendKernels(const std::vector<TracedKernel>& kernels) {
+  std::string rows;
+  for (const TracedKernel& kernel : kernels) {
+    rows += NvprofKernel(device_, kernel.begin, kernel.seconds, kernel.name, ++rows_);
+  }
+  Append(kernels_, rows, true);
+}
+
+void VariabilityLog::AppendStates() {
+  std::string rows;
+  for (const TimedState& timed : sampler_->Take()) {
+    rows += NvprofState(device_, timed.seconds, timed.state);
+  }
+  Append(kernels_, rows, true);
+}
+
+void VariabilityLog::End() {
+  if (deps_ == nullptr) return;
+  const double seconds = SecondsSince(began_);
+  if (deps_->kernels != nullptr) {
+    AppendKernels(deps_->kernels->Stop());
+    if (const std::int64_t lost = deps_->kernels->lost(); lost > 0) {
+      log_->warn("{}: {} kernels are lost: CUPTI had no memory for them",
+                 config_.variability_dir.string(), lost);
+    }
+  } else {
+    deps_->recorder->Stop();
+  }
+  AppendStates();
+  sampler_.reset();
+  // Readers stop at this line, so the others' are to be there before it.
+  communicator_.Barrier();
+  if (deps_->local_rank == 0) Append(durations_, TrainingTime(seconds), false);
+}
+
+void VariabilityLog::Append(const support::Descriptor& file, const std::string& text, bool is_own) {
+  if (text.empty()) return;
+  const int error = AppendWhole(file.fd(), text, is_own).error;
+  if (error != 0 && !is_losing_) {
+    log_->warn("{}: lines are lost: {}; the run continues", config_.variability_dir.string(),
+               std::generic_category().message(error));
+  }
+  is_losing_ = error != 0;
 }
 
 }  // namespace trainer

@@ -5,13 +5,12 @@
 #include <array>
 
 #include "trainer/core/error.h"
-#include "trainer/train/loop/modes.h"
 #include "trainer/train/loop/training_session.h"
 #include "trainer/train/monitor/rank_comparison.h"
 #include "trainer/train/state/checkpoints.h"
 #include "trainer/train/state/initial_weights.h"
-#include "trainer/train/state/resume.h"
-#include "trainer/train/state/state_dump.h"
+#include "trainer/train/state/network_state.h"
+#include "trainer/train/state/snapshot.h"
 #include "trainer/train/step/step_trace.h"
 #include "trainer/train/step/training_step.h"
 

@@ -12,7 +12,7 @@
 //   * outputs: a log for people on every rank; most of the other logs are rank 0's;
 //   * stop_requested: true once a signal (SIGTERM, SIGUSR1) or a request has asked this rank to
 //     stop.  Requested once per step, from the thread of the loop.
-//   * requests: on rank 0, in the training modes that keep weights (control/run_requests.h).
+//   * requests: on rank 0, in the training modes that keep weights (control/run_control.h).
 // All of it outlives the call.
 //
 // What main does with what comes back:
@@ -38,7 +38,7 @@
 #include "trainer/backend/backend.h"
 #include "trainer/checkpoint/writer.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/control/run_requests.h"
+#include "trainer/control/run_control.h"
 #include "trainer/core/consistency_item.h"
 #include "trainer/core/span_recorder.h"
 #include "trainer/data/data_loader.h"
@@ -46,11 +46,9 @@
 #include "trainer/telemetry/meters/device_state.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluation/evaluate.h"
-#include "trainer/train/evaluation/predict.h"
 #include "trainer/train/logging/log_dispatcher.h"
 #include "trainer/train/logging/step_profile.h"
-#include "trainer/train/logging/variability_log.h"
-#include "trainer/train/monitor/hang_report.h"
+#include "trainer/train/monitor/hang_watchdog.h"
 
 namespace trainer {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/core/error.h"
 #include "trainer/core/thread.h"

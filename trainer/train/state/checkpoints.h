@@ -28,7 +28,7 @@
 
 #include "trainer/backend/backend.h"
 #include "trainer/checkpoint/writer.h"
-#include "trainer/control/run_requests.h"
+#include "trainer/control/run_control.h"
 #include "trainer/train/state/snapshot.h"
 
 namespace trainer {

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "support/number.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/core/error.h"
-#include "trainer/model/resnet.h"
+#include "trainer/model/network_definition.h"
 #include "trainer/train/state/network_state.h"
 
 namespace trainer {

@@ -17,9 +17,8 @@ namespace trainer {
 // of 16 bits are widened: rank 0 says so.  num_batches_tracked, and n_averaged of averaged models,
 // are ignored.  With config.new_head tensors outside of the prefix are left out, and named.
 //
-// Collective.  Throws
-// Error(EX_DATAERR) that names the form of a file that is no safetensors file, or the tensor that
-// is missing, unknown or of another shape, or has a value that is of no use;
+// Collective.  Throws Error(EX_DATAERR) that names the form of a file that is no safetensors file,
+// or the tensor that is missing, unknown or of another shape, or has a value that is of no use;
 // Error(EX_USAGE) for a directory without a checkpoint that was evaluated.
 void InitializeFromFile(const SnapshotDeps& deps);
 

@@ -4,10 +4,11 @@
 
 #pragma once
 
-#include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/checkpoint/safetensors.h"
@@ -84,5 +85,24 @@ std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& en
 // for bit; meanwhile host memory holds them.  Without averages it just calls.  What `use` throws
 // leaves the averages there: such a run is over.
 void SwapInEma(Network& network, Stream& stream, const std::function<void()>& use);
+
+// Single safetensors files: the final weights (--export_dir) and the whole state after one step
+// (--dump_state), to be compared with other programs.
+
+// Writes `tensors`, with `metadata` (and as MakeSafetensorsHeader), beside `path`, syncs and
+// renames, so that the file is whole or not there; a file of that name is replaced, and what killed
+// runs have left of it half written is removed. Throws Error(EX_OSERR) that names the path and says
+// to give `instead`: "another --export_dir".
+void WriteTensorFile(const std::filesystem::path& path, const std::vector<HostTensor>& tensors,
+                     const SafetensorsMetadata& metadata, std::string_view instead);
+
+// What --dump_state holds after a step, NAME being torchvision's:
+//   weight.NAME     trained parameters, after the update
+//   statistic.NAME  running_mean and running_var, this rank's
+//   gradient.NAME   mean over the global batch, without loss scale and without weight decay
+//   momentum.NAME   after the update
+// `gradient_scale` is that of the update.
+std::vector<HostTensor> StateForDump(const Network& network, const FlatGradients& gradients,
+                                     double gradient_scale, Stream& stream);
 
 }  // namespace trainer

@@ -2,7 +2,10 @@
 
 #include "trainer/train/state/snapshot.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -10,16 +13,94 @@
 #include <vector>
 
 #include "support/number.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
 #include "trainer/train/state/network_state.h"
-#include "trainer/train/state/resume.h"
-#include "trainer/train/state/state_dump.h"
 
 namespace trainer {
+namespace {
+
+std::size_t ValueCount(const Parameter& parameter) {
+  return static_cast<std::size_t>(parameter.spec.shape.elements());
+}
+
+float* FloatsIn(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+
+}  // namespace
+
+SnapshotCopy::SnapshotCopy(Backend& backend, const Network& network) {
+  std::size_t values = 0;
+  std::size_t momentum = 0;
+  for (const Parameter& parameter : network.parameters()) {
+    values += ValueCount(parameter);
+    if (!parameter.spec.statistic) momentum += ValueCount(parameter);
+  }
+  values_ = backend.AllocateHost(values * sizeof(float));
+  momentum_ = backend.AllocateHost(momentum * sizeof(float));
+  ema_ = backend.AllocateHost(network.has_ema() ? values_.bytes() : 0);
+  // The system gives pages when they are first written to, which may take far longer than the copy.
+  for (const Buffer* buffer : {&values_, &momentum_, &ema_}) {
+    std::fill_n(buffer->data(), buffer->bytes(), std::byte{0});
+  }
+  std::size_t ema = values = momentum = 0;
+  for (const Parameter& parameter : network.parameters()) {
+    const auto add = [&](std::vector<TensorReader>& tensors, const Buffer& buffer,
+                         std::size_t& begin) {
+      tensors.push_back(
+          {parameter.name, DType::kFloat32, parameter.spec.shape, FloatsIn(buffer) + begin});
+      begin += ValueCount(parameter);
+    };
+    add(model_, values_, values);
+    if (!parameter.spec.statistic) add(optimizer_, momentum_, momentum);
+    if (network.has_ema()) add(average_, ema_, ema);
+  }
+  momentum_tensors_ = optimizer_.size();
+}
+
+void SnapshotCopy::Take(const Network& network, CheckpointState state, StatisticRows rows,
+                        Stream& stream) {
+  state_ = std::move(state);
+  rows_ = std::move(rows);
+  TakeValues(network, Network::Part::kValue, rows_.values, FloatsIn(values_), stream);
+  if (!average_.empty()) {
+    TakeValues(network, Network::Part::kAverage, rows_.ema, FloatsIn(ema_), stream);
+  }
+  float* momentum = FloatsIn(momentum_);
+  for (const Parameter& parameter : network.parameters()) {
+    if (parameter.spec.statistic) continue;
+    network.Export(Network::Part::kMomentum, parameter, momentum, stream);
+    momentum += ValueCount(parameter);
+  }
+  optimizer_.resize(momentum_tensors_);
+  if (state_.world_size == 1) return;
+  const auto add = [this](const char* name, const std::vector<float>& of_ranks) {
+    const auto count = static_cast<std::int64_t>(of_ranks.size()) / state_.world_size;
+    optimizer_.push_back({name, DType::kFloat32, Shape{state_.world_size, count}, of_ranks.data()});
+  };
+  add(kRankStatistics, rows_.values);
+  if (!average_.empty()) add(kAverageRankStatistics, rows_.ema);
+}
+
+void SnapshotCopy::TakeValues(const Network& network, Network::Part part,
+                              const std::vector<float>& rows, float* dst, Stream& stream) const {
+  const std::vector<float> mean = MeanOfRows(rows, state_.world_size);
+  const float* statistic = mean.data();
+  for (const Parameter& parameter : network.parameters()) {
+    const std::size_t count = ValueCount(parameter);
+    if (parameter.spec.statistic) {
+      std::copy_n(statistic, count, dst);
+      statistic += count;
+    } else {
+      network.Export(part, parameter, dst, stream);
+    }
+    dst += count;
+  }
+  DDL_CHECK(statistic == mean.data() + mean.size());
+}
+
 namespace {
 
 constexpr auto kValue = Network::Part::kValue;
@@ -323,6 +404,71 @@ void RejectUsedDirectory(const SnapshotDeps& deps) {
                   "another --model_dir, leave --resume=never out to resume from it, or "
                   "move it away: mv " +
                   directory + " " + directory + ".old");
+}
+
+Position Rollbacks::Resume(const Position& checkpoint, std::int64_t behind,
+                           const std::string& found) {
+  DDL_CHECK(behind > checkpoint.sample);
+  if (checkpoint.step > step_) {
+    step_ = checkpoint.step;
+    in_a_row_ = 0;
+  }
+  if (++in_a_row_ > kMaxInARow) {
+    throw Error(EX_SOFTWARE,
+                fmt::format("{}, after {} rollbacks to the checkpoint of step {} from which none "
+                            "newer came: training has diverged; start again from an earlier "
+                            "checkpoint, or from the last with a smaller --lr_init or more "
+                            "--lr_warmup_epochs",
+                            found, kMaxInARow, step_));
+  }
+  return {checkpoint.step, behind, checkpoint.skipped + behind - checkpoint.sample};
+}
+
+namespace {
+
+// Of another --precision, whatever the option was: a CPU computes in fp32.
+std::string OfPrecision(const CheckpointState& now) {
+  return now.precision == "fp32" ? "there is no loss scale any more"
+                                 : "a loss scale that adapts itself starts afresh";
+}
+
+// What comes of another `name`; "" where that is plain.
+std::string ConsequenceOf(const std::string& name, const CheckpointState& now) {
+  if (name == "--backend") return "it computes the same but for rounding";
+  const bool is_order = name == "data" || name == "--seed" || name == "--shuffle";
+  if (is_order && now.epoch_samples > 0) {
+    return fmt::format(
+        "the order is another one, so in epoch {} images may come twice or be left "
+        "out",
+        now.epoch + 1);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> ChangesSince(const CheckpointState& then, const CheckpointState& now) {
+  std::vector<std::string> changes;
+  const auto add = [&](const std::string& name, const auto& before, const auto& after,
+                       const std::string& consequence) {
+    if (before == after) return;
+    changes.push_back(fmt::format("{} {} (now {}){}{}", name, before, after,
+                                  consequence.empty() ? "" : "; ", consequence));
+  };
+  add("ranks", then.world_size, now.world_size,
+      "all continue with the mean of the running statistics of batch norm");
+  add("images in a step", then.global_batch, now.global_batch,
+      "the learning rate is that of the new number, at the same place of the epoch");
+  const bool other_precision = !then.precision.empty() && then.precision != now.precision;
+  if (other_precision) add("computed in", then.precision, now.precision, OfPrecision(now));
+  add("--seed", then.seed, now.seed, ConsequenceOf("--seed", now));
+  add("version", then.program_version, now.program_version, "");
+  for (const auto& [name, after] : now.settings) {
+    const auto before = then.settings.find(name);
+    if (before == then.settings.end() || (name == "--precision" && other_precision)) continue;
+    add(name, before->second, after, ConsequenceOf(name, now));
+  }
+  return changes;
 }
 
 }  // namespace trainer

@@ -16,12 +16,17 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "trainer/backend/backend.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/writer.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/data/shard_sampler.h"
@@ -29,10 +34,57 @@
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"
 #include "trainer/train/schedule.h"
-#include "trainer/train/state/snapshot_copy.h"
 #include "trainer/train/step/non_finite_guard.h"
 
 namespace trainer {
+
+// A copy of all that a checkpoint holds, in host memory of rank 0, from which it is written while
+// training goes on.
+//
+// Of any thread, but of one at a time.
+
+// In optimizer.safetensors of a run of several ranks: (ranks, n), each rank's own statistics.
+inline constexpr char kRankStatistics[] = "rank_statistics";
+// The same of the moving averages of the statistics, where they are kept.
+inline constexpr char kAverageRankStatistics[] = "average_rank_statistics";
+
+// The statistics of all ranks (train/state/network_state.h).
+struct StatisticRows {
+  std::vector<float> values;
+  std::vector<float> ema;  // empty where none are kept
+};
+
+class SnapshotCopy {
+ public:
+  // Takes and touches all memory that it needs (program/run_memory.h), by
+  // Backend::AllocateHost. `backend` outlives it.
+  SnapshotCopy(Backend& backend, const Network& network);
+
+  // Copies weights, momentum and averages of `network`, which is that of the constructor; waits for
+  // `stream`.  `rows`: of the ranks of `state`, of which model and average get the mean.
+  void Take(const Network& network, CheckpointState state, StatisticRows rows, Stream& stream);
+
+  // Of the last Take.
+  const CheckpointState& state() const { return state_; }
+  std::span<const TensorReader> model() const { return model_; }          // torchvision's names
+  std::span<const TensorReader> optimizer() const { return optimizer_; }  // momentum by these names
+  std::span<const TensorReader> average() const { return average_; }      // of model(), or empty
+
+ private:
+  // Copies `part` of all parameters to `dst`; of statistics the mean of `rows`.
+  void TakeValues(const Network& network, Network::Part part, const std::vector<float>& rows,
+                  float* dst, Stream& stream) const;
+
+  Buffer values_;    // of model_, in its order
+  Buffer momentum_;  // of optimizer_, but for those of ranks
+  Buffer ema_;       // of average_, in its order
+  std::size_t momentum_tensors_ = 0;
+  StatisticRows rows_;
+  CheckpointState state_;
+  std::vector<TensorReader> model_;
+  std::vector<TensorReader> optimizer_;
+  std::vector<TensorReader> average_;
+};
 
 struct SnapshotDeps {
   const TrainConfig& config;
@@ -86,5 +138,40 @@ void RejectUsedDirectory(const SnapshotDeps& deps);
 // Writes the values alone to `path`, as model.safetensors has them; of a run that keeps moving
 // averages, these.
 void ExportModel(const SnapshotDeps& deps, const std::filesystem::path& path);
+
+// How a run resumes from a checkpoint: where, after a rollback, and what of it has changed since.
+
+// Where a training resumes after a rollback to a checkpoint (--on_nan=rollback), and how often it
+// may do so: doc/decisions/0040-rollback.md.
+//
+// It goes on with the weights of the checkpoint, behind the images of the step that found numbers
+// that are none: those from the checkpoint up to there are skipped.  That is a position like any
+// other, so a checkpoint of later holds all that a resume needs, and epochs and learning rate,
+// which follow the images, never go back.
+//
+// Every rank is told the same, so all decide alike.  Pure.
+class Rollbacks {
+ public:
+  // To one checkpoint: where no newer one comes of it, going back once more is no help.
+  static constexpr int kMaxInARow = 3;
+
+  // The run goes back to `checkpoint`, since the step that ended before image `behind` has found
+  // what NonFiniteGuard says in `found`.  Returns where it goes on.  Throws Error(EX_SOFTWARE),
+  // which says that, after kMaxInARow to this checkpoint, or an older one.
+  Position Resume(const Position& checkpoint, std::int64_t behind, const std::string& found);
+
+  // To the last checkpoint.
+  int in_a_row() const { return in_a_row_; }
+
+ private:
+  std::int64_t step_ = -1;  // of the newest checkpoint that was gone back to
+  int in_a_row_ = 0;
+};
+
+// What a run that goes on says of everything that is not as its checkpoint has it.  Pure.
+// One text for each thing that has changed, "ranks 2 (now 3)", with what comes of it behind a
+// semicolon where that is not plain.  `now`: the state in which the run goes on.  What one of the
+// two does not know, as older versions noted less, is left out.
+std::vector<std::string> ChangesSince(const CheckpointState& then, const CheckpointState& now);
 
 }  // namespace trainer

@@ -13,11 +13,46 @@
 #include <memory>
 
 #include "trainer/backend/backend.h"
+#include "trainer/backend/calls.h"
 #include "trainer/data/data_loader.h"
 #include "trainer/model/network.h"
-#include "trainer/train/step/step_scalars.h"
 
 namespace trainer {
+
+// The few numbers that a step is told and those that it finds.  Kernels have them in device memory,
+// the training loop in memory of the host; each way is one copy.
+
+struct StepScalars {
+  LossParameters loss;
+  UpdateParameters update;
+  LossSums loss_sums = {};
+  UpdateSums update_sums = {};
+};
+
+class SharedStepScalars {
+ public:
+  explicit SharedStepScalars(Backend& backend)
+      : backend_(backend),
+        host_(backend.AllocateHost(sizeof(StepScalars))),
+        device_(backend.AllocateDevice(sizeof(StepScalars))) {}
+
+  // Not to be touched while a copy is queued.
+  StepScalars& host() { return *reinterpret_cast<StepScalars*>(host_.data()); }
+  StepScalars* device() { return reinterpret_cast<StepScalars*>(device_.data()); }
+
+  // Both queue a copy of all of it on `stream`.
+  void ToDevice(Stream& stream) {
+    backend_.CopyToDevice(device_.data(), host_.data(), sizeof(StepScalars), stream);
+  }
+  void ToHost(Stream& stream) {
+    backend_.CopyToHost(host_.data(), device_.data(), sizeof(StepScalars), stream);
+  }
+
+ private:
+  Backend& backend_;
+  Buffer host_;
+  Buffer device_;
+};
 
 // The device's copy of a batch, and of the numbers that belong to its step.  There is room for two,
 // and copies run on a stream of their own: one batch can come while another is in use.  On a back

@@ -15,6 +15,7 @@
 #include "trainer/backend/backend.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/gradient_buckets.h"
+#include "trainer/comm/nccl_communicator.h"
 #include "trainer/model/network.h"
 
 namespace trainer {
@@ -83,9 +84,8 @@ struct UpdateBatches {
 // All arguments outlive it.  Used from the thread of the training loop.
 class GradientOverlap {
  public:
-  // `in_compute_type`: reduce gradients in the type in which blocks write them.
-  // REQUIRES: then the communicator has one rank or reduces_device_memory(), and each rank has one
-  // batch.
+  // `in_compute_type`: reduce gradients in the type in which blocks write them.  REQUIRES: then the
+  // communicator has one rank or reduces_device_memory(), and each rank has one batch.
   GradientOverlap(Backend& backend, Network& network, Communicator& communicator,
                   bool in_compute_type, UpdateBatches batches = {},
                   OptimizerKind optimizer = OptimizerKind::kSgd,
@@ -139,5 +139,12 @@ class GradientOverlap {
   std::unique_ptr<Event> produced_;
   std::vector<std::unique_ptr<Event>> arrived_;  // of buckets_, in staging_
 };
+
+// What NCCL needs of a back end.  The few blocks of a sum get a multiprocessor as soon as a block
+// of backward ends, instead of after all that backward has queued: what waits for the sum, on every
+// rank, is the update.
+inline NcclDeps MakeNcclDeps(Backend& backend) {
+  return {backend.MakeHighPriorityStream(), backend.MakeEvent(), backend.MakeEvent()};
+}
 
 }  // namespace trainer

@@ -55,28 +55,9 @@ StepExchange Exchange(const StepExchange& own, Communicator& communicator) {
           own.rank_metrics_exchange};
 }
 
-RankSeconds::RankSeconds(int rank, int ranks)
-    : rank_(rank), last_(static_cast<std::size_t>(ranks)) {}
-
-std::span<double> RankSeconds::Say(double busy_seconds) {
-  sum_ += busy_seconds;
-  ++steps_;
-  const std::size_t count =
-      std::min<std::size_t>(kPlaces, last_.size() - static_cast<std::size_t>(first()));
-  places_.fill(0);
-  if (rank_ >= first() && rank_ < first() + kPlaces) {
-    places_[static_cast<std::size_t>(rank_ - first())] = sum_ / static_cast<double>(steps_);
-    sum_ = 0;
-    steps_ = 0;
-  }
-  return std::span(places_).first(count);
-}
-
 std::span<const double> RankSeconds::Received() {
-  const std::size_t count =
-      std::min<std::size_t>(kPlaces, last_.size() - static_cast<std::size_t>(first()));
-  std::copy_n(places_.begin(), count, last_.begin() + first());
-  if (++turn_ * kPlaces >= static_cast<std::int64_t>(last_.size())) turn_ = 0;
+  std::ranges::copy(places(), last_.begin() + static_cast<std::ptrdiff_t>(first()));
+  EndTurn();
   return last_;
 }
 
@@ -115,34 +96,19 @@ DeviceState UnpackState(double number) {
   return state;
 }
 
-RankMetricsExchange::RankMetricsExchange(int rank, int ranks)
-    : rank_(static_cast<std::size_t>(rank)), last_(static_cast<std::size_t>(ranks)) {}
-
-std::size_t RankMetricsExchange::speakers() const {
-  return std::min(kSpeakers, last_.size() - first());
-}
-
 std::span<double> RankMetricsExchange::Say(double input_wait_seconds, const DeviceState& device) {
-  sum_ += input_wait_seconds;
-  ++steps_;
-  places_.fill(0);
-  if (rank_ >= first() && rank_ < first() + speakers()) {
-    const std::size_t place = (rank_ - first()) * kNumbers;
-    places_[place] = sum_ / static_cast<double>(steps_);
-    places_[place + 1] = PackState(device);
-    sum_ = 0;
-    steps_ = 0;
-  }
-  return std::span(places_).first(speakers() * kNumbers);
+  if (const std::span own = Turn(input_wait_seconds); !own.empty()) own[1] = PackState(device);
+  return places();
 }
 
 std::span<const RankMetrics> RankMetricsExchange::Received() {
+  const std::span said = places();
   for (std::size_t i = 0; i < speakers(); ++i) {
-    last_[first() + i] = {.input_wait_seconds = places_[i * kNumbers],
-                          .device = UnpackState(places_[i * kNumbers + 1]),
+    last_[first() + i] = {.input_wait_seconds = said[2 * i],
+                          .device = UnpackState(said[2 * i + 1]),
                           .is_known = true};
   }
-  if (++turn_ * kSpeakers >= last_.size()) turn_ = 0;
+  EndTurn();
   return last_;
 }
 

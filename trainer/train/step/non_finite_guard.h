@@ -8,7 +8,7 @@
 //          for its gradient.  The run ends all the same after more than kMaxInARow such steps in a
 //          row, and where leaving out is no help: the weights themselves are NaN, or the
 //          update was made.
-//   kRollback  All ranks go back to the newest checkpoint (train/state/resume.h), which heals
+//   kRollback  All ranks go back to the newest checkpoint (train/state/snapshot.h), which heals
 //   weights
 //          that are no numbers, too.
 //
@@ -24,7 +24,6 @@
 
 #include "trainer/train/config.h"
 #include "trainer/train/step/metrics.h"
-#include "trainer/train/step/step_result.h"
 
 namespace trainer {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "support/number.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/telemetry/formats/trace_file.h"
 

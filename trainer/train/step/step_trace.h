@@ -17,7 +17,7 @@
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"
-#include "trainer/train/step/step_result.h"
+#include "trainer/train/step/metrics.h"
 
 namespace trainer {
 

@@ -4,11 +4,10 @@
 // what the ranks tell each other about it.
 //
 // With config.accumulate a step takes several batches, one after the other, some ranks one fewer
-// than others (config.short_ranks): their gradients are added up
-// (train/step/gradients.h), and the last batch's backward pass has the all-reduce beside
-// it. Loss, accuracy and gradient are the mean over all images of the step, the times of a phase
-// the sum over its batches; batch norm sees one batch at a time, and each updates the running
-// statistics.
+// than others (config.short_ranks): their gradients are added up (train/step/gradients.h), and the
+// last batch's backward pass has the all-reduce beside it. Loss, accuracy and gradient are the mean
+// over all images of the step, the times of a phase the sum over its batches; batch norm sees one
+// batch at a time, and each updates the running statistics.
 //
 // What becomes of a loss or a gradient that is not finite is for NonFiniteGuard to say.  A step
 // that it leaves out leaves no trace: the running statistics are set back too.  Moving averages of
@@ -30,13 +29,11 @@
 #include "trainer/data/data_loader.h"
 #include "trainer/model/network.h"
 #include "trainer/telemetry/meters/device_state.h"
-#include "trainer/telemetry/text/log.h"
 #include "trainer/train/config.h"
 #include "trainer/train/step/batch_feed.h"
 #include "trainer/train/step/gradients.h"
 #include "trainer/train/step/metrics.h"
 #include "trainer/train/step/non_finite_guard.h"
-#include "trainer/train/step/step_result.h"
 
 namespace trainer {
 

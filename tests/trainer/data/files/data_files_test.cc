@@ -11,8 +11,6 @@
 #include "tests/trainer/data/data_fixture.h"
 #include "tests/trainer/data/tfrecord_loader_fixture.h"
 #include "trainer/data/files/data_set.h"
-#include "trainer/data/files/open_files.h"
-#include "trainer/data/files/shard_manifest.h"
 #include "trainer/data/files/text_lines.h"
 #include "trainer/data/files/tfrecord.h"
 

@@ -13,7 +13,6 @@
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/data/files/data_set.h"
-#include "trainer/data/files/private_directory.h"
 
 namespace trainer {
 namespace {

@@ -9,7 +9,6 @@
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/crc32c.h"
-#include "trainer/data/files/private_directory.h"
 #include "trainer/data/files/scan_cache.h"
 
 namespace trainer {

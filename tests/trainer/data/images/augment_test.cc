@@ -4,7 +4,6 @@
 
 #include "tests/support/test.h"
 #include "trainer/core/philox.h"
-#include "trainer/data/images/resize.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,6 @@
 #include "tests/trainer/data/data_fixture.h"
 #include "tests/trainer/data/png_text.h"
 #include "trainer/data/images/augment.h"
-#include "trainer/data/images/image_decoder.h"
 #include "trainer/data/images/image_files.h"
 #include "trainer/data/images/image_loader.h"
 #include "trainer/data/images/png.h"

@@ -9,8 +9,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/philox.h"
-#include "trainer/data/images/huffman_table.h"
-#include "trainer/data/images/jpeg_units.h"
+#include "trainer/data/images/huffman_decoder.h"
 
 namespace trainer {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/telemetry/formats/job_comment.h"
-
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -9,6 +7,7 @@
 
 #include "tests/support/emulated.h"
 #include "tests/support/test.h"
+#include "trainer/telemetry/formats/progress.h"
 
 namespace trainer {
 namespace {

@@ -14,7 +14,6 @@
 #include "tests/trainer/temporary_directory.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/meters/device_state.h"
-#include "trainer/telemetry/meters/gpu_meter.h"
 #include "trainer/telemetry/meters/kernel_trace.h"
 #include "trainer/telemetry/meters/op_profile.h"
 #include "trainer/telemetry/meters/step_timer.h"

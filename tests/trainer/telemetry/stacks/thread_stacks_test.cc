@@ -18,7 +18,6 @@
 #include "tests/support/emulated.h"
 #include "tests/support/test.h"
 #include "tests/trainer/temporary_directory.h"
-#include "trainer/telemetry/stacks/elf_symbols.h"
 
 namespace {
 

@@ -13,8 +13,6 @@
 
 #include "tests/support/test.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/telemetry/text/log_file.h"
-#include "trainer/telemetry/text/redrawn_line.h"
 
 namespace trainer {
 namespace {

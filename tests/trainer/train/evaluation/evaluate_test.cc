@@ -12,12 +12,10 @@
 #include "tests/trainer/train/thread_ranks.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/backend/registry.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/core/error.h"
-#include "trainer/model/init.h"
-#include "trainer/train/evaluation/predict.h"
+#include "trainer/model/network.h"
 #include "trainer/train/state/network_state.h"
-#include "trainer/train/state/state_dump.h"
 
 namespace trainer {
 namespace {

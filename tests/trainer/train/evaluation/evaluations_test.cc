@@ -6,7 +6,7 @@
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/training_run.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/core/error.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/logging/variability_log.h"
-
 #include <dlfcn.h>
 
 #include "tests/support/directories.h"
@@ -9,6 +7,7 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/backend/measured_backend.h"
 #include "trainer/core/error.h"
+#include "trainer/train/logging/step_profile.h"
 
 namespace trainer {
 namespace {

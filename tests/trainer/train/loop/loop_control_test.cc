@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/loop/loop_control.h"
-
 #include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
-#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/train/loop/training_session.h"
 
 namespace trainer {
 namespace {

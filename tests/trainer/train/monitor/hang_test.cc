@@ -10,7 +10,6 @@
 #include "tests/trainer/temporary_directory.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"
-#include "trainer/train/monitor/hang_report.h"
 #include "trainer/train/monitor/hang_watchdog.h"
 #include "trainer/train/monitor/monitored.h"
 

@@ -4,8 +4,6 @@
 #include "tests/trainer/train/faulty_ranks.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/train/monitor/rank_comparison.h"
-#include "trainer/train/monitor/slow_links.h"
-#include "trainer/train/monitor/spike_detector.h"
 #include "trainer/train/monitor/stragglers.h"
 
 namespace trainer {

@@ -9,7 +9,7 @@
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
-#include "trainer/model/init.h"
+#include "trainer/model/network.h"
 
 namespace trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/train/state/network_state.h"
-#include "trainer/train/state/resume.h"
+#include "trainer/train/state/snapshot.h"
 
 namespace trainer {
 namespace {

@@ -6,7 +6,7 @@
 #include "trainer/checkpoint/reader.h"
 #include "trainer/control/run_control.h"
 #include "trainer/core/error.h"
-#include "trainer/train/state/resume.h"
+#include "trainer/train/state/snapshot.h"
 
 namespace trainer {
 namespace {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/state/snapshot_copy.h"
-
 #include <numeric>
 
 #include "tests/support/test.h"
 #include "trainer/backend/registry.h"
-#include "trainer/model/init.h"
+#include "trainer/model/network.h"
 #include "trainer/train/state/network_state.h"
+#include "trainer/train/state/snapshot.h"
 
 namespace trainer {
 namespace {

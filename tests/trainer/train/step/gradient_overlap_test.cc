@@ -8,7 +8,7 @@
 #include "tests/trainer/train/generated_data_loader.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
-#include "trainer/model/init.h"
+#include "trainer/model/network.h"
 #include "trainer/train/step/batch_feed.h"
 #include "trainer/train/step/gradients.h"
 

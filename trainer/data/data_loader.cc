@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/data/synthetic_data_loader.h"
+#include "trainer/data/data_loader.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,7 @@
 
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
-#include "trainer/data/data_loader.h"
-#include "trainer/data/files/parallel_for.h"
+#include "trainer/core/thread.h"
 #include "trainer/data/shard_sampler.h"
 
 namespace trainer {
