@@ -14,6 +14,5 @@ wait_for() {
 # expect_status CODE [TEXT]: of what was run, as bats' run has left it; TEXT, which is shown where the test fails, is its output.
 expect_status() {
   echo "${2-$output}"
-  # shellcheck disable=SC2154 # run sets it
   [ "$status" -eq "$1" ]
 }

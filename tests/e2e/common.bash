@@ -18,6 +18,25 @@ enter_test_directory() {
   [ -n "${LAUNCHERS:-}" ] || for name in $(compgen -v SLURM); do unset "$name"; done
 }
 
+# run_separate COMMAND...: its exit code in $status, standard output in $output, the rest in $messages. expect=CODE before it, or before
+# a function that calls it: where the exit code is another, all is shown and the test fails.
+run_separate() {
+  run --separate-stderr "$@"
+  messages=$stderr
+  [ "$status" = "${expect:-$status}" ] || {
+    echo "exit code $status, not $expect, of $*: $output"$'\n'"$messages"
+    return 1
+  }
+}
+
+# end_of PID [FILE...]: waits for a process in the background and shows the files: its exit code in $status, which is $expect if that is set.
+end_of() {
+  status=0
+  wait "$1" || status=$?
+  [ $# -eq 1 ] || cat "${@:2}"
+  [ "$status" = "${expect:-$status}" ]
+}
+
 # Every test leaves no run directory behind.
 no_run_directory() {
   ! compgen -G "$BATS_TEST_TMPDIR/tmp/ddlrun.*" > /dev/null

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # tools/bootstrap on this machine and, with stand-ins for dnf, zypper and rpm that write down what they are asked, on other distributions.
 
-# shellcheck disable=SC2030,SC2031,SC2154 # set by bats
-# shellcheck disable=SC2016 # the stand-ins' shells expand
-
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -30,14 +27,12 @@ rows() { sed -n "/^all_packages=(/,/^)/s/^  '\(.*\)'$/\1/p" "$bootstrap"; }
 
 @test "what is there is left alone, and --list names it" {
   command -v apt-get > /dev/null || skip "this machine has no apt"
-  run "$bootstrap" --list
-  [ "$status" -eq 0 ]
+  run -0 "$bootstrap" --list
   [[ $output == *libhwloc-dev* && $output != *shellcheck* ]]
   for package in $output; do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2> /dev/null)" = installed ] || [[ $package == libjpeg* ]] || skip "$package is not installed"
   done
-  run "$bootstrap"
-  [ "$status" -eq 0 ]
+  run -0 "$bootstrap"
   [[ $output != *installing* ]]
 }
 
@@ -175,7 +170,6 @@ install_line() { grep -E ' install ' asked; }
 }
 
 @test "misuse is 64" {
-  run "$bootstrap" everything
-  [ "$status" -eq 64 ]
+  run -64 "$bootstrap" everything
   [[ $output == *"unknown set 'everything'"* ]]
 }

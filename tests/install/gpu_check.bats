@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # tools/gpu-check on a machine without a GPU: the bundle is whole, and all but the GPU's parts run from it.
 
-# shellcheck disable=SC2154 # set by bats
-
 bats_require_minimum_version 1.5.0
 
 setup_file() {
@@ -58,7 +56,6 @@ setup_file() {
 
 @test "several ranks are left out where NCCL does not let them share a GPU, with what to give" {
   cp -r "$bundle" "$BATS_TEST_TMPDIR/gpu-check"
-  local version
   for version in 2.28.9 2.9.1; do
     printf '%s\n' '#!/bin/sh' "printf 'ddltraind 1\nback ends: cuda reference\nNCCL: $version\n'" > "$BATS_TEST_TMPDIR/gpu-check/bin/ddltraind"
     run "$BATS_TEST_TMPDIR/gpu-check/gpu-check" run --only several-ranks
@@ -76,14 +73,12 @@ setup_file() {
   [ "$status" -eq 64 ]
   [[ $output == *"libnccl.so is NCCL 2.28.9: ranks share a GPU from 2.30 on"* ]]
   [ ! -e "$BATS_TEST_TMPDIR/old.tar.gz" ]
-  run "$BATS_TEST_DIRNAME/../../tools/gpu-check" bundle "$BATS_TEST_TMPDIR/other.tar.gz" --nccl "$BATS_TEST_TMPDIR/libnccl.so" --card 70
-  [ "$status" -eq 65 ]
+  run -65 "$BATS_TEST_DIRNAME/../../tools/gpu-check" bundle "$BATS_TEST_TMPDIR/other.tar.gz" --nccl "$BATS_TEST_TMPDIR/libnccl.so" --card 70
   [[ $output == *"has no code that compute capability 70 runs, only for 90"* ]]
 }
 
 @test "a part that ignores SIGTERM is ended in time, and those for which no time is left are named" {
   cp -r "$bundle" "$BATS_TEST_TMPDIR/gpu-check"
-  # shellcheck disable=SC2016 # the script expands it
   printf '%s\n' '#!/bin/sh' '[ "$1" != --version ] || exit 0' 'trap "" TERM' 'while :; do sleep 1; done' \
     > "$BATS_TEST_TMPDIR/gpu-check/bin/ddltraind"
   run timeout 100 "$BATS_TEST_TMPDIR/gpu-check/gpu-check" run --backend cpu --arch resnet_tiny --seconds 25
@@ -100,36 +95,26 @@ setup_file() {
 
 @test "no GPU is 69, with its reason" {
   [ ! -e /dev/nvidia0 ] || skip "there is a GPU"
-  run "$bundle/gpu-check" run
-  [ "$status" -eq 69 ]
+  run -69 "$bundle/gpu-check" run
   [[ $output == *"the back end cuda does not run here; --backend cpu tries the rest"* ]]
 }
 
 @test "misuse is 64" {
-  run "$bundle/gpu-check" run --batch
-  [ "$status" -eq 64 ]
+  run -64 "$bundle/gpu-check" run --batch
   [[ $output == *"--batch needs a value"* ]]
-  run "$bundle/gpu-check" run --seconds soon
-  [ "$status" -eq 64 ]
+  run -64 "$bundle/gpu-check" run --seconds soon
   [[ $output == *"--seconds=soon is not a number of 1 or more"* ]]
-  run "$bundle/gpu-check" run --only contract
-  [ "$status" -eq 64 ]
+  run -64 "$bundle/gpu-check" run --only contract
   [[ $output == *"--only=contract is none of its parts: several-ranks"* ]]
-  run "$bundle/gpu-check" bundle
-  [ "$status" -eq 64 ]
-  run "$bundle/gpu-check" bundle "$BATS_TEST_TMPDIR/x.tar.gz" --nccl
-  [ "$status" -eq 64 ]
+  run -64 "$bundle/gpu-check" bundle
+  run -64 "$bundle/gpu-check" bundle "$BATS_TEST_TMPDIR/x.tar.gz" --nccl
   [[ $output == *"--nccl needs a value"* ]]
-  run "$bundle/gpu-check" bundle "$BATS_TEST_TMPDIR/x.tar.gz" --card 90
-  [ "$status" -eq 64 ]
+  run -64 "$bundle/gpu-check" bundle "$BATS_TEST_TMPDIR/x.tar.gz" --card 90
   [[ $output == *"--card 90 is for --nccl LIBNCCL.SO, which is cut to it"* ]]
-  run "$bundle/gpu-check" bundle "$BATS_TEST_TMPDIR/x.tar.gz" --nccl libnccl.so --card sm_90
-  [ "$status" -eq 64 ]
+  run -64 "$bundle/gpu-check" bundle "$BATS_TEST_TMPDIR/x.tar.gz" --nccl libnccl.so --card sm_90
   [[ $output == *"--card=sm_90 is no compute capability: give it as 90"* ]]
-  run "$BATS_TEST_DIRNAME/../../tools/gpu-check" bundle "$bundle.tar.gz"
-  [ "$status" -eq 64 ]
+  run -64 "$BATS_TEST_DIRNAME/../../tools/gpu-check" bundle "$bundle.tar.gz"
   [[ $output == *"is there already; give another name"* ]]
-  run "$BATS_TEST_DIRNAME/../../tools/gpu-check" bundle "$BATS_TEST_TMPDIR/folder"
-  [ "$status" -eq 64 ]
+  run -64 "$BATS_TEST_DIRNAME/../../tools/gpu-check" bundle "$BATS_TEST_TMPDIR/folder"
   [[ $output == *"give it a name that ends in .tar.gz"* ]]
 }

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What cmake --install leaves behind, and that it works from there.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-
 bats_require_minimum_version 1.5.0
 load ../installed
 
@@ -31,7 +29,6 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 
 # Packages are made of the components: a file in none would be in no package, a file in two in both.
 @test "every file belongs to exactly one component" {
-  local component
   for component in launcher trainer cuda doc; do
     cmake --install "$DDLRUN_BUILD" --prefix "$PWD/$component" --component $component > /dev/null
     mkdir -p $component # empty without CUDA
@@ -108,10 +105,8 @@ EOF
 }
 
 @test "ddlrun runs from there by both names, with the shim and the site files beside it" {
-  run --separate-stderr env -i PATH="$prefix/bin:$PATH" bede-ddlrun -n 1 --site bede sh -c 'echo "$RANK/$WORLD_SIZE $NCCL_IB_HCA"'
-  [ "$status" -eq 0 ]
+  run -0 --separate-stderr env -i PATH="$prefix/bin:$PATH" bede-ddlrun -n 1 --site bede sh -c 'echo "$RANK/$WORLD_SIZE $NCCL_IB_HCA"'
   [ "$output" = "0/1 =mlx5_0:1,mlx5_3:1" ]
-  # shellcheck disable=SC2154 # run sets it
   [[ $stderr == *"+ $prefix/libexec/ddlrun/ddlrun-rank "* ]]
 }
 
@@ -199,7 +194,6 @@ EOF
   grep -q '^DDLRUN_HARDENING:BOOL=ON' "$DDLRUN_BUILD/CMakeCache.txt" || skip "DDLRUN_HARDENING is off"
   grep -q '^DDLRUN_SANITIZE:STRING=$' "$DDLRUN_BUILD/CMakeCache.txt" || skip "a build with sanitizers"
   ! grep -q '^CMAKE_BUILD_TYPE:STRING=Debug$' "$DDLRUN_BUILD/CMakeCache.txt" || skip "a build without optimization"
-  local program
   for program in "$prefix"/bin/* "$prefix"/libexec/ddlrun/* $(has_cuda && echo "$prefix"/lib/ddlrun/*); do
     [ "${program##*/}" != ddlrun-rank ] || continue
     echo "$program"

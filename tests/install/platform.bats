@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # tools/platform, with this machine's own root directory in the place of another distribution's: nothing is fetched.
 
-# shellcheck disable=SC2154 # set by bats
-# shellcheck disable=SC2016 # expands inside
-
 bats_require_minimum_version 1.5.0
 load ../wait_for
 
@@ -37,29 +34,23 @@ root() { echo "$cache/debian13-$(sed -n '/_packages=(/,/^)/p' "$tree/tools/boots
 debian13() { "$tree/tools/platform" debian13 "$@"; }
 
 @test "misuse is 64, help is not" {
-  run "$platform"
-  [ "$status" -eq 64 ]
+  run -64 "$platform"
   [[ $output == *"usage: tools/platform DISTRIBUTION"* ]]
-  run "$platform" debian9
-  [ "$status" -eq 64 ]
+  run -64 "$platform" debian9
   [ "$output" = "tools/platform: unknown distribution 'debian9': debian11 debian12 debian13 testing debian12-minimal debian13-minimal or all" ]
-  run "$platform" debian12-minimal
-  [ "$status" -eq 64 ]
+  run -64 "$platform" debian12-minimal
   [ "$output" = "tools/platform: nothing is built in debian12-minimal; what is to run there? tests/packages/in-clean-root" ]
-  run "$platform" --help
-  [ "$status" -eq 0 ]
+  run -0 "$platform" --help
   [[ $output == *"usage: tools/platform DISTRIBUTION"* ]]
 }
 
 @test "what is missing is 69, in one line" {
   have_debian13
   chmod -R a+rwX "$BATS_TEST_TMPDIR" "$BATS_RUN_TMPDIR"
-  run setpriv --reuid 65534 --regid 65534 --clear-groups "$tree/tools/platform" debian13 true
-  [ "$status" -eq 69 ]
+  run -69 setpriv --reuid 65534 --regid 65534 --clear-groups "$tree/tools/platform" debian13 true
   [ "$output" = "tools/platform: namespaces and mounts need root; debian13 is not to be had here" ]
   printf 'Dir::Etc::SourceList "/dev/null"; Dir::Etc::SourceParts "/dev/null";\n' > "$BATS_TEST_TMPDIR/apt.conf"
-  APT_CONFIG=$BATS_TEST_TMPDIR/apt.conf run debian13 true
-  [ "$status" -eq 69 ]
+  APT_CONFIG=$BATS_TEST_TMPDIR/apt.conf run -69 debian13 true
   [ "$output" = "tools/platform: apt names no mirror of Debian; debian13 is not to be had here" ]
 }
 
@@ -88,8 +79,7 @@ debian13() { "$tree/tools/platform" debian13 "$@"; }
   echo new > "$tree/new"
   rm "$tree/.gitignore"
   printf '/build/\n' > "$tree/.git/info/exclude"
-  run debian13 sh -c 'cat source build/made; ls -A'
-  [ "$status" -eq 0 ]
+  run -0 debian13 sh -c 'cat source build/made; ls -A'
   [ "$output" = $'second\nmade\nbuild\nnew\nsource\ntools' ]
 }
 
@@ -110,11 +100,9 @@ debian13() { "$tree/tools/platform" debian13 "$@"; }
   have_debian13
   # A root small enough to copy: a static busybox would do; the loader, sh and what it is linked with are here.
   rm "$cache"/debian13-*
-  local root file directory
   root=$(root)
   mkdir -p "$root"/{proc,sys,dev,mnt,etc/apt/apt.conf.d}
   for file in sh env cat touch umount; do
-    # shellcheck disable=SC2046 # many words
     cp --parents -L "$(command -v $file)" $(ldd "$(command -v $file)" | grep -o '/[^ ]*') "$root"
   done
   for directory in bin lib lib64; do [ ! -L /$directory ] || [ -e "$root/$directory" ] || ln -s usr/$directory "$root/$directory"; done
@@ -131,7 +119,6 @@ debian13() { "$tree/tools/platform" debian13 "$@"; }
 
 @test "killed, it takes all it has started with it" {
   have_debian13
-  local signal pid
   for signal in TERM KILL INT; do
     env --default-signal=INT "$tree/tools/platform" debian13 sh -c "sleep 1000.$$ & touch /var/cache/ccache/started; wait" 3>&- &
     pid=$!

@@ -62,7 +62,6 @@ offers() {
 }
 
 @test "words are cut elsewhere where COMP_WORDBREAKS says so" {
-  # shellcheck disable=SC2016 # the shell under test expands
   { cat plain; echo 'COMP_WORDBREAKS=${COMP_WORDBREAKS//[=:]/}'; } > uncut
   shell=uncut
   becomes 'ddlrun --check=f' 'ddlrun --check=full '

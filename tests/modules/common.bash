@@ -23,7 +23,6 @@ use_system() {
 }
 
 # in_shell COMMANDS: in a new shell with nothing in its environment but `module`; standard error goes to the standard output.
-# shellcheck disable=SC2154 # run sets output
 in_shell() {
   run env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$PWD" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
     bash -c ". ./start; { $1; } 2>&1"

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The installed modulefiles under Environment Modules and Lmod.
 
-# shellcheck disable=SC2016 # the shells under test expand, not ours
-# shellcheck disable=SC2154 # run and common.bash set them
-
 load common
 
 programs_and_manual_are_found() {

@@ -3,8 +3,6 @@
 # What the sources say of packages is the same everywhere, and what is made of them is whole. Nothing is compiled or installed here;
 # tools/check packages does that.
 
-# shellcheck disable=SC2154 # set by bats
-
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -28,14 +26,12 @@ rows() { sed -n "/^all_packages=(/,/^)/s/^  '\($(paste -sd'|' <(printf '%s\n' "$
 }
 
 @test "NOTICE has the licence of each library that is linked" {
-  local package
   for package in $(rows needed build | grep -E '^lib.*-dev$|^musl-dev$|^nlohmann' | grep -vxE 'libg(test|mock)-dev'); do
     grep -qE "^\| [^|]+ \| [A-Za-z0-9.() -]+ \| [^|]*$package[^|]* \|" NOTICE || { echo "NOTICE has no row for $package"; return 1; }
   done
 }
 
 @test "every component has a package, of each kind" {
-  local component
   for component in $(sed -n 's/.*COMPONENT_NAME \([a-z]*\)).*/\1/p; s/.*COMPONENT \([a-z]*\)).*/\1/p' CMakeLists.txt {trainer,bench,doc}/CMakeLists.txt \
     trainer/backend/cuda/CMakeLists.txt | sort -u); do
     echo "$component"
@@ -45,19 +41,15 @@ rows() { sed -n "/^all_packages=(/,/^)/s/^  '\($(paste -sd'|' <(printf '%s\n' "$
 }
 
 @test "tools/package: misuse is 64" {
-  run tools/package --build x
-  [ "$status" -eq 64 ]
+  run -64 tools/package --build x
   [ "$output" = "tools/package: unknown option '--build': --built or --cuda" ]
-  run tools/package --built "$BATS_TEST_TMPDIR"
-  [ "$status" -eq 64 ]
+  run -64 tools/package --built "$BATS_TEST_TMPDIR"
   [ "$output" = "tools/package: --built needs a build directory, such as build/release; '$BATS_TEST_TMPDIR' is none" ]
-  run tools/package --help
-  [ "$status" -eq 0 ]
+  run -0 tools/package --help
   [[ $output == *"usage: tools/package [--built FOLDER] [--cuda]"* ]]
 }
 
 @test "images install what tools/package makes" {
-  local file package
   for file in packaging/container/{Dockerfile,ddlrun.def}; do
     for package in $(grep -oE '(/tmp/)?ddl[a-z-]+_[*][.]deb' "$file" | sed 's#.*/##; s/_.*//' | sort -u); do
       grep -qx "Package: $package" debian/control

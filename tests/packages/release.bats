@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # tools/release, in a repository of its own that has these sources as its one commit.
 
-# shellcheck disable=SC2154 # set by bats
-
 bats_require_minimum_version 1.5.0
 
 setup_file() {
@@ -86,8 +84,7 @@ change() {
 
 @test "a commit whose files do not agree is refused" {
   change debian/changelog '1s/(.*)/(9.9.9-1)/'
-  run tools/release
-  [ "$status" -eq 1 ]
+  run -1 tools/release
   [ "$output" = "tools/release: debian/changelog says 9.9.9, CMakeLists.txt says $version" ]
   git reset -q --hard HEAD~
   change packaging/ddlrun.spec 's/^Version:.*/Version: 9.9.8/'
@@ -104,16 +101,12 @@ change() {
 }
 
 @test "misuse is 64" {
-  run tools/release --hom x
-  [ "$status" -eq 64 ]
+  run -64 tools/release --hom x
   [ "$output" = "tools/release: unknown option '--hom': --home" ]
-  run tools/release --home here
-  [ "$status" -eq 64 ]
+  run -64 tools/release --home here
   [ "$output" = "tools/release: --home needs an address such as https://ddlrun.example/releases; 'here' is none" ]
-  run tools/release nothing
-  [ "$status" -eq 64 ]
+  run -64 tools/release nothing
   [ "$output" = "tools/release: git knows no commit 'nothing'" ]
-  run tools/release --help
-  [ "$status" -eq 0 ]
+  run -0 tools/release --help
   [[ $output == *"usage: tools/release [--home URL] [COMMIT]"* ]]
 }

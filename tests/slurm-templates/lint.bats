@@ -14,7 +14,6 @@ setup() {
 }
 
 @test "Bede's benchmark differs from size to size in its options of sbatch and its first comment alone" {
-  local gpus
   for gpus in 1 16 32; do
     run diff bede-resnet50-4.sbatch "bede-resnet50-$gpus.sbatch"
     [ "$(grep '^[<>]' <<< "$output" | grep -cvE "^[<>] (#SBATCH |# The ResNet-50 benchmark )")" -eq 0 ]

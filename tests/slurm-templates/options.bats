@@ -6,7 +6,6 @@
   cd "$BATS_TEST_DIRNAME/../../slurm-templates" || exit 1
   found=0
   for template in *.sbatch; do
-    # shellcheck disable=SC2016 # as it stands there
     grep -q '^[^#]*ddltraind "${options\[@\]}"' "$template" || continue
     options=()
     eval "$(sed -n '/^options=($/,/^)$/p' "$template")"
@@ -27,7 +26,6 @@
     shift
     "$DDLRUN_BUILD/bin/ddltraind" --dry_run "$@" --data_dir="$data" --image_size=32
   }
-  # shellcheck disable=SC1091
   SLURM_JOB_NAME=resnet50-4 . "$BATS_TEST_DIRNAME/../../slurm-templates/bede-resnet50-4.sbatch" > "$BATS_TEST_TMPDIR/plan"
   grep -q "^learning rate     0.256 after 16 steps of warm-up, cosine decay" "$BATS_TEST_TMPDIR/plan"
   grep -q "^steps             100 in 50 epochs of 2" "$BATS_TEST_TMPDIR/plan"

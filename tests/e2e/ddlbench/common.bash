@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the tests of ddlbench share: the smallest network, a few steps, and a directory for each test.
 
-# shellcheck disable=SC2034 # the tests read the variables
 load ../common
 
 setup() {
@@ -31,15 +30,12 @@ ranks_here() {
 
 # sweep OPTIONS... : a sweep of the small network into the directory w: status, standard output in $output, the rest in $messages.
 sweep() {
-  run --separate-stderr timeout 120 "$ddlbench" sweep "${matrix[@]}" "$@" w "${small[@]}"
-  # shellcheck disable=SC2154 # set by run
-  messages=$stderr
+  run_separate timeout 120 "$ddlbench" sweep "${matrix[@]}" "$@" w "${small[@]}"
 }
 
 # extract OPTIONS...: the same for ddlbench extract.
 extract() {
-  run --separate-stderr timeout 60 "$ddlbench" extract "$@"
-  messages=$stderr
+  run_separate timeout 60 "$ddlbench" extract "$@"
 }
 
 # log NAME LINES SPEED RANKS: a log of so many steps that count, in which each has this speed, at batch 4.

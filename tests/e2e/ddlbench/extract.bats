@@ -2,26 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # Logs that are not as they should be: named, and the rest is shown.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 @test "an empty directory, and one that is not there" {
   mkdir empty
-  extract empty
-  [ "$status" -eq 65 ]
+  expect=65 extract empty
   [ -z "$output" ]
   [[ $messages == "ddlbench: empty: there is no log that can be used, such as 1n1g/r50_b128_fp32_1.log" ]]
-  extract nowhere
-  [ "$status" -eq 66 ]
+  expect=66 extract nowhere
   [[ $messages == "ddlbench: nowhere: cannot be read: No such file or directory; give a directory of logs"* ]]
 }
 
 @test "one bad directory does not hide the good one" {
   mkdir empty
   log good/1n1g/r50_b4_fp32_1.log 5 10.0 1
-  extract --train_batches=25 empty good
-  [ "$status" -eq 65 ]
+  expect=65 extract --train_batches=25 empty good
   [[ $output == *"| 1        | 1       | 10.00     | 1.00    | 10.00     | 1    | 4     |"* ]]
   [[ $output == *"Saving result to good/result/good_result.json"* ]]
   [ "$(cat good/result/good_result.json)" = '{"r50": {"1n1g": {"average_speed": 10.0, "batch_size_per_device": 4, "median_speed": 10.0, "speedup": 1.0}}}' ]
@@ -30,8 +25,7 @@ load common
 @test "tables are printed also where their file cannot be written, 71" {
   log w/1n1g/r50_b4_fp32_1.log 5 10.0 1
   : > w/result
-  extract --train_batches=25 w
-  [ "$status" -eq 71 ]
+  expect=71 extract --train_batches=25 w
   [[ $output == *"| 10.00     | 1    |"* ]]
   [[ $messages == *"cannot make the directory w/result: "*"; give ddlbench extract --output_dir DIR" ]]
 }
@@ -44,8 +38,7 @@ load common
   log w/1n2g/r50_b4_fp32_1.log 5 99.0 1
   touch w/1n2g/note.log
   mkdir w/1n2g/r50_b4_fp32_9.log
-  extract --train_batches=25 w
-  [ "$status" -eq 65 ]
+  expect=65 extract --train_batches=25 w
   [[ $output == *"| 1        | 1       | 15.00     | 1.00    | 15.00     | 2    | 4     |"* ]]
   [[ $output != *99.00* ]]
   diff <(sort <<< "$messages") - << 'END'
@@ -63,8 +56,7 @@ END
   truncate -s 3G w/1n1g/r50_b4_fp32_2.log
   # Without the sanitizers' own terabytes.
   if grep -q '^DDLRUN_SANITIZE:STRING=$' "$DDLRUN_BUILD/CMakeCache.txt"; then ulimit -v 300000; fi
-  extract --train_batches=25 w
-  [ "$status" -eq 65 ]
+  expect=65 extract --train_batches=25 w
   [[ $output == *"| 10.00     | 1    |"* ]]
   [[ $messages == "ddlbench: w/1n1g/r50_b4_fp32_2.log:5: the log ends after 3 lines with imgs_per_sec of 5; it is left out" ]]
 }

@@ -2,28 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # The benchmarks of single parts: ddlbench loader, allreduce, copies, step and startup.
 
-# shellcheck disable=SC2154 # common.bash and run set them
-
 load common
 
 # bench COMMAND OPTIONS...: ddlbench by itself: status, $output, $messages.
 bench() {
-  run --separate-stderr timeout 120 "$ddlbench" "$@"
-  # shellcheck disable=SC2154
-  messages=$stderr
+  run_separate timeout 120 "$ddlbench" "$@"
 }
 
 # ranks N COMMAND OPTIONS...: the same as N ranks of ddlrun.
 ranks() {
   local count=$1
   shift
-  run --separate-stderr timeout 120 "$DDLRUN_BUILD/bin/ddlrun" -n "$count" --launcher=local --oversubscribe "$ddlbench" "$@"
-  messages=$stderr
+  run_separate timeout 120 "$DDLRUN_BUILD/bin/ddlrun" -n "$count" --launcher=local --oversubscribe "$ddlbench" "$@"
 }
 
 @test "allreduce: two ranks print one table in the form of nccl-tests, whose bandwidths follow from its times" {
-  ranks 2 allreduce -b 8 -e 1M -f 16 -n 3 -w 1 --backend=cpu
-  expect_status 0 "$output$messages"
+  expect=0 ranks 2 allreduce -b 8 -e 1M -f 16 -n 3 -w 1 --backend=cpu
   python3 - << END
 import re
 lines = """$output""".splitlines()
@@ -48,29 +42,24 @@ END
 
 @test "allreduce: by MPI, in the form of OSU's benchmark" {
   command -v mpirun > /dev/null || skip "mpirun is not installed"
-  run --separate-stderr timeout 120 "$DDLRUN_BUILD/bin/ddlrun" -n 2 --launcher=mpirun --oversubscribe \
+  expect=0 run_separate timeout 120 "$DDLRUN_BUILD/bin/ddlrun" -n 2 --launcher=mpirun --oversubscribe \
     "$ddlbench" allreduce --form=osu -b 4 -e 64 -f 4 -n 5 --backend=cpu
-  expect_status 0 "$output$stderr"
   [[ $stderr == *"in the form of osu_allreduce -f; ddlbench allreduce: MPI ("*"), 2 ranks"* ]]
   [ "$(grep -c '^# OSU MPI Allreduce Latency Test v' <<< "$output")" -eq 1 ]
   [ "$(grep -cE '^(4|16|64) +[0-9]+\.[0-9]{2} +[0-9]+\.[0-9]{2} +[0-9]+\.[0-9]{2} +5$' <<< "$output")" -eq 3 ]
 }
 
 @test "allreduce: a single rank, a back end that there is not" {
-  bench allreduce -e 64 --backend=reference
-  [ "$status" -eq 0 ]
+  expect=0 bench allreduce -e 64 --backend=reference
   [[ $output == *"one rank, no communication"*"# Out of bounds values : 0 OK"* ]]
-  bench allreduce --backend=abacus
-  [ "$status" -eq 64 ]
+  expect=64 bench allreduce --backend=abacus
   [[ $messages == *"abacus"* ]]
-  bench allreduce --backend=reference --comm=nccl
-  [ "$status" -eq 78 ]
+  expect=78 bench allreduce --backend=reference --comm=nccl
   [[ $messages == *"--comm=nccl cannot be: rank 0: computes without a GPU"* ]]
 }
 
 @test "copies: each rank has a row of all at once and one alone, and of each NUMA node if there are two" {
-  ranks 2 copies --bytes=1M --rounds=3 --backend=reference
-  expect_status 0 "$output$messages"
+  expect=0 ranks 2 copies --bytes=1M --rounds=3 --backend=reference
   [[ $output == "# ddlbench copies: 1048576 bytes, the median of 3 copies each way, GB/s; reference"* ]]
   local from wanted=(all bound) nodes=()
   mapfile -t nodes < <(grep -lE '[0-9]' /sys/devices/system/node/node*/cpulist | sed 's/[^0-9]//g' | sort -n)
@@ -81,8 +70,7 @@ END
 
 @test "loader: images/s by number of threads, of one rank and of two" {
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 0 --size 40 DATA > data.out
-  bench loader --threads=1,2 --batch_size=8 --image_size=32 --steps=4 --warmup_steps=1 --rounds=2 DATA
-  expect_status 0 "$output$messages"
+  expect=0 bench loader --threads=1,2 --batch_size=8 --image_size=32 --steps=4 --warmup_steps=1 --rounds=2 DATA
   [[ $output == "1 rank, each with batches of 8 images of 32 pixels; 2 rounds of 4 steps"* ]]
   python3 - << END
 rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in """$output""".splitlines() if line.startswith("|")]
@@ -92,18 +80,15 @@ for threads, median, each, least, most in rows[2:]:
     assert 0 < float(least) <= float(median) <= float(most), rows
     assert abs(float(each) - float(median) / int(threads)) <= 0.1, rows
 END
-  ranks 2 loader --threads=1 --batch_size=8 --image_size=32 --steps=4 --warmup_steps=1 --rounds=1 DATA
-  [ "$status" -eq 0 ]
+  expect=0 ranks 2 loader --threads=1 --batch_size=8 --image_size=32 --steps=4 --warmup_steps=1 --rounds=1 DATA
   [ "$(grep -c '^2 ranks, each with ' <<< "$output")" -eq 1 ]
-  bench loader nowhere
-  [ "$status" -eq 65 ]
+  expect=65 bench loader nowhere
   [[ $messages == *"nowhere"* ]]
 }
 
 @test "loader: a device that takes so many images/s gets them, and no more" {
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 0 --size 40 DATA > data.out
-  ranks 2 loader --threads=1 --batch_size=8 --image_size=32 --steps=10 --warmup_steps=1 --rounds=1 --take_rate=40 DATA
-  expect_status 0 "$output$messages"
+  expect=0 ranks 2 loader --threads=1 --batch_size=8 --image_size=32 --steps=10 --warmup_steps=1 --rounds=1 --take_rate=40 DATA
   [[ $output == "2 ranks, each with batches of 8 images of 32 pixels, taken at 40 images/s; 1 round of 10 steps"* ]]
   python3 - << END
 rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in """$output""".splitlines() if line.startswith("|")]
@@ -112,11 +97,9 @@ speed, share, waited = (float(rows[2][column]) for column in (1, 5, 6))
 assert 0 < speed <= 80.1 and abs(share - speed / 80 * 100) <= 0.2, rows
 assert 0 <= waited < 8 * 10 * 2 / speed, rows
 END
-  bench loader --take_rate=-1 DATA
-  [ "$status" -eq 64 ]
+  expect=64 bench loader --take_rate=-1 DATA
   [[ $messages == *"--take_rate=-1 must be from 0 to 1000000"* ]]
-  bench loader --take_rate=fast DATA
-  [ "$status" -eq 64 ]
+  expect=64 bench loader --take_rate=fast DATA
   [[ $messages == *"--take_rate"* ]]
 }
 
@@ -124,16 +107,13 @@ END
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --shards 1 --validation_images 0 --size 40 DATA > data.out
   rm DATA/ddldata.manifest
   printf 'XXXX' | dd of="$(echo DATA/train-*)" bs=1 seek=200 conv=notrunc status=none
-  ranks 2 loader --threads=1 --batch_size=32 --image_size=32 --steps=2 --warmup_steps=0 --rounds=1 DATA
-  expect_status 65 "$messages"
+  expect=65 ranks 2 loader --threads=1 --batch_size=32 --image_size=32 --steps=2 --warmup_steps=0 --rounds=1 DATA
   [[ $messages == *"ddlbench: rank "*"DATA/train-"*"offset"* ]]
-  bench loader --bad_records=skip --threads=1 --batch_size=32 --image_size=32 --steps=2 --warmup_steps=0 --rounds=1 DATA
-  [ "$status" -eq 0 ]
+  expect=0 bench loader --bad_records=skip --threads=1 --batch_size=32 --image_size=32 --steps=2 --warmup_steps=0 --rounds=1 DATA
 }
 
 @test "step: the time of a step and of its phases, and nothing is left" {
-  bench step --devices=2 --steps=5 --warmup_steps=2 --batch_size=4 --arch=resnet_tiny --ddlrun=--oversubscribe "${small[@]}"
-  expect_status 0 "$output$messages"
+  expect=0 bench step --devices=2 --steps=5 --warmup_steps=2 --batch_size=4 --arch=resnet_tiny --ddlrun=--oversubscribe "${small[@]}"
   [[ $messages == "ddlbench: + "*"/ddlrun -n 2 --oversubscribe "*"--mode=training_benchmark"* ]]
   python3 - << END
 rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in """$output""".splitlines() if line.startswith("|")]
@@ -146,16 +126,14 @@ END
   [ -z "$(ls -A tmp)" ]
 
   small+=(--no_such_option)
-  bench step --ddlrun=--oversubscribe "${small[@]}"
-  [ "$status" -eq 64 ]
+  expect=64 bench step --ddlrun=--oversubscribe "${small[@]}"
   [[ $messages == *"unknown option --no_such_option"*"the run failed: exit code 64"* || $messages == *"no_such_option"*"the run failed: exit code 64"* ]]
   [ -z "$output" ]
   [ -z "$(ls -A tmp)" ]
 }
 
 @test "startup: bare, ddlrun, and what it adds" {
-  bench startup --ranks=2 --rounds=3 --ddlrun=--oversubscribe --ddlrun=--launcher=local
-  expect_status 0 "$output$messages"
+  expect=0 bench startup --ranks=2 --rounds=3 --ddlrun=--oversubscribe --ddlrun=--launcher=local
   [[ $output == "bare: true, 2 at once (fork); 3 rounds"* ]]
   python3 - << END
 rows = {cells[0]: [float(cell) for cell in cells[1:]] for cells in
@@ -166,12 +144,10 @@ assert rows["ddlrun"][3] > 0 and rows["bare"][3] > 0, rows
 assert abs(rows["added"][1] - (rows["ddlrun"][1] - rows["bare"][1])) < 0.02, rows
 END
   if command -v mpirun > /dev/null; then
-    bench startup --ranks=2 --rounds=1 --ddlrun=--oversubscribe --ddlrun=--launcher=mpirun
-    expect_status 0 "$output$messages"
+    expect=0 bench startup --ranks=2 --rounds=1 --ddlrun=--oversubscribe --ddlrun=--launcher=mpirun
     [[ $output == "bare: "*"mpirun "*"--oversubscribe -n 2 true (mpirun); 1 round"* ]]
   fi
-  bench startup --ddlrun=--no-such-option
-  [ "$status" -eq 69 ]
+  expect=69 bench startup --ddlrun=--no-such-option
   [[ $messages == *"exit code 64 of: "*"ddlrun --no-such-option --dry-run true"* ]]
   [ -z "$(ls -A tmp)" ]
 }

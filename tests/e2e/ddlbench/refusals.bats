@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Mistakes of the command line: exit code 64 and one line that says what to type.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # refused TEXT ARGUMENT...
@@ -13,7 +11,6 @@ refused() {
   run --separate-stderr timeout 20 "$ddlbench" "$@"
   [ "$status" -eq 64 ] || { echo "exit code $status"; return 1; }
   [ -z "$output" ]
-  # shellcheck disable=SC2154
   [ "$(wc -l <<< "$stderr")" -eq 1 ]
   [[ $stderr == "ddlbench: "*"$text"* ]] || { echo "$stderr"; return 1; }
 }
@@ -88,13 +85,11 @@ refused() {
 }
 
 @test "help and version" {
-  run "$ddlbench" --help
-  [ "$status" -eq 0 ]
+  run -0 "$ddlbench" --help
   [[ $output == *sweep*extract*repeat*compare*report*variability*loader*allreduce*copies*step*startup*predict* ]]
   run "$ddlbench" sweep --help
   [[ $output == *"--cases CASE,..."*"1n1g,1n4g,1n8g,2n8g,4n8g"*"Nodes and GPUs on each"* ]]
-  run "$ddlbench" --version
-  [ "$status" -eq 0 ]
+  run -0 "$ddlbench" --version
   [[ ${lines[0]} =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]
   [[ ${lines[1]} == "built with: "* ]]
 }

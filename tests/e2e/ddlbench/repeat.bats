@@ -2,17 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlbench repeat with a real training, and ddlbench compare of what it wrote.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2030,SC2031 # each test has its own settings
-
 load common
 
 # repeat OPTIONS...: the small network as Mila's convnet: status, $output, $messages.
 repeat() {
-  run --separate-stderr timeout 120 "$ddlbench" repeat --arch=resnet_tiny --batch_size=4 --repeat=14 --number=3 --ddlrun=--oversubscribe \
+  run_separate timeout 120 "$ddlbench" repeat --arch=resnet_tiny --batch_size=4 --repeat=14 --number=3 --ddlrun=--oversubscribe \
     "$@" w "${small[@]}"
-  # shellcheck disable=SC2154 # set by run
-  messages=$stderr
 }
 
 # There is one, and its name, its log and what is in it say that the run has failed.
@@ -24,8 +19,7 @@ require_failed_report() {
 }
 
 @test "a report in Mila's form, whose numbers are those of the raw step times" {
-  repeat --devices=2
-  expect_status 0 "$messages"
+  expect=0 repeat --devices=2
   [[ $output == *"| 10 (warm-up) "*"| 11  "*"| train  | mean "*"--------"*'"name": "convnet"'*"Saving report to w/fast.convnet.R0.D0,1."*.json ]]
   # A line for each observation, while it runs.
   [ "$(grep -cE '^\[ +[0-9]+/ 14\] \| ETA: +[0-9.]+ min \| Batch Loss +[0-9.]+$' <<< "$output")" -eq 14 ]
@@ -56,19 +50,16 @@ assert len(report["unique_id"]) == 64 and report["completed"] is True and report
 END
 
   # The same beside a target; the second report makes a spread known.
-  repeat --devices=2 --run_id=1
-  [ "$status" -eq 0 ]
+  expect=0 repeat --devices=2 --run_id=1
   printf 'bench,target,perf_target,sd_target\nconvnet,0.01,0.5,10\nvae,7500.00,0.5,0.05\n' > targets.csv
-  run --separate-stderr "$ddlbench" compare --targets=targets.csv w
-  [ "$status" -eq 0 ]
+  run -0 --separate-stderr "$ddlbench" compare --targets=targets.csv w
   [[ $output == *"| bench  "*"| convnet              | 0.01      | "*" | 2    | yes  |" ]]
   [ "$(wc -l <<< "$output")" -eq 3 ]
 }
 
 @test "a run that fails gives its exit code, and a report that says so" {
   small=(-- --image_size=32 --classes=10 --backend=cpu --no_such_option)
-  repeat
-  [ "$status" -eq 64 ]
+  expect=64 repeat
   [[ $messages == *"the run failed: exit code 64; the last line: "*"what there is of it is in w/fast.convnet.R0.D0.FAIL."*".json"* ]]
   require_failed_report
   [ "$(python3 -c 'import json, sys; print("train" in json.load(open(sys.argv[1])))' w/fast*.json)" = False ]
@@ -76,8 +67,7 @@ END
 
 @test "a run that ends early has a report of what there was, which is not compared" {
   small+=(--run_iter=35)
-  repeat
-  [ "$status" -eq 65 ]
+  expect=65 repeat
   [[ $messages == *".log:"*"the log ends after 35 steps of 42"* ]]
   require_failed_report
   python3 - w/fast*.json << 'END'
@@ -87,9 +77,7 @@ assert report["train"]["count"] == 1 and report["train_item"]["avg"] > 0, report
 assert len(report["batch_loss"]) == 35, report
 END
   printf 'bench,target\nconvnet,215\n' > t.csv
-  run --separate-stderr "$ddlbench" compare --targets=t.csv w
-  [ "$status" -eq 65 ]
-  # shellcheck disable=SC2154 # set by run
+  run -65 --separate-stderr "$ddlbench" compare --targets=t.csv w
   [[ $stderr == *".FAIL."*": it is of a run that has failed; it is left out" ]]
 }
 
@@ -120,13 +108,11 @@ END
 @test "copies: one that fails does not end the others" {
   mkdir -p bin
   # The second has no such back end.
-  # shellcheck disable=SC2016 # that script expands it
   printf '#!/bin/bash\n[ "$CUDA_VISIBLE_DEVICES" = 1 ] && set -- "$@" --backend=abacus\nexec "%s" "$@"\n' "$DDLRUN_BUILD/bin/ddltraind" \
     > bin/ddltraind
   chmod +x bin/ddltraind
   cp "$ddlbench" bin/
-  run --separate-stderr timeout 120 bin/ddlbench repeat --copies=2 --arch=resnet_tiny --batch_size=4 --repeat=12 --number=2 w "${small[@]}"
-  expect_status 64 "$stderr"
+  expect=64 run_separate timeout 120 bin/ddlbench repeat --copies=2 --arch=resnet_tiny --batch_size=4 --repeat=12 --number=2 w "${small[@]}"
   [ "$(find w -name 'fast.convnet.R0.D0.2*.json' | wc -l)" -eq 1 ]
   [ "$(find w -name 'fast.convnet.R0.D1.FAIL.*.json' | wc -l)" -eq 1 ]
   [[ $output == *"| 0      | "*"| all    | "* ]]
@@ -134,8 +120,7 @@ END
 
 @test "the input alone: Mila's loader" {
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 0 --size 40 DATA > data.out
-  run --separate-stderr timeout 120 "$ddlbench" repeat --name=loader --data_dir=DATA --batch_size=8 --repeat=12 --number=2 w
-  expect_status 0 "$stderr$output"
+  expect=0 run_separate timeout 120 "$ddlbench" repeat --name=loader --data_dir=DATA --batch_size=8 --repeat=12 --number=2 w
   [ "$(grep -cE '^\[ +[0-9]+/ 12\] \| ETA: +[0-9.]+ min $' <<< "$output")" -eq 12 ]
   python3 - w/fast.loader.R0.D0.*.json << 'END'
 import json, math, sys
@@ -147,9 +132,7 @@ END
   # A bad record in the middle.
   rm DATA/ddldata.manifest
   for file in DATA/train-*; do printf 'XXXX' | dd of="$file" bs=1 seek=200 conv=notrunc status=none; done
-  run --separate-stderr timeout 120 "$ddlbench" repeat --name=loader --data_dir=DATA --batch_size=8 --repeat=12 --number=2 bad
-  [ "$status" -eq 65 ]
-  # shellcheck disable=SC2154 # set by run
+  run -65 --separate-stderr timeout 120 "$ddlbench" repeat --name=loader --data_dir=DATA --batch_size=8 --repeat=12 --number=2 bad
   [[ $stderr == *"DATA/train-"*"what there is of it is in bad/fast.loader.R0.D0.FAIL."* ]]
 }
 
@@ -166,15 +149,12 @@ END
   printf '{"name": "convnet", "train_item": {"avg": 200.0}}' > w/fast.convnet.R0.D0.1.json
   printf '{"name": "convnet", "train' > w/fast.convnet.R0.D0.2.json
   printf 'bench,target\nconvnet,215\nvae,many\n' > t.csv
-  run --separate-stderr "$ddlbench" compare --targets=t.csv w nowhere
-  [ "$status" -eq 65 ]
+  run -65 --separate-stderr "$ddlbench" compare --targets=t.csv w nowhere
   [[ $output == *"| convnet              | 215.00    | 200.00    | -        | -      | -6.98 %  | 1    | -    |" ]]
-  # shellcheck disable=SC2154 # set by run
   diff - <(echo "$stderr") << 'END'
 ddlbench: t.csv:3: target is 'many', which is not a number of 0 or more; the row is left out
 ddlbench: w/fast.convnet.R0.D0.2.json: it is no report of a benchmark of Mila's: it is no JSON; it is left out
 ddlbench: nowhere: cannot be read: No such file or directory
 END
-  run --separate-stderr "$ddlbench" compare --targets=none.csv w
-  [ "$status" -eq 66 ]
+  run -66 --separate-stderr "$ddlbench" compare --targets=none.csv w
 }

@@ -2,14 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlbench report: of real trainings, of files that are not as they should be, and of large ones. report_browser.py looks at the page.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # report OPTIONS...: status, standard output in $output, the rest in $messages.
 report() {
-  run --separate-stderr timeout 500 "$ddlbench" report "$@"
-  messages=$stderr
+  run_separate timeout 500 "$ddlbench" report "$@"
 }
 
 # made_runs FOLDER [STEPS]: runs of 1, 2 and 4 ranks, two of each, whose numbers are known.
@@ -18,10 +15,8 @@ made_runs() {
 }
 
 @test "a sweep over ranks ends in a report of its real trainings, whose numbers are those of the raw times" {
-  sweep --cases=1n1g,1n2g --repeats=2
-  [ "$status" -eq 0 ]
-  report --output=page/report.html --json w
-  expect_status 0 "$messages"
+  expect=0 sweep --cases=1n1g,1n2g --repeats=2
+  expect=0 report --output=page/report.html --json w
   [ "$messages" = "report written: page/report.html" ]
   grep -q '<svg id="scaling"' page/report.html
   python3 "$BATS_TEST_DIRNAME/recompute.py" <(echo "$output") w
@@ -29,16 +24,14 @@ made_runs() {
   [ "$(jq -r '.runs[0].environment.program' <<< "$output")" = "ddltraind $("$ddlbench" --version | head -n 1)" ]
   [[ $(jq -r '.runs[0].environment.command' <<< "$output") == "ddltraind "*"--batch_size=4"* ]]
   [ "$(jq -c '[.runs[].ranks]' <<< "$output")" = "[1,1,2,2]" ]
-  report --text w
-  [ "$status" -eq 0 ]
+  expect=0 report --text w
   [[ $output == *"# Speed"*"# Scaling"*"# Differences"*"# Environment"* ]]
   [ ! -e report.html ]
 }
 
 @test "runs whose numbers are known: scaling, differences, phases, energy, accuracy" {
   made_runs r
-  report --json r
-  [ "$status" -eq 0 ]
+  expect=0 report --json r
   python3 "$BATS_TEST_DIRNAME/recompute.py" <(echo "$output") r
   report --text r
   [[ $output == *"90.0 %"* ]]
@@ -46,8 +39,7 @@ made_runs() {
   report --text --site=bede r
   [[ $output == *"efficiency  predicted"* ]]
   [ "$(jq '.scaling[0].points[0] | (.predicted / .images_per_second.value * 1000 | round)' <(report_json --site=bede r))" = 1000 ]
-  report --text --site=./nowhere.yaml r
-  [ "$status" -eq 78 ]
+  expect=78 report --text --site=./nowhere.yaml r
   # 200 W over 50 images/s and a bit; 21 and 22 ms, 5 phases of a rank of its own.
   [ "$(jq '.runs[0].power_watts' <(report_json r))" = 200 ]
   [ "$(jq '.runs[2].rank_times[1].phase_seconds.forward' <(report_json r))" = 0.024 ]
@@ -60,8 +52,7 @@ report_json() {
 
 @test "without an option it is a page in this directory" {
   made_runs r
-  report --title='A <title>' --baseline=1n2g/1 r
-  [ "$status" -eq 0 ]
+  expect=0 report --title='A <title>' --baseline=1n2g/1 r
   [ -z "$output" ]
   [ "$messages" = "report written: report.html" ]
   grep -q '<h1>A &lt;title&gt;</h1>' report.html
@@ -97,8 +88,7 @@ END
   sed -i 's/"batch_size": 8/"batch_size": 16/' r/1n2g/1/log.json
   printf 'no log\n' > r/1n4g/1/log.json
   printf '{"iter"' > r/1n4g/1/training.json
-  report r empty nowhere
-  expect_status 65 "$messages"
+  expect=65 report r empty nowhere
   [[ $messages == *"empty: there is no run in it"* ]]
   [[ $messages == *"nowhere: there is no such directory"* ]]
   [[ $messages == *"r/1n1g/2/log.json:"*": the log ends within this line"* ]]
@@ -117,21 +107,17 @@ END
 
 @test "no run at all: no page, 65 or 66" {
   mkdir empty
-  report empty
-  [ "$status" -eq 65 ]
-  report nowhere
-  [ "$status" -eq 66 ]
+  expect=65 report empty
+  expect=66 report nowhere
   [ ! -e report.html ]
 }
 
 @test "a page that cannot be written, 71" {
   made_runs r 5
-  report --output=/proc/nowhere/report.html r
-  [ "$status" -eq 71 ]
+  expect=71 report --output=/proc/nowhere/report.html r
   [[ $messages == *"/proc/nowhere"* ]]
   [ -w /dev/full ] || skip "there is no /dev/full"
-  run bash -c "\"$ddlbench\" report --text r > /dev/full"
-  [ "$status" -eq 71 ]
+  run -71 bash -c "\"$ddlbench\" report --text r > /dev/full"
 }
 
 # made_log MIB: run/log.json of so many MiB, in lines of 1,000 steps that come again and again.
@@ -140,7 +126,6 @@ made_log() {
   made_runs r 1000
   head -n 2 r/1n1g/1/log.json > run/log.json
   sed -n 3,1002p r/1n1g/1/log.json > steps
-  # shellcheck disable=SC2046 # as many words as there are files to join
   cat $(yes steps | head -n $(($1 * 1048576 / $(stat -c %s steps)))) >> run/log.json
 }
 
@@ -152,8 +137,7 @@ made_log() {
   truncate -s 10G huge/log.json
   # Without the sanitizers' own terabytes.
   if grep -q '^DDLRUN_SANITIZE:STRING=$' "$DDLRUN_BUILD/CMakeCache.txt"; then ulimit -v 150000; fi
-  report --json run huge
-  expect_status 0 "$messages"
+  expect=0 report --json run huge
   [[ $messages == *"huge/log.json:31: the log ends within this line"* ]]
   [ "$(jq '.runs[0].steps' <<< "$output")" -gt 500000 ]
   [ "$(jq '.runs[1].steps' <<< "$output")" -eq 28 ]
@@ -166,8 +150,7 @@ made_log() {
 @test "a run that goes on is shown as far as it is" {
   made_runs r 5
   truncate -s -20 r/1n1g/1/log.json
-  report --text r/1n1g/1
-  [ "$status" -eq 0 ]
+  expect=0 report --text r/1n1g/1
   [[ $messages == "ddlbench: note: r/1n1g/1/log.json:"*"the run was killed, or is still running"* ]]
   [[ $output == *"the log ends within a line"* ]]
 }

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlbench sweep on this machine, with real trainings.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2016,SC2030,SC2031 # a job's shell expands; each test has its own settings
-
 load common
 
 # In Python, by the words of DLPerf's rules: the speeds of the logs of a directory -> its JSON.
@@ -24,8 +21,7 @@ END
 }
 
 @test "two repeats of two cases end in tables and DLPerf's JSON" {
-  sweep --cases=1n1g,1n2g --repeats=2
-  expect_status 0 "$messages"
+  expect=0 sweep --cases=1n1g,1n2g --repeats=2
   [[ $messages == *"[1/4] 1n1g, fp32, synthetic images, batch 4, repeat 1"*"[4/4] "*"1n2g/rtiny_b4_fp32_2.log: "*" images/s"* ]]
   [[ $output == "## bz4_fp32_synthetic: rtiny"*"| 1        | 1 "*"| 1        | 2 "*"Saving result to $PWD/w/result/bz4_fp32_synthetic_result.json"* ]]
   [ "$(find w -name '*.log' | sort)" = "$(printf '%s\n' w/bz4_fp32_synthetic/1n{1,2}g/rtiny_b4_fp32_{1,2}.log)" ]
@@ -49,8 +45,7 @@ END
   # What is there is not measured again, what was deleted is.
   rm w/bz4_fp32_synthetic/1n1g/rtiny_b4_fp32_2.log
   cp -a w/bz4_fp32_synthetic/1n1g/rtiny_b4_fp32_1.log first
-  sweep --cases=1n1g,1n2g --repeats=2
-  [ "$status" -eq 0 ]
+  expect=0 sweep --cases=1n1g,1n2g --repeats=2
   [ "$(grep -c 'is there; delete it to measure it again' <<< "$messages")" -eq 3 ]
   [ w/bz4_fp32_synthetic/1n1g/rtiny_b4_fp32_1.log -ot first ] || cmp w/bz4_fp32_synthetic/1n1g/rtiny_b4_fp32_1.log first
   [ -e w/bz4_fp32_synthetic/1n1g/rtiny_b4_fp32_2.log ]
@@ -61,8 +56,7 @@ END
 @test "real and synthetic images, two precisions with a batch each" {
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 0 --size 40 DATA > data.out
   matrix=(--arch=resnet_tiny --steps=25)
-  sweep --cases=1n1g --repeats=1 --precision=fp32,fp16 --batch_size=4,8 --data_dir=DATA
-  expect_status 0 "$messages"
+  expect=0 sweep --cases=1n1g --repeats=1 --precision=fp32,fp16 --batch_size=4,8 --data_dir=DATA
   for directory in bz4_fp32_synthetic bz4_fp32_real bz8_fp16_synthetic bz8_fp16_real; do
     [[ $output == *"## $directory: rtiny"* ]]
     [ -e "w/result/${directory}_result.json" ]
@@ -73,8 +67,7 @@ END
 @test "a run that fails leaves its log and its exit code, and the others are made" {
   small=(-- --image_size=32 --classes=10 --backend=cpu --threads=1)
   matrix=(--arch=resnet_tiny --batch_size=4 --steps=25) # without --oversubscribe
-  sweep --cases=2n1g,1n1g --repeats=1
-  expect_status 78 "$messages"
+  expect=78 sweep --cases=2n1g,1n1g --repeats=1
   [[ $messages == *"2n1g/rtiny_b4_fp32_1.log.failed: the run failed: exit code 78; the last line: ddlrun: "* ]]
   [[ $output == *"| 1        | 1 "* ]]
   [[ $output != *"| 2        |"* ]]
@@ -83,18 +76,15 @@ END
 
 @test "a run whose log is not whole has failed" {
   small=(-- --image_size=32 --classes=10 --backend=cpu --threads=1 --run_iter=22)
-  sweep --cases=1n1g --repeats=1
-  expect_status 65 "$messages"
+  expect=65 sweep --cases=1n1g --repeats=1
   [[ $messages == *".log.part:"*"the log ends after 2 lines with imgs_per_sec of 5"*"the run failed: its log is not whole"* ]]
 }
 
 @test "one of the measurements; the tables come with the last" {
-  sweep --cases=1n1g,1n2g --repeats=1 --only=2
-  [ "$status" -eq 0 ]
+  expect=0 sweep --cases=1n1g,1n2g --repeats=1 --only=2
   [ -z "$output" ]
   [ "$(find w -name '*.log')" = w/bz4_fp32_synthetic/1n2g/rtiny_b4_fp32_1.log ]
-  sweep --cases=1n1g,1n2g --repeats=1 --only=1
-  [ "$status" -eq 0 ]
+  expect=0 sweep --cases=1n1g,1n2g --repeats=1 --only=1
   [[ $output == "## bz4_fp32_synthetic: rtiny"* ]]
 }
 
@@ -104,18 +94,14 @@ END
   watch=$!
   wait_for 30 grep -q 'step 1/' w/bz4_fp32_synthetic/1n1g/rtiny_b4_fp32_1.log.part
   kill -TERM "$(pgrep -P "$watch" -x ddlbench)"
-  status=0
-  wait "$watch" || status=$?
-  cat err
-  [ "$status" -eq 143 ]
+  expect=143 end_of "$watch" err
   grep -q 'stopped by signal 15; the same command measures the rest' err
   [ "$(grep -c '^ddlbench: + ' err)" -eq 1 ]
   [ -z "$(ranks_here)" ]
 }
 
 @test "a dry run prints what would be run, and makes nothing" {
-  sweep --cases=1n1g,2n2g --repeats=1 --dry_run
-  [ "$status" -eq 0 ]
+  expect=0 sweep --cases=1n1g,2n2g --repeats=1 --dry_run
   [[ $output == "1 1n1g, fp32, synthetic images, batch 4, repeat 1"*"+ "*"/ddlrun -n 1 --ranks-per-node 1 "*"+ "*"/ddlrun -n 4 --ranks-per-node 2 "*" > $PWD/w/bz4_fp32_synthetic/2n2g/rtiny_b4_fp32_1.log" ]]
   [ ! -e w ]
   sweep --cases=1n1g,2n2g --repeats=1 --dry_run --submit --sbatch=--time=5
@@ -124,8 +110,6 @@ END
 }
 
 @test "without Slurm there is nothing to submit to" {
-  run --separate-stderr env PATH=/nowhere "$ddlbench" sweep --submit w
-  [ "$status" -eq 69 ]
-  # shellcheck disable=SC2154 # set by run
+  run -69 --separate-stderr env PATH=/nowhere "$ddlbench" sweep --submit w
   [[ $stderr == *"cannot start sbatch: No such file or directory" ]]
 }

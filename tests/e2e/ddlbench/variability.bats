@@ -2,31 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 # The SC22 study of variability: the files of ddltraind --variability_dir, and what ddlbench variability makes of them.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # study DIR OPTIONS...: a training of two ranks that writes the study's files.
 study() {
   local dir=$1
   shift
-  run --separate-stderr timeout 60 "$DDLRUN_BUILD/bin/ddlrun" -n 2 --oversubscribe "$DDLRUN_BUILD/bin/ddltraind" \
+  run_separate timeout 60 "$DDLRUN_BUILD/bin/ddlrun" -n 2 --oversubscribe "$DDLRUN_BUILD/bin/ddltraind" \
     --mode=training_benchmark --warmup_steps=1 --arch=resnet_tiny --batch_size=4 --image_size=32 --classes=10 \
     --iter_unit=batch --num_iter=6 --backend=cpu --threads=1 --results_dir=results "--variability_dir=$dir" "$@"
 }
 
 # variability OPTIONS...
 variability() {
-  run --separate-stderr timeout 60 "$ddlbench" variability "$@"
-  messages=$stderr
+  run_separate timeout 60 "$ddlbench" variability "$@"
 }
 
 @test "two runs of two ranks: durations, ops and clocks as the study's readers take them, and their statistics" {
-  study logs
-  [ "$status" -eq 0 ]
+  expect=0 study logs
   sleep 1 # the names have seconds
-  study logs
-  [ "$status" -eq 0 ]
+  expect=0 study logs
   [ "$(compgen -G "logs/resnet_iterdur_*.txt" | wc -l)" -eq 2 ]
   [ "$(compgen -G "logs/resnet_*.csv" | wc -l)" -eq 4 ]
   # The rules of the study's readers: explorer.py, extract_data.py.
@@ -58,8 +53,7 @@ for path in glob.glob("logs/resnet_iterdur_*.txt"):
             break
     assert [len(s) for s in seconds.values()] == [6, 6]
 PYTHON
-  variability logs --json=variability.json
-  [ "$status" -eq 0 ]
+  expect=0 variability logs --json=variability.json
   [ -z "$messages" ]
   [[ $output == *"2 GPUs of 1 node: median "* ]]
   [[ $output == *"repeats on one GPU: "* ]]
@@ -84,41 +78,34 @@ PYTHON
   printf '\nIteration Duration %d 0 : 0.%d\n' 0 9 1 7 > logs/resnet_iterdur_1_c2.txt
   printf '\nIteration Duration 1 0 : \xff\n' >> logs/resnet_iterdur_1_c2.txt
   : > logs/resnet_iterdur_1_c3.txt
-  variability logs
-  [ "$status" -eq 65 ]
+  expect=65 variability logs
   [[ $messages == *"logs/resnet_iterdur_1_c2.txt:6: no duration of an iteration; it is left out"* ]]
   [[ $messages == *"logs/resnet_iterdur_1_c3.txt: no two iterations on one device; it is left out"* ]]
   [[ $output == *"| c1   "*" | 550.000 "* ]]
   [[ $output == *"2 GPUs of 2 nodes: median 625.000 ms"* ]]
   mkdir empty
-  variability empty
-  [ "$status" -eq 65 ]
+  expect=65 variability empty
   [ -z "$output" ]
   [[ $messages == *"empty: there is no log such as resnet_iterdur_1649888832_c1.txt"* ]]
-  variability nowhere
-  [ "$status" -eq 66 ]
+  expect=66 variability nowhere
   [[ $messages == *"nowhere: cannot be read: No such file or directory"* ]]
 }
 
 @test "the table is shown where the JSON file cannot be written, 71" {
   mkdir logs
   printf '\nIteration Duration %d 0 : 0.%d\n' 0 9 1 5 2 6 > logs/resnet_iterdur_1_c1.txt
-  variability logs --json=logs/resnet_iterdur_1_c1.txt/x.json
-  [ "$status" -eq 71 ]
+  expect=71 variability logs --json=logs/resnet_iterdur_1_c1.txt/x.json
   [[ $messages == "ddlbench: "*"resnet_iterdur_1_c1.txt"* ]]
   [[ $output == *"| c1   "*" | 550.000 "* ]]
 }
 
 @test "ddltraind --variability_dir: misuse, 64; a directory that cannot be made, 71" {
-  study logs --profile
-  [ "$status" -eq 64 ]
+  expect=64 study logs --profile
   [[ $stderr == *"--profile and --variability_dir both time each op, of other steps: give one of them"* ]]
-  study logs --mode=inference_benchmark
-  [ "$status" -eq 64 ]
+  expect=64 study logs --mode=inference_benchmark
   [[ $stderr == *"--variability_dir shows the steps of a training: --mode=inference_benchmark has none"* ]]
   [ ! -e logs ]
   : > file
-  study file/logs
-  [ "$status" -eq 71 ]
+  expect=71 study file/logs
   [[ $stderr == *"cannot make the directory 'file/logs': file is a file, not a directory; give another --variability_dir"* ]]
 }

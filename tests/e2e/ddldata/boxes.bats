@@ -2,17 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddldata convert --boxes: bounding boxes of the training images, from TensorFlow's list or ImageNet's annotations.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # The images of a split that have bounding boxes.
 images_with_boxes() { "$ddldata" stats --json "$1" | jq ".splits.$2.images_with_boxes"; }
 
 @test "TensorFlow's list, and ImageNet's annotations in a directory and in a tar, make the same bytes" {
-  convert list --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt" \
+  expect=0 convert list --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt" \
     --boxes "$images/boxes.csv" --shards 3
-  [ "$status" -eq 0 ]
   [ "$output" = "list: 60 training and 20 validation images of 5 classes in 4 files; 30 training images with bounding boxes" ]
   [[ $messages != *note* ]]
   [ "$(images_with_boxes list train)" -eq 30 ]
@@ -49,15 +46,13 @@ images_with_boxes() { "$ddldata" stats --json "$1" | jq ".splits.$2.images_with_
 
 @test "a list of other images is a note" {
   echo n99999999_1.JPEG,0,0,1,1 > other.csv
-  convert set --train "$images/train" --boxes other.csv
-  [ "$status" -eq 0 ]
+  expect=0 convert set --train "$images/train" --boxes other.csv
   [[ $messages == *"ddldata: note: no training image has a bounding box in other.csv, which has those of 1 other image, one by the name n99999999_1"* ]]
   [ "$output" = "set: 60 training and 0 validation images of 5 classes in 1 file; 0 training images with bounding boxes" ]
 }
 
 @test "help and refusals" {
-  convert --help
-  [ "$status" -eq 0 ]
+  expect=0 convert --help
   [[ $output == *"--boxes FILE|DIR"* ]]
   refused 64 "--boxes needs --train=PATH" set --validation "$images/train" --boxes "$images/boxes.csv"
   refused 65 "nowhere.csv: No such file" set --train "$images/train" --boxes nowhere.csv
@@ -71,7 +66,6 @@ images_with_boxes() { "$ddldata" stats --json "$1" | jq ".splits.$2.images_with_
   refused 65 "the file is compressed: unpack it with gunzip first" set --train "$images/train" --boxes boxes.tar.gz
   refused 65 "$images/val has no annotations: no file whose name ends as .xml" set --train "$images/train" --boxes "$images/val"
   cp -r "$images/annotations" annotations
-  local first
   first=$(find annotations -name '*.xml' | sort | head -n 1)
   sed -i 's/<width>10000/<width>0/' "$first"
   refused 65 "$first:3: <width> is \"0\", expected a number from 1 to 1000000" set --train "$images/train" --boxes annotations

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the tests of ddldata share: images in directories, and ways to look at what was made of them.
 
-# shellcheck disable=SC2034,SC2154 # the tests read the variables; run and CTest set some
 load ../common
 
 setup_file() {
@@ -17,8 +16,7 @@ setup() {
 
 # convert DATA_DIR OPTIONS...: status, standard output in $output, the rest in $messages.
 convert() {
-  run --separate-stderr timeout 60 "$ddldata" convert "$@"
-  messages=$stderr
+  run_separate timeout 60 "$ddldata" convert "$@"
   echo "$status: $output: $messages"
 }
 

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddldata convert: from images as people have them to data sets that ddltraind trains on.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2030,SC2031 # each test has a copy of its own
-
 load common
 
 # ImageNet's archives, small, in this directory.
@@ -17,8 +14,7 @@ make_archives() {
 }
 
 @test "a directory of classes, and validation images with a list" {
-  convert set --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt"
-  [ "$status" -eq 0 ]
+  expect=0 convert set --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt"
   [ "$output" = "set: 60 training and 20 validation images of 5 classes in 2 files" ]
   [ "$(ls set)" = "$(printf '%s\n' ddldata.conversion ddldata.manifest labels.txt train-00000-of-00001 validation-00000-of-00001)" ]
   [ "$(cut -f 2 set/labels.txt)" = "$(printf '%s\n' class; ls "$images/train")" ]
@@ -42,9 +38,8 @@ make_archives() {
   make_archives
   refused 65 "val_numbers.txt:1: the class is the number " set --train ILSVRC2012_img_train.tar \
     --validation ILSVRC2012_img_val.tar --validation_labels "$images/val_numbers.txt"
-  convert numbers --train ILSVRC2012_img_train.tar --validation ILSVRC2012_img_val.tar \
+  expect=0 convert numbers --train ILSVRC2012_img_train.tar --validation ILSVRC2012_img_val.tar \
     --validation_labels "$images/val_numbers.txt" --class_numbers "$images/synsets_by_number.txt"
-  [ "$status" -eq 0 ]
   convert synsets --train ILSVRC2012_img_train.tar --validation ILSVRC2012_img_val.tar \
     --validation_labels "$images/val_synsets.txt"
   same_bytes numbers synsets
@@ -57,7 +52,6 @@ make_archives() {
   convert of_tars --train tars --shards 3
   same_bytes directory of_tars
   trains_on of_tars
-  local format
   for format in v7 ustar gnu pax; do
     tar --format="$format" -cf "$format.tar" -C "$images" train
     convert "$format" --train "$format.tar" --shards 3
@@ -85,11 +79,9 @@ make_archives() {
 }
 
 @test "the same bytes on one thread and on four, also of images that are made smaller" {
-  local threads
   for threads in 1 4; do
     convert "as_is.$threads" --train "$images/train" --shards 7 --threads "$threads"
-    convert "small.$threads" --train "$images/train" --shards 7 --threads "$threads" --shorter_side 32 --quality 85
-    [ "$status" -eq 0 ]
+    expect=0 convert "small.$threads" --train "$images/train" --shards 7 --threads "$threads" --shorter_side 32 --quality 85
   done
   same_bytes as_is.1 as_is.4
   same_bytes small.1 small.4
@@ -102,8 +94,7 @@ make_archives() {
   echo "no image" > train/n00000002/odd.JPEG
   refused 65 "train/n00000002/odd.JPEG: the image is not a JPEG file: it is text" set --train train --threads 1
   [[ $messages == *"--bad_images=skip leaves such images out"* ]]
-  convert set --train train --bad_images skip
-  [ "$status" -eq 0 ]
+  expect=0 convert set --train train --bad_images skip
   [[ $messages == *"ddldata: note: left out: train/n00000002/odd.JPEG: "* ]]
   [ "$output" = "set: 60 training and 0 validation images of 5 classes in 1 file; 1 image left out" ]
   trains_on set
@@ -116,16 +107,14 @@ of all that were found; 1 image left out" ]
   cp -r "$images/train" train
   cp train/n00000001/n00000001_0.JPEG train/n00000002/again.JPEG
   convert set --train train
-  run "$ddldata" stats set
-  [ "$status" -eq 0 ]
+  run -0 "$ddldata" stats set
   [[ $output == *"1 image more than once; 0 in both splits, 1 with two labels"* ]]
   [ "$("$ddldata" stats --json set | jq '.duplicates | length')" -eq 1 ]
 }
 
 @test "a directory that both splits have" {
   ln -s "$images/train" link
-  convert set --train "$images/train" --validation link
-  [ "$status" -eq 0 ]
+  expect=0 convert set --train "$images/train" --validation link
   [[ $messages == *"ddldata: note: link is among the training and the validation images"* ]]
   mkdir tars
   tar -cf tars/n1.tar -C "$images" --transform 's|.*/||' train/n00000001
@@ -133,8 +122,7 @@ of all that were found; 1 image left out" ]
   convert tarset --train tars/n1.tar tars/n2.tar --validation tars
   [[ $messages == *"ddldata: note: tars/n1.tar is among the training and the validation images"* ]]
   printf "%s\n" "$images"/train/* n1 n2 | sed "s,.*/,," > classes
-  convert other --train "$images/train" --validation tars --class_list classes
-  [ "$status" -eq 0 ]
+  expect=0 convert other --train "$images/train" --validation tars --class_list classes
   [[ $messages != *"is among"* ]]
 }
 
@@ -142,15 +130,13 @@ of all that were found; 1 image left out" ]
   mkdir both
   cp -r "$images/train" both/train
   cp -r "$images/train" both/val
-  convert set --train both
-  [ "$status" -eq 0 ]
+  expect=0 convert set --train both
   [[ $messages == *"note: the classes have the names of splits, such as train: "*"; did you mean both/train?"* ]]
   mv both/train both/2019
   convert years --train both
   [[ $messages == *"note: directories of one name are in several classes, n00000001 in 2019 and in val: "* ]]
   ls both > classes
-  convert listed --train both --class_list classes
-  [ "$status" -eq 0 ]
+  expect=0 convert listed --train both --class_list classes
   [[ $messages != *note* ]]
 }
 

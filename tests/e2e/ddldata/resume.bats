@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A conversion that is killed, stopped, or out of room goes on, and makes what an undisturbed one makes.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2030,SC2031 # each test has a copy of its own
-
 load common
 
 require_strace() {
@@ -19,8 +16,7 @@ disturbed() {
 }
 
 goes_on() {
-  convert "$1" --train "$images/train" --shards 4 --threads 1
-  [ "$status" -eq 0 ]
+  expect=0 convert "$1" --train "$images/train" --shards 4 --threads 1
   same_bytes whole "$1"
 }
 
@@ -48,7 +44,6 @@ goes_on() {
 @test "a signal ends it in order, 75" {
   require_strace
   convert whole --train "$images/train" --shards 4
-  local signal
   for signal in TERM INT HUP; do
     rm -rf set
     disturbed "renameat:signal=$signal:when=4" set
@@ -88,8 +83,7 @@ goes_on() {
 
 @test "a limit of file sizes is an error, not a death" {
   convert whole --train "$images/train" --shards 4
-  run --separate-stderr bash -c "ulimit -f 4; '$ddldata' convert set --train '$images/train' --shards 4"
-  [ "$status" -eq 71 ]
+  run -71 --separate-stderr bash -c "ulimit -f 4; '$ddldata' convert set --train '$images/train' --shards 4"
   [[ $stderr == *"File too large; what is whole stays"* ]]
   goes_on set
 }
@@ -100,13 +94,11 @@ goes_on() {
   flock -n 9
   refused 78 "another ddldata writes to set" set --train "$images/train"
   exec 9<&-
-  convert set --train "$images/train"
-  [ "$status" -eq 0 ]
+  expect=0 convert set --train "$images/train"
 }
 
 @test "the progress of a long conversion is a line now and then, and a bar on a terminal" {
-  run script -qec "'$ddldata' convert set --train '$images/train' --shards 4" /dev/null
-  [ "$status" -eq 0 ]
+  run -0 script -qec "'$ddldata' convert set --train '$images/train' --shards 4" /dev/null
   [[ $output == *"[============] 60/60 images 100.0 % "*" images/s "*" MB/s eta 0:00:00"* ]]
   TERM=dumb run script -qec "'$ddldata' convert dumb --train '$images/train' --shards 4" /dev/null
   [[ $output == *T*" 60/60 images 100.0 % "* ]]

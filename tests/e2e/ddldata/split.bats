@@ -2,21 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddldata split: another number of files, or a validation part, of a data set that there is.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2030,SC2031 # each test has a copy of its own
-
 load common
 
 # split FROM_DIR DATA_DIR OPTIONS...: status, standard output in $output, the rest in $messages.
 split() {
-  run --separate-stderr timeout 60 "$ddldata" split "$@"
-  messages=$stderr
+  run_separate timeout 60 "$ddldata" split "$@"
   echo "$status: $output: $messages"
 }
 
 @test "another number of files: the same images, and a training goes on with them" {
-  split "$BATS_FILE_TMPDIR/data" set --shards 3 --validation_shards 2
-  [ "$status" -eq 0 ]
+  expect=0 split "$BATS_FILE_TMPDIR/data" set --shards 3 --validation_shards 2
   [ "$output" = "set: 60 training and 20 validation images in 5 files" ]
   [ "$(ls set)" = "$(printf '%s\n' ddldata.conversion ddldata.manifest train-0000{0,1,2}-of-00003 \
     validation-0000{0,1}-of-00002)" ]
@@ -28,8 +23,7 @@ split() {
 
 @test "a validation part of training images" {
   convert whole --train "$images/train" --shards 4
-  split whole set --validation_images 12
-  [ "$status" -eq 0 ]
+  expect=0 split whole set --validation_images 12
   [ "$output" = "set: 48 training and 12 validation images in 5 files" ]
   trains_on set
   run "$ddldata" stats set
@@ -41,16 +35,13 @@ split() {
 @test "killed at any file that it syncs or renames, it goes on" {
   strace -o /dev/null true 2> /dev/null || skip "strace is missing, or may not trace here"
   split "$BATS_FILE_TMPDIR/data" whole --shards 3
-  local call number
   for call in renameat fsync; do
     for number in 1 2 3 4 5 6; do
       rm -rf set
-      run timeout 60 strace -f -o trace -e trace="$call" -e signal=none -e "inject=$call:signal=KILL:when=$number" \
+      run -137 timeout 60 strace -f -o trace -e trace="$call" -e signal=none -e "inject=$call:signal=KILL:when=$number" \
         "$ddldata" split "$BATS_FILE_TMPDIR/data" set --shards 3 --threads 1
-      [ "$status" -eq 137 ]
       [ ! -e set/ddldata.manifest ]
-      split "$BATS_FILE_TMPDIR/data" set --shards 3
-      [ "$status" -eq 0 ]
+      expect=0 split "$BATS_FILE_TMPDIR/data" set --shards 3
       same_bytes whole set
     done
   done
@@ -58,26 +49,20 @@ split() {
 
 @test "refusals" {
   local data="$BATS_FILE_TMPDIR/data"
-  split "$data"
-  [ "$status" -eq 64 ]
+  expect=64 split "$data"
   [[ $messages == *"DATA_DIR"* ]]
-  split "$data" set --shards 61
-  [ "$status" -eq 64 ]
+  expect=64 split "$data" set --shards 61
   [[ $messages == "ddldata: --shards must be at most 60, not 61: a file needs an image" ]]
-  split "$data" set --validation_images 5
-  [ "$status" -eq 64 ]
+  expect=64 split "$data" set --validation_images 5
   [[ $messages == *"already has validation-* files: --validation_images makes some of train-* files alone" ]]
-  split nowhere set
-  [ "$status" -eq 65 ]
+  expect=65 split nowhere set
   [[ $messages == *"cannot read the data directory nowhere: No such file"* ]]
-  split "$data" "$data" --shards 2
-  [ "$status" -eq 64 ]
+  expect=64 split "$data" "$data" --shards 2
   [[ $messages == *"already has data files ("*") that no conversion has written: give another directory" ]]
   [ ! -e set ]
   mkdir set
   exec 9< ./set
   flock -n 9
-  split "$data" set
-  [ "$status" -eq 78 ]
+  expect=78 split "$data" set
   [[ $messages == *"another ddldata writes to set: wait for it, or give another directory" ]]
 }

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlrun --advise: in the environments of real jobs, without a GPU, and quickly.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 training=(ddltraind --batch_size=256 --precision=fp16 --num_iter=50 --lr_init=0.256 --lr_warmup_epochs=8 --use_cosine_lr)
@@ -20,8 +18,7 @@ advise_in() {
     [[ $line != SLURM_CONF=* ]] || continue
     variables+=("$line")
   done < <(sed -n '/^## \(batch script\|salloc\)/,/^## /p' "$recorded" | tr ' ' '\n' | grep -E '^(SLURM|CUDA)[A-Z_0-9]*=')
-  run --separate-stderr env -i PATH="$PWD/slurm:$PATH" "${variables[@]}" "$ddlrun" "$@" "${training[@]}"
-  messages=$stderr
+  run_separate env -i PATH="$PWD/slurm:$PATH" "${variables[@]}" "$ddlrun" "$@" "${training[@]}"
 }
 
 # row NODES RANKS GLOBAL_BATCH LEARNING_RATE: the table has such a line.
@@ -30,8 +27,7 @@ row() {
 }
 
 @test "tables for the environments of real jobs" {
-  advise_in N2-gres-gpu-4.txt --advise
-  [ "$status" -eq 0 ]
+  expect=0 advise_in N2-gres-gpu-4.txt --advise
   row 1 4 1024 1.024
   row 2 8 2048 2.048
   row 16 64 16384 16.38
@@ -45,14 +41,12 @@ row() {
   advise_in n3-gpus-per-task-1.txt --advise
   row 1 3 768 0.768
   row 16 48 12288 12.29
-  advise_in nonuniform-nodes-n1_n3_n4.txt --advise
-  [ "$status" -eq 0 ]
+  expect=0 advise_in nonuniform-nodes-n1_n3_n4.txt --advise
   [[ $output == *'<- this job'* ]]
 }
 
 @test "links and GPU of a site file" {
-  advise_in N4-gres-gpu-4-ntasks-per-node-4.txt --site bede --advise
-  [ "$status" -eq 0 ]
+  expect=0 advise_in N4-gres-gpu-4-ntasks-per-node-4.txt --site bede --advise
   [[ $output == *'1270 images/s in fp16: V100-SXM2-32GB ('*'bede.yaml)'* ]]
   [[ $output == *'xbus (32 GB/s) inside, 2 adapters of 100 Gbit/s'* ]]
 }
@@ -64,27 +58,21 @@ row() {
 }
 
 @test "behind the plan of a dry run" {
-  run_ddlrun --dry-run "${training[@]}"
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --dry-run "${training[@]}"
   [[ $output == *'+ '*'Predicted for this training on N nodes'* ]]
-  run_ddlrun --dry-run ddltraind --arch=resnet101 --batch_size=8
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --dry-run ddltraind --arch=resnet101 --batch_size=8
   [[ $output == *'no prediction: --advise knows resnet50 alone, not --arch=resnet101'* ]]
   run_ddlrun --dry-run true
   [[ $output != *'Predicted for'* && $output != *'no prediction'* ]]
 }
 
 @test "mistakes" {
-  run_ddlrun --advise python3 train.py
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --advise python3 train.py
   [[ $messages == *"--advise knows ddltraind alone, not 'python3': ddlrun --advise ddltraind --batch_size=256 ..."* ]]
-  run_ddlrun --advise=fast "${training[@]}"
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --advise=fast "${training[@]}"
   [[ $messages == *"option --advise: 'fast' is not the images/s of one GPU, a number above 0"* ]]
-  run_ddlrun --advise ddltraind --batch_size=many
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --advise ddltraind --batch_size=many
   [[ $messages == *'--advise: ddltraind --batch_size=many must be a number above 0'* ]]
-  run_ddlrun --advise
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --advise
   [[ $messages == *'no program given'* ]]
 }

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # bede-mpirun: Open MPI's mpirun with ranks and threads as the machine is made.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 ac922="$BATS_TEST_DIRNAME/../../fixtures/hwloc/ac922_16c_4v100.xml"
@@ -12,8 +9,7 @@ ac922="$BATS_TEST_DIRNAME/../../fixtures/hwloc/ac922_16c_4v100.xml"
 say='echo "$OMPI_COMM_WORLD_RANK $(sed -n "s/Cpus_allowed_list:\t//p" /proc/self/status) $OMP_NUM_THREADS"'
 
 run_bede() {
-  run --separate-stderr env PATH="${search_path:-$PATH}" "$DDLRUN_BUILD/bin/bede-mpirun" "$@"
-  messages=$stderr
+  run_separate env PATH="${search_path:-$PATH}" "$DDLRUN_BUILD/bin/bede-mpirun" "$@"
 }
 
 # refused CODE TEXT ARGUMENTS...: one line, and nothing started.
@@ -38,8 +34,7 @@ require_plain_cores() {
 
 @test "a rank per core is what it starts by itself, each on its own" {
   require_plain_cores
-  run_bede sh -c "$say"
-  [ "$status" -eq 0 ]
+  expect=0 run_bede sh -c "$say"
   [ "${#lines[@]}" -eq "$(nproc)" ]
   [ "$(cut -d' ' -f2 <<< "$output" | sort -u | wc -l)" -eq "$(nproc)" ]
   [ "$(cut -d' ' -f3 <<< "$output" | sort -u)" = 1 ]
@@ -119,7 +114,6 @@ require_plain_cores() {
 
 @test "mpirun maps an AC922 as planned" {
   require_mpirun
-  local shares
   for shares in 1ppn:1 1ppc:32 1ppt:128; do
     HWLOC_XMLFILE=$ac922 OMPI_MCA_hwloc_base_topo_file=$ac922 \
       run_bede --bede-par "${shares%:*}" --do-not-launch --display-map true
@@ -145,12 +139,10 @@ require_plain_cores() {
 
 @test "exit code and messages of a rank that fails" {
   require_mpirun
-  run_bede -n 2 --oversubscribe sh -c '[ $OMPI_COMM_WORLD_RANK = 1 ] && { echo "no data" >&2; exit 3; }; exec sleep 60'
-  [ "$status" -eq 3 ]
+  expect=3 run_bede -n 2 --oversubscribe sh -c '[ $OMPI_COMM_WORLD_RANK = 1 ] && { echo "no data" >&2; exit 3; }; exec sleep 60'
   [[ $messages == *"no data"* ]]
   [[ ${messages##*$'\n'} == "bede-mpirun: [ERROR DDL-20-1] mpirun ended with exit code 3; the messages above say why" ]]
-  run_bede -n 1 sh -c 'kill -KILL $$'
-  [ "$status" -eq 137 ]
+  expect=137 run_bede -n 1 sh -c 'kill -KILL $$'
 }
 
 @test "signals reach the ranks" {
@@ -169,7 +161,6 @@ require_plain_cores() {
   local pid=$!
   wait_for 10 test -e pid
   kill -KILL "$pid"
-  # shellcheck disable=SC2046 # a number
   wait_for 10 have_ended $(cat pid)
   wait_for 10 no_run_directory
 }

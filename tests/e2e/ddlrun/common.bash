@@ -12,9 +12,7 @@ teardown() { require_no_run_directory; }
 
 # Runs ddlrun: status, standard output in $output, the rest in $messages. $search_path: its PATH, if set.
 run_ddlrun() {
-  run --separate-stderr env PATH="${search_path:-$PATH}" "$ddlrun" "$@"
-  # shellcheck disable=SC2034,SC2154 # read by the tests; set by run
-  messages=$stderr
+  run_separate env PATH="${search_path:-$PATH}" "$ddlrun" "$@"
 }
 
 # The launchers that are here, or those of $LAUNCHERS.
@@ -39,7 +37,6 @@ have_ended() {
 
 # Makes ./agent, instead of ssh: the other nodes are this machine, each with a place of its own for Open MPI's files.
 make_agent() {
-  # shellcheck disable=SC2016 # its shell expands
   printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\nexport TMPDIR="$TMPDIR/$1"\nshift\nexec sh -c "$*"\n' > agent
   chmod +x agent
 }

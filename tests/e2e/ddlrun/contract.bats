@@ -3,9 +3,6 @@
 # What ddlrun promises whatever starts the ranks: each test runs under each launcher that is here, on one node. tests/cluster/contract.bats
 # runs this file in a job of Slurm.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 teardown() {
@@ -40,12 +37,10 @@ ends_with() {
   wait "$ddlrun_pid" || code=$?
   cat output messages
   [ "$code" -eq "$1" ]
-  # shellcheck disable=SC2046 # numbers
   have_ended $(cat pid?)
 }
 
 @test "every rank knows itself and its launcher" {
-  local launcher
   for launcher in $(launchers); do
     by "$launcher" sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $HOROVOD_RANK $DDLRUN_LAUNCHER $DDLRUN_SPAWNER $DDL_HOST_PORT"'
     [ "$status" -eq 0 ]
@@ -55,16 +50,13 @@ ends_with() {
 
 @test "ranks are bound by the shim" {
   [ "$(nproc)" -ge 2 ] || skip "needs two cores"
-  local launcher
   for launcher in $(launchers); do
-    run_ddlrun -n 2 --launcher="$launcher" sh -c 'taskset -pc $$ | sed "s/.*: //"'
-    [ "$status" -eq 0 ]
+    expect=0 run_ddlrun -n 2 --launcher="$launcher" sh -c 'taskset -pc $$ | sed "s/.*: //"'
     [ "${lines[0]}" != "${lines[1]}" ]
   done
 }
 
 @test "variables with any value arrive, and arguments as they were given" {
-  local launcher
   for launcher in $(launchers); do
     ODD=$'a;b,c "d" e\nf' by "$launcher" -x ODD -x 'MORE=1;2,3' sh -c '{ printf "%s|%s|" "$ODD" "$MORE"; printf "<%s>" "$@"; } > got$RANK' sh 'a b' '' "it's" '$HOME' $'new\nline' '*' : ::
     [ "$status" -eq 0 ]
@@ -74,7 +66,6 @@ ends_with() {
 }
 
 @test "standard input is that of rank 0; the others find it empty" {
-  local launcher
   for launcher in $(launchers); do
     # Hydra dies of what a pipe does not hold, 64 KiB, without ddlrun too; the mpirun of Open MPI 4.1 in one of a hundred runs.
     seq "$([ "$launcher" = hydra ] && echo 10000 || echo 50000)" > input
@@ -87,46 +78,35 @@ ends_with() {
 }
 
 @test "the exit code is that of the first rank that failed, named last" {
-  local launcher
   for launcher in $(launchers); do
-    by "$launcher" sh -c 'if [ $RANK = 1 ]; then echo "no data" >&2; exit 3; fi; exec sleep 60'
-    [ "$status" -eq 3 ]
+    expect=3 by "$launcher" sh -c 'if [ $RANK = 1 ]; then echo "no data" >&2; exit 3; fi; exec sleep 60'
     [[ $messages == *"no data"*"ddlrun: [ERROR DDL-20-1] the job failed: rank 1 on $(hostname) (pid "*") ended first, with exit code 3, "*" s after the start" ]]
-    by "$launcher" sh -c '[ $RANK = 1 ] && kill -SEGV $$; exec sleep 60'
-    [ "$status" -eq 139 ]
+    expect=139 by "$launcher" sh -c '[ $RANK = 1 ] && kill -SEGV $$; exec sleep 60'
     [[ $messages == *"the job failed: rank 1 on "*" ended first, with signal 11 (Segmentation fault), "*" s after the start" ]]
-    by "$launcher" sh -c 'exit 75'
-    [ "$status" -eq 75 ]
+    expect=75 by "$launcher" sh -c 'exit 75'
     [[ $messages == *"start it again"* ]]
   done
 }
 
 @test "kill -9 of a rank ends the others, also those that ignore SIGTERM, and leaves no process" {
-  local launcher
   for launcher in $(launchers); do
     start_by "$launcher" 2 "trap '' TERM; sleep 600 & $tells_pid wait"
-    local workers
-    # shellcheck disable=SC2046 # numbers
     workers=$(pgrep -d' ' -P "$(cat pid0 pid1 | paste -sd,)")
     kill -KILL "$(cat pid1)"
     ends_with 137
-    # shellcheck disable=SC2086 # numbers
     wait_for 10 have_ended $workers
     [[ $(tail -n 1 messages) == *"rank 1 on "*" ended first, with signal 9 (Killed), "* ]]
   done
 }
 
 @test "a program that cannot be started is named with host and rank, 69" {
-  local launcher
   for launcher in $(launchers); do
-    by "$launcher" no-such-program
-    [ "$status" -eq 69 ]
+    expect=69 by "$launcher" no-such-program
     [[ $messages == *"ddlrun-rank: [ERROR DDL-20-69] rank "[01]" on $(hostname): cannot start 'no-such-program': No such file or directory"* ]]
   done
 }
 
 @test "signals reach the ranks, and their exit code comes back" {
-  local launcher signal
   for launcher in $(launchers); do
     for signal in TERM HUP USR1; do
       start_by "$launcher" 2 "trap 'exit 75' TERM HUP; trap 'exit 0' USR1; $tells_pid while :; do sleep 0.05; done"
@@ -137,11 +117,9 @@ ends_with() {
 }
 
 @test "kill -9 of ddlrun leaves no rank, no child of a rank and no run directory" {
-  local launcher
   for launcher in $(launchers); do
     start_by "$launcher" 2 'sleep 600 & echo "$$ $!" > "pid$RANK.new"; mv "pid$RANK.new" "pid$RANK"; wait'
     kill -KILL "$ddlrun_pid"
-    # shellcheck disable=SC2046 # numbers
     wait_for 20 have_ended $(cat pid0 pid1)
     wait_for 10 no_run_directory
   done
@@ -151,10 +129,8 @@ ends_with() {
   printf '#!/no/such/shell -e\n' > script
   printf '#!/bin/sh\r\necho x\r\n' > windows
   chmod +x script windows
-  local launcher
   for launcher in $(launchers); do
-    run_ddlrun -n 1 --launcher="$launcher" ./script
-    [ "$status" -eq 69 ]
+    expect=69 run_ddlrun -n 1 --launcher="$launcher" ./script
     [[ $messages == *"cannot start './script': the file is there, but not its interpreter /no/such/shell"* ]]
     run_ddlrun -n 1 --launcher="$launcher" "$PWD/windows"
     [[ $messages == *"cannot start '$PWD/windows': the file is there, but its first line ends as under Windows: sed -i 's/\r\$//' $PWD/windows"* ]]
@@ -168,19 +144,16 @@ ends_with() {
 
 @test "the log of a rank is what it has written, byte for byte, by every launcher" {
   head -c 300000 /dev/urandom > noise
-  local launcher program
   for launcher in $(launchers); do
     for program in 'printf "1%%\r2%%\r"' 'head -c 200000 /dev/zero | tr "\0" x; echo' 'cat noise' 'printf "no end"' 'printf "a\n\nb"'; do
       rm -rf logs
-      run_ddlrun -n 1 --launcher="$launcher" --log-dir logs sh -c "$program"
-      [ "$status" -eq 0 ]
+      expect=0 run_ddlrun -n 1 --launcher="$launcher" --log-dir logs sh -c "$program"
       sh -c "$program" | cmp - logs/*
     done
   done
 }
 
 @test "what a rank writes is seen at once, without a line end, too" {
-  local launcher
   for launcher in $(launchers); do
     [ "$launcher" != srun ] || continue # which passes whole lines on
     rm -f shown

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The environment that is active in the batch script is the one that ranks run in: Python's virtual environments, conda, modules.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 teardown() {
@@ -16,8 +13,7 @@ teardown() {
 # may cut the lines of different ranks into each other.
 on_two_ranks() {
   rm -f rank0 rank1
-  run_ddlrun -n 2 --oversubscribe --launcher="$1" sh -c "{ $2; }"' > "rank$RANK"'
-  expect_status 0 "$messages"
+  expect=0 run_ddlrun -n 2 --oversubscribe --launcher="$1" sh -c "{ $2; }"' > "rank$RANK"'
 }
 
 both_ranks_say() {
@@ -29,7 +25,6 @@ both_ranks_say() {
   python3 -m venv --without-pip 'my env'
   mkdir "$(echo 'my env'/lib/python3*/site-packages)/only_here"
   for launcher in $(launchers); do
-    # shellcheck disable=SC1091 # Python's
     . 'my env/bin/activate'
     # Where Open MPI is in /usr/bin it puts that in front of PATH, and python3 with it.
     on_two_ranks "$launcher" 'python3 -c "import only_here, os, sys; print(sys.prefix, os.environ[\"VIRTUAL_ENV\"], \"DDLRUN_PATH\" in os.environ)"'
@@ -41,8 +36,7 @@ both_ranks_say() {
 @test "a PATH that is given by -x" {
   for launcher in $(launchers); do
     rm -f rank0 rank1
-    run_ddlrun -n 2 --oversubscribe --launcher="$launcher" -x "PATH=$PWD/bin:$PATH" sh -c 'echo "$PATH" > "rank$RANK"'
-    [ "$status" -eq 0 ]
+    expect=0 run_ddlrun -n 2 --oversubscribe --launcher="$launcher" -x "PATH=$PWD/bin:$PATH" sh -c 'echo "$PATH" > "rank$RANK"'
     both_ranks_say "$PWD/bin:$PATH"
   done
 }
@@ -88,8 +82,7 @@ both_ranks_say() {
 # Each of $1 ranks says by what Open MPI would wait; mpirun may cut lines of several ranks into each other.
 yields() { # RANKS LAUNCHER
   rm -f yield.*
-  run_ddlrun -n "$1" --oversubscribe --launcher="$2" sh -c 'echo "${OMPI_MCA_mpi_yield_when_idle-unset}" > "yield.$RANK"'
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun -n "$1" --oversubscribe --launcher="$2" sh -c 'echo "${OMPI_MCA_mpi_yield_when_idle-unset}" > "yield.$RANK"'
   [ "$(cat yield.* | wc -l)" -eq "$1" ]
   sort -u yield.*
 }
@@ -125,8 +118,7 @@ yields() { # RANKS LAUNCHER
 @test "what Python prints comes when it is printed" {
   echo 'import os, signal; print("the last words"); os.kill(os.getpid(), signal.SIGKILL)' > killed.py
   for launcher in $(launchers); do
-    run_ddlrun -n 1 --launcher="$launcher" python3 killed.py
-    expect_status 137 "$launcher: $output$messages"
+    expect=137 run_ddlrun -n 1 --launcher="$launcher" python3 killed.py
     [[ $output = *"the last words"* ]]
   done
   PYTHONUNBUFFERED='' run_ddlrun -n 1 --launcher=local python3 killed.py

@@ -2,18 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlrun --check and --check-only: looking at the nodes before ranks start.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # The file that the check makes is gone.
 no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
 
 @test "--check-only prints a verdict for every check and starts nothing" {
-  run_ddlrun --check-only -n 1 touch started
-  [ "$status" -eq 0 ]
-  local check
+  expect=0 run_ddlrun --check-only -n 1 touch started
   for check in nodes hardware gpus gpu-use gpu-errors gpu-links infiniband memlock shm directory master-addr clocks versions connections; do
     grep -qE "^$check +(ok|warn|not known) +[^ ]" <<< "$output"
   done
@@ -24,15 +19,13 @@ no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
 @test "a file that a check left which was killed is removed by a check an hour later" {
   touch .ddlrun-check.AAAAAA .ddlrun-check.BBBBBB
   touch -d '2 hours ago' .ddlrun-check.AAAAAA
-  run_ddlrun --check-only -n 1
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --check-only -n 1
   [ ! -e .ddlrun-check.AAAAAA ]
   [ -e .ddlrun-check.BBBBBB ]
 }
 
 @test "--check=full looks first, then starts the ranks" {
-  run_ddlrun --check=full -n 1 echo hello
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --check=full -n 1 echo hello
   [ "$output" = hello ]
   [[ $messages == *"ddlrun-node-check --limit "*$'\n'"directory    ok         $PWD on 1 node, "* ]]
   no_probe
@@ -48,21 +41,17 @@ no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
 @test "a check that fails is 78, and no rank is started" {
   # Nobody, root included, makes files in /proc.
   cd /proc
-  run_ddlrun --check=full -n 1 touch "$BATS_TEST_TMPDIR/started"
-  [ "$status" -eq 78 ]
+  expect=78 run_ddlrun --check=full -n 1 touch "$BATS_TEST_TMPDIR/started"
   [[ $messages == *"directory    fail       /proc cannot be written: "*": start from a directory that all nodes share"* ]]
   [[ $messages == *"[ERROR DDL-20-78] a check failed, no rank was started"* ]]
   [ ! -e "$BATS_TEST_TMPDIR/started" ]
-  run_ddlrun --check-only -n 1
-  [ "$status" -eq 78 ]
-  run_ddlrun --check=auto -n 1 touch "$BATS_TEST_TMPDIR/started"
-  [ "$status" -eq 0 ]
+  expect=78 run_ddlrun --check-only -n 1
+  expect=0 run_ddlrun --check=auto -n 1 touch "$BATS_TEST_TMPDIR/started"
   [ -e "$BATS_TEST_TMPDIR/started" ]
 }
 
 @test "a value that --check does not know is refused" {
-  run_ddlrun --check=some -n 1 true
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --check=some -n 1 true
   [[ $messages == *"'some' is not auto or full or off"* ]]
 }
 
@@ -74,15 +63,12 @@ no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
 
 @test "MASTER_ADDR that a node does not find is a warning, with what to give instead" {
   # No name server is asked for a name with a part of more than 63 bytes.
-  local name warning
   name=$(printf 'n%.0s' {1..64})
   warning=" is not found: "*" ("*"): ranks that meet there, "*"-x MASTER_ADDR=ADDRESS"
-  run_ddlrun --check=full -n 1 -x MASTER_ADDR="$name" sh -c 'echo "$MASTER_ADDR"'
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --check=full -n 1 -x MASTER_ADDR="$name" sh -c 'echo "$MASTER_ADDR"'
   [ "$output" = "$name" ]
   [[ $messages == *$'\n'"master-addr  warn       MASTER_ADDR=$name"$warning* ]]
-  MASTER_ADDR=$name run_ddlrun --check-only -n 1
-  [ "$status" -eq 0 ]
+  MASTER_ADDR=$name expect=0 run_ddlrun --check-only -n 1
   [[ $output == *$'\n'"master-addr  warn       MASTER_ADDR=$name"$warning* ]]
   run_ddlrun --check-only -n 1
   [[ $output == *$'\n'"master-addr  ok         MASTER_ADDR=127.0.0.1 is found on 1 node"* ]]
@@ -100,8 +86,7 @@ no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
 @test "mpirun's nodes meet: clocks are compared, every pair talks" {
   require_mpirun
   make_agent
-  run_ddlrun --check-only -H n1:2,n2:2,n3:2 --oversubscribe --mpiarg "--mca plm_rsh_agent $PWD/agent"
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --check-only -H n1:2,n2:2,n3:2 --oversubscribe --mpiarg "--mca plm_rsh_agent $PWD/agent"
   grep -qE "^nodes +warn +one machine answered for several hosts: $(hostname) \(n\[1-3\]\): " <<< "$output"
   if grep -q 'built without' <<< "$output"; then skip "this build has no PMIx or no UCX"; fi
   grep -qE '^clocks +ok +in step within ' <<< "$output"
@@ -128,8 +113,7 @@ echo "no daemon on n2" >&2
 exit 1
 SH
   chmod +x mpirun
-  search_path="$PWD:$PATH" run_ddlrun --check-only -H n1,n2
-  [ "$status" -eq 78 ]
+  search_path="$PWD:$PATH" expect=78 run_ddlrun --check-only -H n1,n2
   [[ $output == *"nodes        fail       no answer from n[1-2]; the launcher ended with exit code 1: "*"| no daemon on n2"* ]]
 }
 
@@ -138,12 +122,11 @@ SH
   printf '#!/bin/sh\n[ "$1" != --version ] || exec echo "mpirun (Open MPI) 4.1.4"\necho > "%s/waiting"\nexec sleep 600\n' "$PWD" > mpirun
   chmod +x mpirun
   PATH="$PWD:$PATH" "$ddlrun" --check=full -n 2 --oversubscribe --launcher=mpirun touch started 2> messages 3>&- &
-  local pid=$! code=0
+  local pid=$!
   wait_for 10 test -e waiting
   run ! no_probe
   kill -TERM "$pid"
-  wait "$pid" || code=$?
-  [ "$code" -eq 143 ]
+  expect=143 end_of "$pid"
   grep -q 'stopped by signal 15' messages
   [ ! -e started ]
   no_probe
@@ -173,8 +156,6 @@ SH
 }
 
 @test "a node's check refuses what it does not know" {
-  run "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --limit 0
-  [ "$status" -eq 64 ]
-  run "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --what
-  [ "$status" -eq 64 ]
+  run -64 "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --limit 0
+  run -64 "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --what
 }

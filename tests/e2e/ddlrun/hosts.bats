@@ -2,32 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 # One host by several names, and several hosts by one.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 @test "this machine by any of its names and addresses needs no mpirun" {
   own=$(python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])' || hostname)
   for host in "$(hostname)" localhost localhost.localdomain 127.0.0.1 127.0.1.1 "$own"; do
-    run_ddlrun -H "$host:2" --oversubscribe --launcher=local sh -c 'echo "$RANK of $WORLD_SIZE"'
-    expect_status 0 "$host: $messages"
+    expect=0 run_ddlrun -H "$host:2" --oversubscribe --launcher=local sh -c 'echo "$RANK of $WORLD_SIZE"'
     [ "$(sort <<< "$output")" = "$(printf '0 of 2\n1 of 2')" ]
   done
 }
 
 @test "this machine under two names is refused, in -H and in a hostfile" {
   for other in localhost 127.0.0.1 127.0.1.1; do
-    run_ddlrun -H "$other:1,$(hostname):1" --oversubscribe true
-    expect_status 64 "$messages"
+    expect=64 run_ddlrun -H "$other:1,$(hostname):1" --oversubscribe true
     [[ $messages = *"$other and $(hostname) are both this machine; write one of them"* ]]
     printf '%s\n%s slots=2\n' "$(hostname)" "$other" > hosts
-    run_ddlrun --hostfile hosts --oversubscribe true
-    [ "$status" -eq 65 ]
+    expect=65 run_ddlrun --hostfile hosts --oversubscribe true
     [[ $messages = *"-hostfile hosts: $(hostname) and $other are both this machine"* ]]
   done
-  run_ddlrun -H gpu1,gpu1.site.example true
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun -H gpu1,gpu1.site.example true
   [[ $messages = *"gpu1 and gpu1.site.example are one host spelled in two ways"* ]]
 }
 
@@ -35,8 +28,7 @@ load common
   require_mpirun
   make_agent
   if mpirun_is_prrte; then
-    run_ddlrun -H worker.a.example:1,worker.b.example:1 --launcher=mpirun true
-    [ "$status" -eq 78 ]
+    expect=78 run_ddlrun -H worker.a.example:1,worker.b.example:1 --launcher=mpirun true
     [[ $messages == *"mpirun of Open MPI 5 takes worker.a.example and worker.b.example for one host"* ]]
     return
   fi
@@ -48,27 +40,23 @@ load common
 @test "a name that differs from this machine's in its domain is another machine" {
   [[ $(hostname) != *.* ]] || skip "this machine knows its domain"
   for other in "$(hostname).other.example" "$(hostname).example"; do
-    run_ddlrun -H "$other:1" --launcher=local true
-    expect_status 78 "$messages"
+    expect=78 run_ddlrun -H "$other:1" --launcher=local true
     [[ $messages = *"$other"* ]]
   done
 }
 
 @test "addresses of IPv6 are refused as what they are" {
   for host in ::1 '[::1]:2' 'fe80::1%eth0:2' 2001:db8::1 'n1,::1'; do
-    run_ddlrun -H "$host" true
-    expect_status 64 "$host: $messages"
+    expect=64 run_ddlrun -H "$host" true
     [[ $messages = *"addresses of IPv6 cannot be written here: give a name"* ]]
   done
   for line in '::1' '[fe80::1] slots=2' 'fe80::1 slots=2'; do
     printf 'n1 slots=1\n%s\n' "$line" > hosts
-    run_ddlrun --hostfile hosts true
-    expect_status 65 "$line: $messages"
+    expect=65 run_ddlrun --hostfile hosts true
     [[ $messages = *"hosts:2:1: addresses of IPv6 cannot be written here"* ]]
   done
   printf 'rank 0=fe80::1 slot=0:0\n' > ranks
-  run_ddlrun --rankfile ranks true
-  [ "$status" -eq 65 ]
+  expect=65 run_ddlrun --rankfile ranks true
   [[ $messages = *"ranks:1:8: addresses of IPv6 cannot be written here"* ]]
 }
 
@@ -90,8 +78,7 @@ without_srun() {
   for name in "$(hostname)" q1-dy-1; do
     export SLURM_JOB_NODELIST=$name SLURM_NODELIST=$name SLURMD_NODENAME=$name
     for launcher in auto mpirun; do
-      run_ddlrun --launcher=$launcher --accelerators 0 -n 2 --oversubscribe sh -c 'echo "$RANK $OMPI_COMM_WORLD_SIZE $DDLRUN_HOST"'
-      expect_status 0 "$name: $messages"
+      expect=0 run_ddlrun --launcher=$launcher --accelerators 0 -n 2 --oversubscribe sh -c 'echo "$RANK $OMPI_COMM_WORLD_SIZE $DDLRUN_HOST"'
       [ "$(sort <<< "$output")" = $'0 2 '"$name"$'\n1 2 '"$name" ]
     done
   done
@@ -103,8 +90,7 @@ without_srun() {
   export SLURM_JOB_ID=4711 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST=q1-dy-[1-2] SLURM_NODELIST=q1-dy-[1-2] SLURMD_NODENAME=q1-dy-1 \
     'SLURM_TASKS_PER_NODE=1(x2)'
   for launcher in auto mpirun; do
-    run_ddlrun --launcher=$launcher --accelerators 0 true
-    expect_status 69 "$messages"
+    expect=69 run_ddlrun --launcher=$launcher --accelerators 0 true
     [[ $messages = *"by srun, which is not in PATH: in a container start ddlrun outside"*"--mpiarg '--mca plm rsh'"* ]]
     [[ $messages != *ORTE* ]]
   done

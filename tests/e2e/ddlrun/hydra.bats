@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlrun with the hydra launcher: mpiexec of MPICH. What all launchers have in common is in contract.bats.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 setup() {
@@ -41,11 +38,9 @@ int main(int argc, char** argv) {
 }
 END
   mpicc.mpich world.c -o world
-  run_ddlrun --launcher=hydra -n 3 --oversubscribe ./world
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --launcher=hydra -n 3 --oversubscribe ./world
   [ "$(sort <<< "$output")" = $'rank 0 of 3, sum 3\nrank 1 of 3, sum 3\nrank 2 of 3, sum 3' ]
-  run_ddlrun --launcher=hydra -n 3 --oversubscribe ./world abort
-  expect_status 3 "$messages"
+  expect=3 run_ddlrun --launcher=hydra -n 3 --oversubscribe ./world abort
   # What MPI_Abort prints may be lost, since Hydra kills all at once: in 2 of 60 runs of mpiexec.hydra alone (MPICH 4.0.2).
   [[ $messages == *"the job failed: rank 1 on $(hostname) ended first, with exit code 3, "* ||
     $messages == *"the job failed: mpiexec ended by itself, with exit code 3, and no rank is known to have failed"* ]]
@@ -53,11 +48,8 @@ END
 }
 
 @test "ranks on two hosts are on those of the plan in any order, with their environment" {
-  local order
   for order in '-H n1:2,n2:2' '-H n2:2,n1:2' '-H n1:2,n2:2 --rank-order=cyclic' '-H n1:2,n2:1 --rank-order=cyclic'; do
-    # shellcheck disable=SC2086 # two words
-    MINE='x y' run_on_two $order --oversubscribe sh -c 'echo "$RANK $DDLRUN_HOST $AGENT_HOST $MINE"'
-    [ "$status" -eq 0 ]
+    MINE='x y' expect=0 run_on_two $order --oversubscribe sh -c 'echo "$RANK $DDLRUN_HOST $AGENT_HOST $MINE"'
     case $order in
       '-H n1:2,n2:2') expected='n1 n1 n2 n2' ;;
       '-H n2:2,n1:2') expected='n2 n2 n1 n1' ;;
@@ -87,8 +79,7 @@ END
   [[ $output == *"+ $PWD/intel/mpiexec.hydra "* ]]
   search_path="$PWD/intel:$PATH" run_ddlrun -n 2 --oversubscribe --dry-run true
   [[ $output == *"+ $PWD/intel/mpiexec.hydra "* ]]
-  search_path="$PWD" run_ddlrun --launcher=hydra -n 1 /bin/true
-  [ "$status" -eq 69 ]
+  search_path="$PWD" expect=69 run_ddlrun --launcher=hydra -n 1 /bin/true
   [[ $messages == *"neither mpirun nor mpiexec nor mpiexec.hydra is that of MPICH, MVAPICH or Intel MPI"* ]]
 }
 
@@ -107,11 +98,7 @@ END
 @test "ddltraind, of Open MPI, trains on one node, and says that it cannot over several" {
   [ -x "$DDLRUN_BUILD/bin/ddltraind" ] || skip "ddltraind is not built"
   local small="--arch=resnet_tiny --num_iter=2 --iter_unit=batch --batch_size=2 --mode=train --image_size=32 --classes=10"
-  # shellcheck disable=SC2086 # words
-  run_ddlrun --launcher=hydra -n 2 --oversubscribe "$DDLRUN_BUILD/bin/ddltraind" $small --results_dir=results
-  expect_status 0 "$output $messages"
-  # shellcheck disable=SC2086 # words
-  run_on_two -H n1:1,n2:1 "$DDLRUN_BUILD/bin/ddltraind" $small --results_dir=other
-  [ "$status" -eq 69 ]
+  expect=0 run_ddlrun --launcher=hydra -n 2 --oversubscribe "$DDLRUN_BUILD/bin/ddltraind" $small --results_dir=results
+  expect=69 run_on_two -H n1:1,n2:1 "$DDLRUN_BUILD/bin/ddltraind" $small --results_dir=other
   [[ $messages == *"ddltraind is of Open MPI"* ]]
 }

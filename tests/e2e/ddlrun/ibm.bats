@@ -3,25 +3,20 @@
 # What scripts written for IBM's ddlrun say, and what its users saw.  The strings are those of its logs: on Bede
 # (N8-CIR-Bede/documentation, wmlce.rst) and on Summit (olcf-user-docs, ibm-wml-ce.rst).
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 fixtures="$BATS_TEST_DIRNAME/../../fixtures"
 
 @test "Summit's line: ranks dealt out to two nodes of six GPUs in turn" {
   require_mpirun
-  run_ddlrun --dry-run -H g28n14:6,g28n15:6 --oversubscribe --rank-order=cyclic true
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --dry-run -H g28n14:6,g28n15:6 --oversubscribe --rank-order=cyclic true
   [[ $output == *" -x 'DDL_HOST_LIST=g28n14:0,2,4,6,8,10;g28n15:1,3,5,7,9,11' -x DDL_HOST_PORT=2200 -x 'DDL_OPTIONS=-mode p:6x2x1x1 ' "* ]]
   [[ $output == *" -n 12 "* ]]
 }
 
 @test "Bede's line: one node of four GPUs" {
   require_mpirun
-  run_ddlrun --dry-run -H gpu025.bede.dur.ac.uk --accelerators 4 --topology "$fixtures/hwloc/ac922_16c_4v100.xml" python train.py
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --dry-run -H gpu025.bede.dur.ac.uk --accelerators 4 --topology "$fixtures/hwloc/ac922_16c_4v100.xml" python train.py
   [[ $output == *$'\n+ /'*"/mpirun "*" -n 4 "*" -x DDL_HOST_LIST=gpu025.bede.dur.ac.uk:0,1,2,3 "*" -x 'DDL_OPTIONS=-mode p:4x1x1x1 ' "*" python train.py" ]]
 }
 
@@ -39,10 +34,9 @@ fixtures="$BATS_TEST_DIRNAME/../../fixtures"
 
 @test "a script of 2019 runs: --tcp, -accelerators, arguments of IBM's mpirun" {
   require_mpirun
-  EGO_TOP=/ego run_ddlrun -v --tcp -H "$(hostname)" -n 2 --oversubscribe -m b --mpiarg -pami_noib -mpiarg "-gpu -disable_gdr" \
+  EGO_TOP=/ego expect=0 run_ddlrun -v --tcp -H "$(hostname)" -n 2 --oversubscribe -m b --mpiarg -pami_noib -mpiarg "-gpu -disable_gdr" \
     --mpiarg "-x EGO_TOP" -mpiarg "-x HOROVOD_FUSION_THRESHOLD=16777216" \
     sh -c 'echo "$EGO_TOP $HOROVOD_FUSION_THRESHOLD $UCX_IB_GPU_DIRECT_RDMA $NCCL_IB_DISABLE $DDL_OPTIONS|"'
-  [ "$status" -eq 0 ]
   [ "$output" = $'/ego 16777216 no 1 -mode b:2x1x1x1 |\n/ego 16777216 no 1 -mode b:2x1x1x1 |' ]
   [[ $messages == *"ddlrun: [WARN DDL-22-1] --mpiarg '-pami_noib' is of IBM's mpirun: replaced by "* ]]
   [[ $messages == *"ddlrun: [WARN DDL-22-2] --mpiarg '-gpu' is of IBM's mpirun: left out; "* ]]
@@ -76,13 +70,11 @@ fixtures="$BATS_TEST_DIRNAME/../../fixtures"
     MASTER_PORT=29500 run_ddlrun -n 1 --launcher="$launcher" --site ./site.yaml -x MASTER_PORT=29502 -x MASTER_ADDR=n2-ib "${where[@]}"
     [ "$output" = n2-ib:29502 ]
   done
-  run_ddlrun -n 1 --launcher=local -x MASTER_PORT=no "${where[@]}"
-  [ "$status" -eq 78 ]
+  expect=78 run_ddlrun -n 1 --launcher=local -x MASTER_PORT=no "${where[@]}"
   [[ $messages == *"MASTER_PORT='no' is no port from 1 to 65535"* ]]
 }
 
 @test "a variable by name and one with a value" {
-  local launcher
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     MINE=here run_ddlrun -n 1 --launcher="$launcher" -x MINE -x OTHER='a b' sh -c 'echo "$MINE $OTHER"'
     [ "$output" = "here a b" ]
@@ -93,7 +85,6 @@ fixtures="$BATS_TEST_DIRNAME/../../fixtures"
   require_mpirun
   mkdir runs
   run_ddlrun -n 1 --run-dir runs --launcher=mpirun --mpiarg -gpu true
-  local log
   log=$(sed -n 's/^Please see \(.*\) for detailed log\.$/\1/p' <<< "$messages")
   [[ $log == "$PWD"/runs/ddlrun.*/ddlrun.log ]]
   grep -q '^+ /' "$log"

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlrun with the local launcher: ranks without MPI.
 
-# shellcheck disable=SC2016,SC2086 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 @test "DDL programs find what ddlrun of IBM gave them" {
@@ -37,9 +34,8 @@ load common
 }
 
 @test "lines of different ranks do not mix" {
-  run_ddlrun -n 4 --oversubscribe --launcher=local --tag-output \
+  expect=0 run_ddlrun -n 4 --oversubscribe --launcher=local --tag-output \
     sh -c 'i=0; while [ $i -lt 200 ]; do printf "%s-" $RANK $RANK; printf "$RANK\n"; i=$((i+1)); done'
-  [ "$status" -eq 0 ]
   [ "${#lines[@]}" -eq 800 ]
   [ "$(sort <<< "$output" | uniq -c | sed 's/^ *//')" = "200 [0] 0-0-0
 200 [1] 1-1-1
@@ -83,8 +79,7 @@ PY
 
 @test "--run-dir keeps the run directory" {
   mkdir runs
-  run_ddlrun -n 1 --run-dir runs sh -c 'exit 3'
-  [ "$status" -eq 3 ]
+  expect=3 run_ddlrun -n 1 --run-dir runs sh -c 'exit 3'
   grep -q 'exit code 3' runs/ddlrun.*/ddlrun.log
   grep -q '"ddlrun-plan-1"' runs/ddlrun.*/plan.json
 }
@@ -105,8 +100,7 @@ PY
 
 @test "--log-dir keeps what each rank prints, on both streams, beside showing it" {
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
-    run_ddlrun --launcher="$launcher" --oversubscribe -n 2 --log-dir "logs/$launcher" sh -c 'echo out $RANK; echo err $RANK >&2'
-    [ "$status" -eq 0 ]
+    expect=0 run_ddlrun --launcher="$launcher" --oversubscribe -n 2 --log-dir "logs/$launcher" sh -c 'echo out $RANK; echo err $RANK >&2'
     [ "$(sort <<< "$output")" = $'out 0\nout 1' ]
     [[ $messages == *"err 1"* ]]
     [ "$(sort "logs/$launcher/rank-00001.log")" = $'err 1\nout 1' ]
@@ -114,28 +108,24 @@ PY
 }
 
 @test "--heartbeat ends a program that hangs, names the rank, and starts it again" {
-  local launcher
   # Each rank has touched its file when rank 1 hangs, the first time.
   printf '%s\n' '#!/bin/sh' 'for step in 1 2 3; do touch "$DDLRUN_HEARTBEAT"; sleep 0.2; done' \
     '[ "$RANK$DDLRUN_RESTART_COUNT" != 10 ] || { trap "" TERM; while :; do sleep 1; done; }' \
     'for step in 4 5 6 7; do touch "$DDLRUN_HEARTBEAT"; sleep 0.5; done' 'echo "$RANK is through"' > train
   chmod +x train
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
-    run_ddlrun --launcher="$launcher" --oversubscribe -n 2 --heartbeat "beats.$launcher/%r" --hang-after 2 --max-restarts 1 ./train
-    expect_status 0 "$launcher: $status $messages"
+    expect=0 run_ddlrun --launcher="$launcher" --oversubscribe -n 2 --heartbeat "beats.$launcher/%r" --hang-after 2 --max-restarts 1 ./train
     [[ $messages == *"the job failed: it hangs: rank 1 on "*" has not touched $PWD/beats.$launcher/1 for "[2-9]" s (--hang-after)"* ]]
     [ "$(sort -u <<< "$output")" = $'0 is through\n1 is through' ]
   done
 }
 
 @test "--hang-after without --heartbeat is refused" {
-  run_ddlrun --hang-after 5 true
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --hang-after 5 true
   [[ $messages == *"--hang-after needs --heartbeat FILE"* ]]
 }
 
 @test "--stop-before sends its signal before the end of the job, and 75 comes of it" {
-  local case launcher value name
   for case in local:60 mpirun:60 local:60:USR2 mpirun:60:SIGUSR2; do
     launcher=${case%%:*} value=${case#*:} name=SIGUSR1
     [[ $value != *USR2 ]] || name=SIGUSR2
@@ -148,26 +138,21 @@ PY
     [[ $messages == *"ddlrun: ranks got $name 60 s before the end of the job's time (--stop-before)"* ]]
   done
   for name in '' TERM 12 USR2:USR1 usr2; do
-    run_ddlrun --stop-before "60:$name" true
-    [ "$status" -eq 64 ]
+    expect=64 run_ddlrun --stop-before "60:$name" true
     [[ $messages == *"--stop-before"*"N, N:USR1, N:USR2 or USR1@N"* ]]
   done
 }
 
 @test "--stop-before where it cannot be is refused" {
-  run_ddlrun --stop-before 60 true
-  [ "$status" -eq 78 ]
+  expect=78 run_ddlrun --stop-before 60 true
   [[ $messages == *"--stop-before 60: the end of this job is not known: neither SLURM_JOB_END_TIME nor 'scontrol show job' tells a time limit"* ]]
-  SLURM_JOB_END_TIME=$(($(date +%s) + 30)) run_ddlrun --stop-before 60 true
-  [ "$status" -eq 78 ]
+  SLURM_JOB_END_TIME=$(($(date +%s) + 30)) expect=78 run_ddlrun --stop-before 60 true
   [[ $messages == *"--stop-before 60: the job's time ends in "*" s already: give fewer seconds, or more #SBATCH --time"* ]]
   SLURM_JOB_END_TIME=$(($(date +%s) - 30)) run_ddlrun --stop-before 60 true
   [[ $messages == *"--stop-before 60: the job's time ends in 0 s already"* ]]
-  run_ddlrun --stop-before 60 ddltraind
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --stop-before 60 ddltraind
   [[ $messages == *"--stop-before is for other programs: ddltraind stops before the end of its job by itself"* ]]
-  run_ddlrun --stop-before soon true
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --stop-before soon true
   [[ $messages == *"--stop-before"*"soon"* ]]
 }
 
@@ -195,29 +180,24 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   # ddlrun is gone, its directory was kept.
   sed -i 's/^times [0-9.]*/times 1000000000/' "$directory/status"
   "$ddlctl" status "$directory" | grep -q '^old  *this was written .* ago: ddlrun is gone, or stopped'
-  run --separate-stderr "$ddlctl" status --srun=never 123456
-  [ "$status" -eq 69 ]
+  run -69 --separate-stderr "$ddlctl" status --srun=never 123456
   [[ $stderr == "ddlctl: no ddlrun of job 123456 runs here: ask on the node of its script, or give its run directory"*"for a directory write ./123456" ]]
   # squeue tells why there is none.
   mkdir bin
   printf '%s\n' '#!/bin/sh' 'echo "slurm_load_jobs error: Invalid job id specified" >&2' 'exit 1' > bin/squeue
   chmod +x bin/squeue
-  run --separate-stderr env PATH="$PWD/bin:$PATH" "$ddlctl" status 123456
-  [ "$status" -eq 69 ]
+  run -69 --separate-stderr env PATH="$PWD/bin:$PATH" "$ddlctl" status 123456
   [ "$stderr" = "ddlctl: job 123456 is not found: slurm_load_jobs error: Invalid job id specified" ]
   # A directory with a file of this name that is the user's own is none of ddlrun's.
   echo "all is well" > "$directory/status"
-  run --separate-stderr "$ddlctl" status "$directory"
-  [ "$status" -eq 69 ]
+  run -69 --separate-stderr "$ddlctl" status "$directory"
   [[ $stderr == "ddlctl: there is no training in $directory that can be asked"* ]]
   echo "ddlrun-status 9" > "$directory/status"
-  run --separate-stderr "$ddlctl" status "$directory"
-  [ "$status" -eq 65 ]
+  run -65 --separate-stderr "$ddlctl" status "$directory"
   [[ $stderr == "ddlctl: $directory/status: a status of format 9, and this program reads format 1: use the version of ddlrun that has written it, or a newer one" ]]
 }
 
 @test "--end-limit ends a job in which a rank stays behind, and names it" {
-  local launcher how
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     for how in 0 75; do
       SECONDS=0
@@ -232,36 +212,30 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
 }
 
 @test "without --end-limit a rank may go on for long after the others" {
-  run_ddlrun --launcher=local --oversubscribe -n 2 sh -c '[ $RANK = 0 ] || sleep 3; echo $RANK'
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --launcher=local --oversubscribe -n 2 sh -c '[ $RANK = 0 ] || sleep 3; echo $RANK'
   [ "$output" = $'0\n1' ]
 }
 
 @test "--end-limit: an invalid number of seconds is an error" {
-  run_ddlrun --end-limit soon true
-  expect_status 64 "$messages"
+  expect=64 run_ddlrun --end-limit soon true
   [[ $messages == *"--end-limit"*"soon"* ]]
 }
 
 @test "--log-dir: a symbolic link instead of a log file is refused, and not followed" {
-  local launcher
   mkdir logs
   ln -s "$PWD/elsewhere" logs/rank-00000.log
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
-    run_ddlrun --launcher="$launcher" -n 1 --log-dir logs sh -c 'echo out'
-    expect_status 71 "$messages"
+    expect=71 run_ddlrun --launcher="$launcher" -n 1 --log-dir logs sh -c 'echo out'
     [[ $messages == *"logs/rank-00000.log: it is a symbolic link, which is not followed; remove it, or give another --log-dir"* ]]
     [ ! -e elsewhere ]
   done
 }
 
 @test "--log-dir: a FIFO instead of a log file is refused, be it read or not, and hangs nobody" {
-  local launcher
   mkdir logs
   mkfifo logs/rank-00000.log
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
-    run_ddlrun --launcher="$launcher" -n 1 --log-dir logs sh -c 'echo out'
-    expect_status 71 "$messages"
+    expect=71 run_ddlrun --launcher="$launcher" -n 1 --log-dir logs sh -c 'echo out'
     [[ $messages == *"logs/rank-00000.log: it is no file; remove it, or give another --log-dir"* ]]
   done
   exec 9<> logs/rank-00000.log
@@ -273,13 +247,11 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
 
 @test "--log-dir: a file in the way" {
   touch file
-  run_ddlrun -n 1 --log-dir file/logs true
-  [ "$status" -eq 71 ]
+  expect=71 run_ddlrun -n 1 --log-dir file/logs true
   [[ $messages == "ddlrun: [ERROR DDL-20-71] cannot make the directory file/logs: Not a directory" ]]
 }
 
 @test "under nohup a hangup of ddlrun ends nothing; else it ends the ranks" {
-  local launcher pid code
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     nohup "$ddlrun" --launcher="$launcher" --oversubscribe -n 1 \
       sh -c 'echo > ready; while [ ! -e go ]; do sleep 0.05; done; echo over > end' > out 2>&1 3>&- &
@@ -289,10 +261,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
     # By the time that another signal has been passed on the first would have been.
     kill -CONT "$pid"
     touch go
-    code=0
-    wait "$pid" || code=$?
-    cat out
-    [ "$code" -eq 0 ]
+    expect=0 end_of "$pid" out
     [ "$(cat end)" = over ]
     rm ready end go
   done
@@ -300,13 +269,10 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   pid=$!
   wait_for 10 test -e ready
   kill -HUP "$pid"
-  code=0
-  wait "$pid" || code=$?
-  [ "$code" -eq 9 ]
+  expect=9 end_of "$pid"
 }
 
 @test "closed standard streams are as good as empty ones" {
-  local launcher
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     local options=("--launcher=$launcher" --oversubscribe -n 2 sh -c 'cat; echo "rank $RANK"; echo error >&2; echo x > "end$RANK"')
     bash -c '"$@" <&- > out 2> err' _ "$ddlrun" "${options[@]}"
@@ -326,14 +292,12 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   run_ddlrun --dry-run=json --topology "$four" true
   [ "$(gpus)" = "[0,1,2,3]" ]
   for list in 0:'[0]' 3,1:'[3,1]' 0,7,1:'[0]' 2,-1,1:'[2]' :'[null]' -1:'[null]' 0,0:'[null]' GPU-1234:'[null]' MIG-a,MIG-b:'[null,null]'; do
-    CUDA_VISIBLE_DEVICES=${list%%:*} run_ddlrun --dry-run=json --topology "$four" true
-    expect_status 0 "$list: $(gpus) $messages"
+    CUDA_VISIBLE_DEVICES=${list%%:*} expect=0 run_ddlrun --dry-run=json --topology "$four" true
     [ "$(gpus)" = "${list#*:}" ]
   done
   CUDA_VISIBLE_DEVICES=3,1 run_ddlrun --dry-run=json --topology "$four" --accelerators 1 true
   [ "$(gpus)" = "[3]" ]
-  CUDA_VISIBLE_DEVICES=0 run_ddlrun --dry-run --topology "$four" --accelerators 2 true
-  [ "$status" -eq 78 ]
+  CUDA_VISIBLE_DEVICES=0 expect=78 run_ddlrun --dry-run --topology "$four" --accelerators 2 true
   [[ $messages == *"2 GPUs per node asked for, but CUDA_VISIBLE_DEVICES leaves 1: name more in it, or --accelerators 1" ]]
 }
 
@@ -357,7 +321,6 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
     [ "$status" -eq 0 ] || echo "$messages"
     echo "$(cat rank0) $(cat rank1)"
   }
-  local launcher
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     [ "$(visible 3,1 $launcher)" = "3,1 3,1" ]
     [ "$(visible 3,1 $launcher --gpu-visibility=all)" = "3,1 3,1" ]
@@ -368,8 +331,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
     [ "$(visible MIG-aa,MIG-bb $launcher)" = "MIG-aa MIG-bb" ]
     [ "$(visible MIG-aa,MIG-bb $launcher --gpu-visibility=all)" = "MIG-aa,MIG-bb MIG-aa,MIG-bb" ]
   done
-  run_ddlrun --gpu-visibility=node -n 1 true
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --gpu-visibility=node -n 1 true
   [[ $messages == *"option --gpu-visibility: 'node' is not auto or all or rank" ]]
   DDLRUN_GPU_VISIBILITY=rank run_ddlrun -n 1 sh -c 'echo "${DDLRUN_GPU_VISIBILITY-unset}"'
   [ "$output" = unset ]
@@ -384,29 +346,23 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   [ "$(per_node)" = "[3,3]" ]
   run_ddlrun --dry-run=json --topology "$four" -H n1,n2 --accelerators 4 --ranks-per-node 3 -n 4 true
   [ "$(per_node)" = "[3,1]" ]
-  run_ddlrun --dry-run=json --topology "$four" --ranks-per-node 5 true
-  [ "$status" -eq 78 ]
+  expect=78 run_ddlrun --dry-run=json --topology "$four" --ranks-per-node 5 true
   [[ $messages == *"5 ranks for 4 GPUs"* ]]
   # Four hardware threads to a core.
   run_ddlrun --dry-run=json --topology "$four" --cpus-per-rank 8 true
   [ "$(jq -r '.ranks[0].cpus' <<< "$output")" = 0-7 ]
-  run_ddlrun --dry-run=json --topology "$four" --cpus-per-rank 400 true
-  [ "$status" -eq 78 ]
+  expect=78 run_ddlrun --dry-run=json --topology "$four" --cpus-per-rank 400 true
   [[ $messages == *"4 ranks need 100 cores each, but only 32 may be used: ask for less CPUs per rank, or add --oversubscribe"* ]]
-  run_ddlrun --ranks-per-node 0 true
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --ranks-per-node 0 true
   [[ $messages == *"option --ranks-per-node: '0' is not a whole number from 1 to 1000000" ]]
-  run_ddlrun --cpus-per-rank some true
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --cpus-per-rank some true
   echo "rank 0=$(hostname) slot=0" > my.rankfile
-  run_ddlrun --rankfile my.rankfile --ranks-per-node 1 true
-  [ "$status" -eq 64 ]
+  expect=64 run_ddlrun --rankfile my.rankfile --ranks-per-node 1 true
   [[ $messages == *"[ERROR DDL-20-64] --rankfile places and binds all ranks; leave --ranks-per-node and --cpus-per-rank out" ]]
 }
 
 @test "the beginning of a line is among the last lines of a rank that fails, and tags stand at the beginning of lines alone" {
-  run_ddlrun -n 1 --launcher=local sh -c 'echo one; printf two; exit 3'
-  [ "$status" -eq 3 ]
+  expect=3 run_ddlrun -n 1 --launcher=local sh -c 'echo one; printf two; exit 3'
   grep -A3 'last lines of rank 0' <<< "$messages"
   [[ $messages == *"| one"*"| two"* ]]
   run_ddlrun -n 1 --launcher=local --tag-output sh -c 'head -c 200000 /dev/zero | tr "\0" x; echo; echo'
@@ -414,16 +370,13 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
 }
 
 @test "a umask that takes rights from the user does not matter" {
-  local mask
   for mask in 0177 0277 0777 0077; do
-    run --separate-stderr sh -c "umask $mask; exec '$ddlrun' -n 2 --oversubscribe --launcher=local sh -c umask"
-    expect_status 0 "$mask: $stderr"
+    expect=0 run_separate sh -c "umask $mask; exec '$ddlrun' -n 2 --oversubscribe --launcher=local sh -c umask"
     [ "$output" = "$mask"$'\n'"$mask" ]
   done
 }
 
 @test "orders to stop reach ranks where ddlrun was started with signals blocked" {
-  local launcher blocked
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     for blocked in SIGALRM SIGTERM 'SIGALRM, signal.SIGCONT, signal.SIGTERM, signal.SIGUSR1'; do
       rm -f pid
@@ -441,23 +394,18 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
 # with_name NAME COMMAND...: on a machine that has this name.
 with_name() {
   unshare -u true 2> /dev/null || skip "no namespace can be made here"
-  run --separate-stderr unshare -u sh -c 'printf %s "$0" > /proc/sys/kernel/hostname && exec "$@"' "$@"
-  messages=$stderr
+  run_separate unshare -u sh -c 'printf %s "$0" > /proc/sys/kernel/hostname && exec "$@"' "$@"
 }
 
 @test "any name of the machine will do" {
-  local name
   for name in '(none)' 'a b' -x _ 10.0.0.9 codespaces_3620e8 "$(printf '%063d' 0)" Übung; do
-    with_name "$name" "$ddlrun" -n 1 sh -c 'echo $RANK'
-    expect_status 0 "$name: $status $messages"
-    with_name "$name" "$ddlrun" -n 2 --oversubscribe sh -c 'echo $RANK'
-    expect_status 0 "$name: $status $messages"
+    expect=0 with_name "$name" "$ddlrun" -n 1 sh -c 'echo $RANK'
+    expect=0 with_name "$name" "$ddlrun" -n 2 --oversubscribe sh -c 'echo $RANK'
   done
   require_mpirun
   mpirun_is_prrte && return
   for name in codespaces_3620e8 "$(printf '%063d' 0)"; do
-    with_name "$name" "$ddlrun" -n 2 --oversubscribe --launcher=mpirun true
-    [ "$status" -eq 69 ]
+    expect=69 with_name "$name" "$ddlrun" -n 2 --oversubscribe --launcher=mpirun true
     [[ $messages == *"takes no host named $name"*"--launcher=local"* ]]
   done
 }

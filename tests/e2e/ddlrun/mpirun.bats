@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlrun with the mpirun launcher: Open MPI on this machine.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 @test "in one file a line of standard error does not come within one of standard output" {
@@ -31,13 +28,11 @@ load common
 @test "the user's own rankfile places and binds" {
   require_mpirun
   printf 'rank 0=%s slot=0\nrank 1=%s slot=0\n' "$(hostname)" "$(hostname)" > my.rankfile
-  run_ddlrun -rf my.rankfile sh -c 'echo "$RANK $(nproc)"'
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun -rf my.rankfile sh -c 'echo "$RANK $(nproc)"'
   [ "$(sort <<< "$output")" = $'0 1\n1 1' ]
   [[ $messages == *"--rankfile my.rankfile"* || $messages == *"--map-by rankfile:FILE=my.rankfile --bind-to :overload-allowed"* ]]
   mv my.rankfile 'my-ranks:2'
-  run_ddlrun -rf 'my-ranks:2' sh -c 'echo "$RANK $(nproc)"'
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun -rf 'my-ranks:2' sh -c 'echo "$RANK $(nproc)"'
   [ "$(sort <<< "$output")" = $'0 1\n1 1' ]
 }
 
@@ -45,9 +40,8 @@ load common
   require_mpirun
   mkdir victim
   ln -s ../victim "tmp/ompi.$(hostname).$(id -u)"
-  run_ddlrun -n 2 --oversubscribe --launcher=mpirun \
+  expect=0 run_ddlrun -n 2 --oversubscribe --launcher=mpirun \
     sh -c 'set -- "$DDLRUN_RUN_DIR"/*."$(hostname)".*/*; [ -e "$1" ] && echo "$(ls -A victim | wc -l) $(basename "$(dirname "$1")")"'
-  expect_status 0
   local directory=ompi
   ! mpirun_is_prrte || directory=prterun
   [[ $output == "0 $directory.$(hostname)."*$'\n'"0 $directory.$(hostname)."* ]]
@@ -62,8 +56,7 @@ while [ "$1" != -- ]; do shim=$1; shift; done
 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 exec "$shim" "$@"
 SH
   chmod +x mpirun
-  search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe touch started
-  [ "$status" -eq 78 ]
+  search_path="$PWD:$PATH" expect=78 run_ddlrun -n 2 --oversubscribe touch started
   [[ $messages == *"rank 0: mpirun gives it a world of 1, the plan says 2"* ]]
   [ ! -e started ]
 }
@@ -78,25 +71,21 @@ foreign_mpirun() { # TEXT
   # As MPICH 4.0.2 of Debian 12 prints it.
   foreign_mpirun $'HYDRA build details:\n    Version:                                 4.0.2\n    Process Manager:                         pmi'
   local refusal="$PWD/mpirun is of MPICH (Hydra 4.0.2), not of Open MPI (--launcher=hydra starts ranks by it)"
-  search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe --launcher=mpirun true
-  [ "$status" -eq 69 ]
+  search_path="$PWD:$PATH" expect=69 run_ddlrun -n 2 --oversubscribe --launcher=mpirun true
   [ "$messages" = "ddlrun: [ERROR DDL-20-69] $refusal: load Open MPI ('module load openmpi'), or name its mpirun in the site file (mpirun: PATH); --launcher=srun inside Slurm and --launcher=local on one machine do without" ]
   search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe --dry-run true
   [[ $output == *"+ $PWD/mpirun -bootstrap fork -hosts localhost -n 2 "* ]]
   printf 'rank 0=%s slot=0\n' "$(hostname)" > my.rankfile
-  search_path="$PWD:$PATH" run_ddlrun -rf my.rankfile true
-  [ "$status" -eq 69 ]
+  search_path="$PWD:$PATH" expect=69 run_ddlrun -rf my.rankfile true
   [[ $messages == *"$refusal: load Open MPI"* ]]
   foreign_mpirun 'Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 20230619 (id: c2e19c2f3e)'
-  search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe --launcher=mpirun true
-  [ "$status" -eq 69 ]
+  search_path="$PWD:$PATH" expect=69 run_ddlrun -n 2 --oversubscribe --launcher=mpirun true
   [[ $messages == *"mpirun is of Intel MPI 2021.10, not of Open MPI (--launcher=hydra starts ranks by it): "* ]]
   [ ! -e started ]
   foreign_mpirun "HPE MPT 2.22"
   search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe sh -c 'echo "$DDLRUN_LAUNCHER"'
   [ "$output" = $'local\nlocal' ]
-  search_path="$PWD:$PATH" run_ddlrun -H elsewhere1,elsewhere2 true
-  [ "$status" -eq 69 ]
+  search_path="$PWD:$PATH" expect=69 run_ddlrun -H elsewhere1,elsewhere2 true
   [[ $messages == *"ranks on other machines need Open MPI's mpirun, but $PWD/mpirun does not say that it is of Open MPI"* ]]
 }
 
@@ -113,13 +102,11 @@ foreign_mpirun() { # TEXT
 @test "ranks on two nodes get their environment and their place in both orders" {
   require_mpirun
   make_agent
-  local order expected
   for order in node cyclic; do
     expected=$'0 n1 0 x y\n1 n1 1 x y\n2 n2 0 x y\n3 n2 1 x y'
     [ "$order" = node ] || expected=$'0 n1 0 x y\n1 n2 0 x y\n2 n1 1 x y\n3 n2 1 x y'
-    MINE='x y' run_ddlrun -H n1:2,n2:2 --oversubscribe --rank-order=$order --mpiarg "--mca plm_rsh_agent $PWD/agent" \
+    MINE='x y' expect=0 run_ddlrun -H n1:2,n2:2 --oversubscribe --rank-order=$order --mpiarg "--mca plm_rsh_agent $PWD/agent" \
       sh -c 'echo "$RANK $DDLRUN_HOST $LOCAL_RANK $MINE"'
-    [ "$status" -eq 0 ]
     [ "$(sort <<< "$output")" = "$expected" ]
     [[ $messages == *" -x MINE "* ]]
   done
@@ -130,8 +117,7 @@ foreign_mpirun() { # TEXT
   local argument="--output-filename out:nocopy"
   if mpirun_is_prrte; then argument="--output file=out:nocopy"; fi
   echo "start_seconds: 1" > site.yaml
-  run_ddlrun --site ./site.yaml --launcher=mpirun -n 1 --mpiarg "$argument" sh -c 'sleep 3; : > ended'
-  expect_status 0 "$output $messages"
+  expect=0 run_ddlrun --site ./site.yaml --launcher=mpirun -n 1 --mpiarg "$argument" sh -c 'sleep 3; : > ended'
   [ -e ended ]
 }
 
@@ -139,7 +125,6 @@ foreign_mpirun() { # TEXT
   require_mpirun
   printf '#!/bin/sh\n: > connects\nexec sleep 300\n' > agent
   chmod +x agent
-  local signal status pid
   for signal in TERM INT HUP; do
     rm -f connects
     # A background process of a shell without job control ignores SIGINT.
@@ -170,9 +155,7 @@ SH
   local pid=$! status=0
   wait_for 10 test -e hangs
   kill -TERM "$pid"
-  wait "$pid" || status=$?
-  cat messages
-  [ "$status" -eq 143 ]
+  expect=143 end_of "$pid" messages
   [ "$(cat signals)" = told ]
   [ "$(tail -n 1 messages)" = "ddlrun: stopped by SIGTERM (exit code 143)" ]
 }
@@ -194,8 +177,7 @@ SH
   printf '#!/bin/sh\n[ "$1" != --version ] || exec echo "mpirun (Open MPI) 4.1.4"\nexec sleep 300\n' > mpirun
   chmod +x mpirun
   echo "start_seconds: 1" > site.yaml
-  search_path="$PWD:$PATH" run_ddlrun --site ./site.yaml -n 2 --oversubscribe --launcher=mpirun true
-  expect_status 69 "$messages"
+  search_path="$PWD:$PATH" expect=69 run_ddlrun --site ./site.yaml -n 2 --oversubscribe --launcher=mpirun true
   [[ $messages == *"the job failed: its start hung: on $(hostname) not all programs ran when the time for that was over"* ]]
 }
 

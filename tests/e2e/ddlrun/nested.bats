@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Launches that a rank starts, and jobs that it submits: what the enclosing launch has set is nobody's wish.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # A rank of the inner launch listens at MASTER_PORT, or connects to who does. In met.GROUP is which group has connected: mpirun may cut

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What was built here, on a kernel that lacks the system calls of the last years (RHEL 8 has Linux 4.18).
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 setup() {
@@ -14,20 +11,18 @@ setup() {
 }
 
 @test "the filter answers as the old kernel does" {
-  run "$on_old_kernel" python3 -c 'import os; os.pidfd_open(os.getpid())'
-  [ "$status" -eq 1 ]
+  run -1 "$on_old_kernel" python3 -c 'import os; os.pidfd_open(os.getpid())'
   [[ $output == *"Function not implemented"* ]]
 }
 
 @test "ranks start, and their standard input, output and exit codes pass" {
-  run_ddlrun_here() { run --separate-stderr "$on_old_kernel" "$DDLRUN_BUILD/bin/ddlrun" "$@"; }
+  run_ddlrun_here() { run_separate "$on_old_kernel" "$DDLRUN_BUILD/bin/ddlrun" "$@"; }
   run_ddlrun_here -n 2 --oversubscribe --launcher=local sh -c 'echo "$RANK/$WORLD_SIZE $(cat)"' <<< "input"
   [ "$status" -eq 0 ]
   [ "$(sort <<< "$output")" = $'0/2 input\n1/2 ' ]
   run_ddlrun_here -n 2 --oversubscribe --launcher=local sh -c 'exit $((RANK + 3))'
   [ "$status" -eq 3 ] || [ "$status" -eq 4 ]
-  run_ddlrun_here -n 2 --check-only
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun_here -n 2 --check-only
 }
 
 @test "kill -9 of ddlrun leaves no rank and no run directory" {
@@ -37,22 +32,18 @@ setup() {
   wait_for 10 test -e pids0
   wait_for 10 test -e pids1
   kill -KILL "$pid"
-  # shellcheck disable=SC2046 # numbers
   wait_for 10 have_ended $(cat pids0 pids1)
   wait_for 10 no_run_directory
 }
 
 @test "two ranks train, write a checkpoint and go on from it" {
   "$on_old_kernel" "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 40 --size 64-80 data
-  local launcher command
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     command=("$on_old_kernel" "$DDLRUN_BUILD/bin/ddlrun" -n 2 --oversubscribe "--launcher=$launcher" "$DDLRUN_BUILD/bin/ddltraind"
       --arch=resnet_tiny --data_dir=data --classes=10 --image_size=32 --batch_size=8 --iter_unit=batch --lr_warmup_epochs=0
       --threads=1 --mode=train --results_dir="$launcher")
-    run timeout 60 "${command[@]}" --num_iter=2
-    [ "$status" -eq 0 ]
-    run timeout 60 "${command[@]}" --num_iter=3
-    [ "$status" -eq 0 ]
+    run -0 timeout 60 "${command[@]}" --num_iter=2
+    run -0 timeout 60 "${command[@]}" --num_iter=3
     [ -e "$launcher/checkpoints/step-0000000003/manifest.json" ]
   done
 }

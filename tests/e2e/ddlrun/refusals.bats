@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What ddlrun refuses, and what it prints without starting anything.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # refused CODE TEXT ARGUMENTS...: one line with the code, that exit code, and nothing started.
@@ -75,10 +72,8 @@ refused() {
 }
 
 @test "the shim refuses to be started by hand" {
-  run --separate-stderr "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-rank" -- true
-  [ "$status" -eq 70 ]
-  run --separate-stderr "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-rank"
-  [ "$status" -eq 64 ]
+  run -70 --separate-stderr "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-rank" -- true
+  run -64 --separate-stderr "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-rank"
 }
 
 @test "a dry run shows the plan and the command and starts nothing" {
@@ -101,8 +96,7 @@ refused() {
 
 @test "--show-config names the origin of every value" {
   printf '# comment\nbind: none\nenvironment: {NCCL_DEBUG: WARN, UCX_TLS: rc}\n' > site.yaml
-  NCCL_DEBUG=INFO run_ddlrun --show-config --site ./site.yaml --launcher=local
-  [ "$status" -eq 0 ]
+  NCCL_DEBUG=INFO expect=0 run_ddlrun --show-config --site ./site.yaml --launcher=local
   grep -qE '^launcher: local +# command line$' <<< "$output"
   grep -qE '^bind: none +# ./site.yaml:2$' <<< "$output"
   grep -qE '^mpirun: mpirun +# default$' <<< "$output"
@@ -111,8 +105,7 @@ refused() {
 }
 
 @test "--help and --version" {
-  run_ddlrun --help
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --help
   [[ $output == "usage: ddlrun [options] program [arguments]"* ]]
   run_ddlrun --version
   [[ ${lines[0]} =~ ^"ddlrun "[0-9]+\.[0-9]+\.[0-9]+$ ]]
@@ -129,12 +122,10 @@ refused() {
     refused 69 "libexec/ddlrun/$name is missing: ddlrun is not completely installed; build it again (cmake --build" --check=full -n 1 true
     cp "$built/$name" libexec/ddlrun
   done
-  run_ddlrun --check=full -n 1 true
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --check=full -n 1 true
 }
 
 @test "numbers of the environment are read whole, or refused with their variable" {
-  local text
   for text in 29500abc 4294996796 0 70000 -1 '29500 ' +29500 0x733c 29500.0; do
     MASTER_PORT=$text refused 78 "MASTER_PORT='$text' is no port from 1 to 65535" -n 1 --launcher=local true
     refused 78 "MASTER_PORT='$text' is no port from 1 to 65535" -n 1 --launcher=local -x "MASTER_PORT=$text" true

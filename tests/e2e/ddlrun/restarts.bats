@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlrun --max-restarts on one machine, and what is refused.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2030,SC2031,SC2154 # run and common.bash set them
-
 load common
 
 restarted() { run_ddlrun -n 2 --oversubscribe --launcher="${launcher:-local}" "$@"; }
@@ -13,8 +10,7 @@ restarted() { run_ddlrun -n 2 --oversubscribe --launcher="${launcher:-local}" "$
 fails() { echo "echo \$RANK of run \$DDLRUN_RESTART_COUNT; [ \$RANK = 0 ] || [ \$DDLRUN_RESTART_COUNT -ge $1 ] || $2"; }
 
 @test "ranks that fail start again, with the count, in a new run directory; the end is the last run's" {
-  restarted --max-restarts 3 sh -c "$(fails 2 'exit 3'); echo \$DDLRUN_RUN_DIR > directory\$DDLRUN_RESTART_COUNT"
-  expect_status 0 "$messages"
+  expect=0 restarted --max-restarts 3 sh -c "$(fails 2 'exit 3'); echo \$DDLRUN_RUN_DIR > directory\$DDLRUN_RESTART_COUNT"
   [ "$(grep -c '^1 of run [012]$' <<< "$output")" -eq 3 ]
   [[ $messages == *"ended first, with exit code 3, "*$'\n'"ddlrun: starting again in 2 s, restart 1 of 3"$'\n'"+ "* ]]
   [[ $messages == *"ddlrun: starting again in 8 s, restart 2 of 3"* ]]
@@ -23,20 +19,17 @@ fails() { echo "echo \$RANK of run \$DDLRUN_RESTART_COUNT; [ \$RANK = 0 ] || [ \
 
 @test "the same through mpirun" {
   require_mpirun
-  launcher=mpirun restarted --max-restarts 1 sh -c "$(fails 1 'kill -KILL $$')"
-  expect_status 0 "$messages"
+  launcher=mpirun expect=0 restarted --max-restarts 1 sh -c "$(fails 1 'kill -KILL $$')"
   [[ $messages == *"rank 1 on "*" signal 9 (Killed)"*"starting again in 2 s, restart 1 of 1"* ]]
 }
 
 @test "the cause stays in the last line when restarts are used up" {
-  restarted --max-restarts 1 sh -c "$(fails 9 'exit 3')"
-  [ "$status" -eq 3 ]
+  expect=3 restarted --max-restarts 1 sh -c "$(fails 9 'exit 3')"
   [[ $messages == *"ddlrun: not started again: that was done 1 time already (--max-restarts)"$'\n'*"rank 1 on "*" ended first, with exit code 3, "*" s after the start" ]]
 }
 
 @test "three runs in a row without progress are the last" {
-  restarted --max-restarts 9 sh -c "$(fails 9 'exit 3')"
-  [ "$status" -eq 3 ]
+  expect=3 restarted --max-restarts 9 sh -c "$(fails 9 'exit 3')"
   [ "$(grep -c '^1 of run' <<< "$output")" -eq 3 ]
   [[ $messages == *"not started again: 3 runs in a row made no progress (shorter than 60 s, and no --progress-file tells better)"* ]]
 }
@@ -58,29 +51,25 @@ fails() { echo "echo \$RANK of run \$DDLRUN_RESTART_COUNT; [ \$RANK = 0 ] || [ \
     [ "$status" -eq "$code" ]
     [[ $messages == *"not started again: exit code $code would come again"* ]]
   done
-  restarted --max-restarts 3 sh -c 'exit 75'
-  [ "$status" -eq 75 ]
+  expect=75 restarted --max-restarts 3 sh -c 'exit 75'
   [[ $messages != *"starting again"* ]]
 }
 
 @test "whoever is told to stop does not start again" {
   "$ddlrun" -n 1 --launcher=local --max-restarts 3 sh -c 'echo >> started; exec sleep 60' 2> messages 3>&- &
-  local pid=$! code=0
+  local pid=$!
   wait_for 10 test -e started
   kill -TERM "$pid"
-  wait "$pid" || code=$?
-  [ "$code" -eq 143 ]
+  expect=143 end_of "$pid"
   [ "$(wc -l < started)" -eq 1 ]
 }
 
 @test "a signal in the pause before a restart is the end, and is named" {
   "$ddlrun" -n 1 --launcher=local --max-restarts 3 sh -c 'echo >> started; exit 3' 2> messages 3>&- &
-  local pid=$! code=0
+  local pid=$!
   wait_for 20 grep -q 'starting again in 8 s' messages
   kill -TERM "$pid"
-  wait "$pid" || code=$?
-  cat messages
-  [ "$code" -eq 3 ]
+  expect=3 end_of "$pid" messages
   [ "$(wc -l < started)" -eq 2 ]
   [ "$(tail -n 1 messages)" = "ddlrun: not started again: signal 15 (Terminated) came while no rank ran" ]
 }
@@ -115,8 +104,7 @@ refused() {
   export SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-2]' SLURM_JOB_NUM_NODES=2 SLURM_GPUS_PER_NODE=4
   refused 78 "--spare-nodes 2 leaves none of the 2 nodes of this job: ask for more, #SBATCH -N3" --spare-nodes 2 --max-restarts 1 --dry-run true
   refused 64 "--spare-nodes without --max-restarts or --check=full" --spare-nodes 1 true
-  run_ddlrun --dry-run=json --spare-nodes 1 --check=full
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --dry-run=json --spare-nodes 1 --check=full
 }
 
 @test "a least number of nodes: more than there are, of no use, beside a fixed number of ranks, without srun" {
@@ -127,8 +115,7 @@ refused() {
   refused 64 "--min-nodes does not go with -n, which fixes the number of ranks: give --ranks-per-node" --min-nodes 2 --max-restarts 1 -n 6 true
   refused 64 "--min-nodes does not go with --nodes, --racks and --aisles" --min-nodes 2 --max-restarts 1 --racks 3 true
   refused 64 "--min-nodes needs srun to start the ranks, not local: only srun can do without a lost node" --min-nodes 2 --max-restarts 1 --launcher=local true
-  run_ddlrun --dry-run=json --min-nodes 3 --max-restarts 1
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --dry-run=json --min-nodes 3 --max-restarts 1
   run_ddlrun --launcher=local --min-nodes 3 --max-restarts 1 --dry-run true # no node can be lost
   [[ $messages != *--min-nodes* ]]
   export SLURM_HET_SIZE=2 SLURM_JOB_ID_HET_GROUP_0=7 SLURM_JOB_ID_HET_GROUP_1=8 SLURM_JOB_NODELIST_HET_GROUP_0=n1 SLURM_JOB_NODELIST_HET_GROUP_1=n2
@@ -139,19 +126,16 @@ refused() {
   echo 'min_nodes: 2' > site.yaml
   run_ddlrun --site ./site.yaml --show-config --max-restarts 1
   grep -qE '^min_nodes: 2 +# \./site.yaml:1' <<< "$output"
-  run_ddlrun --site ./site.yaml --launcher=local -n 1 --max-restarts 1 echo ran
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --site ./site.yaml --launcher=local -n 1 --max-restarts 1 echo ran
   run_ddlrun --site ./site.yaml --launcher=local --max-restarts 1 echo ran
   [ "$output" = ran ]
   export SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 SLURM_GPUS_PER_NODE=2
-  run_ddlrun --site ./site.yaml --dry-run=json --max-restarts 1
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --site ./site.yaml --dry-run=json --max-restarts 1
 }
 
 @test "a plan leaves the spare nodes out, and their tasks" {
   export SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-3]' SLURM_JOB_NUM_NODES=3 SLURM_GPUS_PER_NODE=2 SLURM_NTASKS=6 SLURM_TASKS_PER_NODE='2(x3)'
-  run_ddlrun --dry-run=json --spare-nodes 1 --max-restarts 1
-  expect_status 0 "$messages"
+  expect=0 run_ddlrun --dry-run=json --spare-nodes 1 --max-restarts 1
   [ "$(python3 -c 'import json,sys; print(len(json.load(sys.stdin)["ranks"]))' <<< "$output")" = 4 ]
   [[ $output != *n3* ]]
 }

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What passes through the shims of srun's ranks: the srun here starts two of them on this machine, one after the other.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2034,SC2154 # common.bash reads and sets them
-
 load common
 
 # make_srun REDIRECTION: its ranks are started with it.
@@ -27,8 +24,7 @@ of_srun() {
 
 @test "a program finds its standard streams open although srun gave the shim none" {
   make_srun '<&- >&- 2>&-'
-  of_srun bash -c 'for fd in 0 1 2; do [ ! -e /proc/$$/fd/$fd ] || echo $fd >> "open.$RANK"; done'
-  [ "$status" -eq 0 ]
+  expect=0 of_srun bash -c 'for fd in 0 1 2; do [ ! -e /proc/$$/fd/$fd ] || echo $fd >> "open.$RANK"; done'
   [ "$(cat open.0)" = $'0\n1\n2' ]
   [ "$(cat open.1)" = $'0\n1\n2' ]
 }
@@ -36,8 +32,7 @@ of_srun() {
 @test "why srun cannot say what it starts ranks with is shown" {
   make_srun ''
   printf '%s\n' '#!/bin/sh' 'echo "srun: a note" >&2' 'echo "srun: fatal: getcwd failed: No such file or directory" >&2' 'exit 1' > bin/srun
-  run_ddlrun --launcher=srun --topology "$BATS_TEST_DIRNAME/../../fixtures/hwloc/dgx1v.xml" --bind none true
-  expect_status 69 "$messages"
+  expect=69 run_ddlrun --launcher=srun --topology "$BATS_TEST_DIRNAME/../../fixtures/hwloc/dgx1v.xml" --bind none true
   [[ $messages == *"'srun --mpi=list' failed: srun: fatal: getcwd failed: No such file or directory"* ]]
 }
 
@@ -45,16 +40,14 @@ of_srun() {
   make_srun ''
   printf '%s\n' 'ddlrun-rank: rank 0 | last words' 'ddlrun-rank: step 1.1' 'ddlrun-rank: rank 1 has started' \
     'ddlrun-rank: rank 0 on n1 (pid 7) ended with exit code 3' > said
-  of_srun sh -c '[ $RANK = 1 ] || cat said >&2; [ $RANK = 0 ] || exit 5'
-  [ "$status" -eq 5 ]
+  expect=5 of_srun sh -c '[ $RANK = 1 ] || cat said >&2; [ $RANK = 0 ] || exit 5'
   [ "$(grep -c -x -f said <<< "$messages")" -eq 4 ]
   [[ $messages == *"the job failed: rank 1 on n1 (pid "*" ended first, with exit code 5"* ]]
 }
 
 @test "text without a line end is shown although a shim speaks next; of the key nothing is shown" {
   make_srun ''
-  of_srun sh -c 'printf "half a line of $RANK" >&2; [ $RANK = 0 ] || exit 5'
-  [ "$status" -eq 5 ]
+  expect=5 of_srun sh -c 'printf "half a line of $RANK" >&2; [ $RANK = 0 ] || exit 5'
   grep -x 'half a line of 0' <<< "$messages"
   grep -x 'half a line of 1' <<< "$messages"
   grep -xE 'ddlrun-rank: rank 1 on n1 \(pid [0-9]+\) ended with exit code 5 at 2[^ ]*Z' <<< "$messages"
@@ -92,14 +85,12 @@ make_srun_of_one() {
 
 @test "a node of which nothing was heard is lost where a short step does not run on it, but on another" {
   make_srun_of_one n2
-  of_srun sh -c 'exit 5'
-  [ "$status" -eq 5 ]
+  expect=5 of_srun sh -c 'exit 5'
   [[ ${messages##*$'\n'} == *"the job failed: node n2 was lost" ]]
 }
 
 @test "it is not lost where Slurm takes no short step at all" {
   make_srun_of_one n
-  of_srun sh -c 'exit 5'
-  [ "$status" -eq 5 ]
+  expect=5 of_srun sh -c 'exit 5'
   [[ ${messages##*$'\n'} == *"the job failed: rank 0 on n1 (pid "*" ended first, with exit code 5, "* ]]
 }

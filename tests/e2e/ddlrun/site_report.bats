@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlrun --site-report: what a ticket to the support of a site should tell, and nothing that is secret.
 
-# shellcheck disable=SC2030,SC2031,SC2154 # run and common.bash set them
-
 load common
 
 @test "--site-report tells software, nodes, checks and settings, and starts nothing" {
-  run_ddlrun --site-report -n 1
-  [ "$status" -eq 0 ]
-  local part name
+  expect=0 run_ddlrun --site-report -n 1
   for part in "What is odd" Software Job Nodes Checks "Settings, and where each comes from"; do
     grep -qx "$part" <<< "$output"
   done
@@ -44,14 +40,12 @@ SITE
   grep -qE '^  UCX_TLS +tcp$' <<< "$output"
   grep -qE '^  set, value withheld +.*NCCL_OWN_KEY, .*OMPI_MCA_own' <<< "$output"
   [[ $output != *WANDB_API_KEY* ]]
-  HOME=$PWD/home WANDB_API_KEY=cherry-5 run_ddlrun --site "$PWD/home/site.yaml" -x TOKEN=cherry-9 --site-report=json -n 1
-  [ "$status" -eq 0 ]
+  HOME=$PWD/home WANDB_API_KEY=cherry-5 expect=0 run_ddlrun --site "$PWD/home/site.yaml" -x TOKEN=cherry-9 --site-report=json -n 1
   [[ $output != *cherry* ]]
 }
 
 @test "--site-report=json is one object with its number" {
-  run_ddlrun --site-report=json -n 1
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --site-report=json -n 1
   python3 -c '
 import json, sys
 report = json.loads(sys.argv[1])
@@ -64,8 +58,7 @@ assert lines["What is odd"], lines
 
 @test "a site file that is wrong is odd, and the rest is told all the same" {
   printf 'launcher: auto\npmi: cherry\n' > site.yaml
-  run_ddlrun --site ./site.yaml --site-report -n 1
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --site ./site.yaml --site-report -n 1
   grep -qE '^  site file +\./site.yaml:2: pmi must be auto or pmix or pmi2 or none, and is not$' <<< "$output"
   grep -qE '^  site file +none that can be used$' <<< "$output"
   grep -qE '^  kernel +[^ ]' <<< "$output"
@@ -73,8 +66,7 @@ assert lines["What is odd"], lines
 }
 
 @test "a job that cannot be planned is odd, and this machine is told all the same" {
-  run_ddlrun -n 5 -H localhost:2 --site-report
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun -n 5 -H localhost:2 --site-report
   grep -qE '^  ddlrun +no rank would start: .*5 ranks' <<< "$output"
   grep -qE '^  kernel +[^ ]' <<< "$output"
   grep -qE '^  nodes +ok: 1 node answered' <<< "$output"
@@ -82,8 +74,7 @@ assert lines["What is odd"], lines
 
 @test "what the check finds bad is odd" {
   cd /proc
-  run_ddlrun --site-report -n 1
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun --site-report -n 1
   grep -qE '^  directory +fail: /proc cannot be written: ' <<< "$output"
   [[ $output != *"all checks passed"* ]]
 }
@@ -92,8 +83,7 @@ assert lines["What is odd"], lines
 refused() {
   local text=$1
   shift
-  run_ddlrun "$@"
-  expect_status 64 "$status: $messages"
+  expect=64 run_ddlrun "$@"
   [ -z "$output" ]
   [[ $messages == "ddlrun: [ERROR DDL-20-64] "*"$text"* ]]
   [ "$(wc -l <<< "$messages")" -eq 1 ]

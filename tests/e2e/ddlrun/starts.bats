@@ -2,10 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that cannot start, and places in which they cannot: what is said of them.
 
-# shellcheck disable=SC2016,SC2059,SC2086 # the ranks' shells expand, not ours; octal numbers are in formats
-# shellcheck disable=SC2034,SC2154 # common.bash reads and sets them
-# shellcheck disable=SC2030,SC2031,SC2103 # each test is in a shell and in a directory of its own
-
 load common
 
 # make_elf FILE MACHINE: the header of a program of 64 bits, least byte first, for the machine of this number (two bytes in octal), with
@@ -17,8 +13,7 @@ make_elf() {
 
 # says LAUNCHER PROGRAM TEXT: ddlrun refuses the program with 69 and this text, starts it once, and runs nothing of it.
 says() {
-  run_ddlrun -n 1 --launcher="$1" --max-restarts 2 "$2" one two
-  expect_status 69 "$messages"
+  expect=69 run_ddlrun -n 1 --launcher="$1" --max-restarts 2 "$2" one two
   [ ! -e was-run ]
   [ "$(grep -c "^ddlrun-rank: .*cannot start '$2': .*$3" <<< "$messages")" -eq 1 ]
 }
@@ -27,7 +22,6 @@ says() {
   make_elf of_power '\25\0'
   make_elf of_arm '\267\0'
   make_elf of_intel '\76\0'
-  local launcher name
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     for name in of_power=ppc64le of_arm=aarch64 of_intel=x86_64; do
       [ "${name#*=}" != "$(uname -m)" ] || continue
@@ -46,7 +40,6 @@ says() {
   chmod +x empty marked code.py data script
   mkdir directory
   printf 'import this\n' > train.py
-  local launcher
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     says $launcher ./empty 'the file is empty'
     says $launcher ./marked 'byte order mark'
@@ -81,14 +74,12 @@ of_srun() {
   ln -s 'a place' link
   cd link/below
   make_srun 'cd /'
-  of_srun sh -c 'pwd; echo "$PWD"; /bin/pwd -P; echo > file'
-  [ "$status" -eq 0 ]
+  expect=0 of_srun sh -c 'pwd; echo "$PWD"; /bin/pwd -P; echo > file'
   [ "$output" = "$BATS_TEST_TMPDIR/link/below"$'\n'"$BATS_TEST_TMPDIR/link/below"$'\n'"$(readlink -f "$BATS_TEST_TMPDIR")/a place/below" ]
   [ -e file ]
 }
 
 @test "a rank whose node lacks the directory of ddlrun is refused, and the directory and the node are named" {
-  local change
   for change in 'mv "$PWD" "$PWD.gone"' 'mv "$PWD" "$PWD.gone"; : > "${PWD}"' 'mv "$PWD" "$PWD.gone"; ln -s nowhere "$PWD"'; do
     mkdir -p project
     cd project
@@ -110,12 +101,10 @@ of_srun() {
   chmod +x agent
   mkdir -p parent/project
   cd parent/project
-  run_ddlrun -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent $BATS_TEST_TMPDIR/agent" sh -c 'pwd > "$BATS_TEST_TMPDIR/ran.$RANK"'
-  expect_status 78 "$messages"
+  expect=78 run_ddlrun -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent $BATS_TEST_TMPDIR/agent" sh -c 'pwd > "$BATS_TEST_TMPDIR/ran.$RANK"'
   [ ! -e "$BATS_TEST_TMPDIR/ran.1" ]
   [[ $messages == *"rank 1 on n2: this node has no working directory $PWD, where ddlrun was started: No such file or directory"* ]]
-  run_ddlrun -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent $BATS_TEST_TMPDIR/agent -wdir /" sh -c 'pwd'
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent $BATS_TEST_TMPDIR/agent -wdir /" sh -c 'pwd'
   [ "$output" = $'/\n/' ]
 }
 
@@ -123,10 +112,8 @@ of_srun() {
   mkdir gone
   cd gone
   rmdir ../gone
-  run_ddlrun -n 1 --launcher=local true
-  [ "$status" -eq 0 ]
+  expect=0 run_ddlrun -n 1 --launcher=local true
   local -a options
-  local text
   for text in '--hostfile h' '--rankfile r' '--site ./s.yaml' '--topology t.xml' '--progress-file p --max-restarts 1' '-- ./program' '-- ../program'; do
     read -r -a options <<< "$text"
     run_ddlrun -n 1 --launcher=local "${options[@]}" true
@@ -145,8 +132,7 @@ of_srun() {
     [[ $messages != *"Unexpected Error"* ]]
   done
   make_srun ''
-  of_srun true
-  [ "$status" -eq 71 ]
+  expect=71 of_srun true
   [[ $messages == *"the current directory was removed: change to one that is there (cd)"* ]]
 }
 
@@ -154,8 +140,7 @@ of_srun() {
 gives_up() {
   local pattern=$1
   shift
-  run_ddlrun --max-restarts 3 --launcher=mpirun "$@"
-  expect_status 69 "$messages"
+  expect=69 run_ddlrun --max-restarts 3 --launcher=mpirun "$@"
   [ "$(grep -c 'the job failed: mpirun ended by itself, with exit code ' <<< "$messages")" -eq 1 ]
   [[ $messages == *"not started again: exit code 69 would come again"* ]]
   grep -A12 '^ddlrun: last lines of mpirun:' <<< "$messages" | grep -q "$pattern"
@@ -168,7 +153,6 @@ gives_up() {
   gives_up 'mapping policy is not recognized' -n 1 --mpiarg '--map-by no-such-place' true
   local long # mpirun copies its words one by one: a few long ones take it no time
   long=$(printf '%0120000d' 0)
-  # shellcheck disable=SC2046 # words of their own
   gives_up . -n 1 true $(for _ in {1..16}; do echo "$long"; done)
   gives_up . -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent /bin/false" true
 }
@@ -188,7 +172,6 @@ gives_up() {
   printf '#!/bin/sh\n[ "$1" != --version ] || exec %s --version\nwhile [ "$1" != -- ]; do shim=$1; shift; done\n%s\n' "$(command -v mpirun)" \
     'OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 "$shim" "$@"; exit 0' > mpirun
   chmod +x mpirun
-  PATH=$PWD:$PATH run_ddlrun -H "$(hostname):1,n2:1" --bind none --launcher=mpirun true
-  expect_status 69 "$messages"
+  PATH=$PWD:$PATH expect=69 run_ddlrun -H "$(hostname):1,n2:1" --bind none --launcher=mpirun true
   [[ $messages == *"mpirun ended with 0, but did not report the exit of rank 1 on n2: "* ]]
 }

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks that are stopped: an order to stop ends them too, and who is stopped for long is named.
 
-# shellcheck disable=SC2016,SC2086 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets it
-
 load common
 
 teardown() {
@@ -37,7 +34,6 @@ ends_within() {
 }
 
 @test "an order to stop ends a rank that is stopped, by each launcher and each signal" {
-  local launcher signal
   for launcher in $(launchers); do
     for signal in TERM HUP; do
       start $launcher 'echo $$ > pid; exec sleep 300'
@@ -50,7 +46,6 @@ ends_within() {
 }
 
 @test "a rank that was stopped writes its checkpoint after the order" {
-  local launcher
   for launcher in $(launchers); do
     start $launcher 'trap "sleep 5; echo > written.$DDLRUN_LAUNCHER; exit 75" TERM; echo $$ > pid; while :; do sleep 0.1; done'
     kill -STOP "$(cat pid)"
@@ -62,7 +57,6 @@ ends_within() {
 }
 
 @test "what stops again after the order is killed: a program that stops itself, or its worker" {
-  local launcher script
   for launcher in $(launchers); do
     for script in 'trap "while :; do kill -STOP \$\$; done" TERM; echo $$ > pid; while :; do sleep 0.1; done' \
       'trap "kill -TERM \$!" TERM; (trap "while :; do kill -STOP \$BASHPID; done" TERM; echo $BASHPID > pid; while :; do sleep 0.1; done) & while kill -0 $!; do wait; done'; do
@@ -77,7 +71,6 @@ ends_within() {
 }
 
 @test "who is stopped for long is named with its host and process, once" {
-  local launcher
   for launcher in $(launchers); do
     start $launcher 'echo $$ > pid; exec sleep 300'
     kill -STOP "$(cat pid)"
@@ -113,7 +106,6 @@ closes_within() {
 }
 
 @test "a rank that asks at the terminal hears at once that it has none" {
-  local launcher program
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     for program in 'read -r word < /dev/tty' '(bash -c "read -r word < /dev/tty")' 'echo word > /dev/tty' 'stty -F /dev/tty' \
       'python3 -c "import getpass; getpass.getpass()"'; do
@@ -128,7 +120,6 @@ closes_within() {
 }
 
 @test "Ctrl-C at the terminal ends ranks that have none" {
-  local launcher
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     rm -f pid
     at_terminal "$ddlrun -n 1 --launcher=$launcher bash -c 'echo \$\$ > pid; exec sleep 300'; echo \$? > code"
@@ -141,7 +132,6 @@ closes_within() {
 }
 
 @test "Ctrl-Z stops the ranks and ddlrun, and fg has all go on, as often as one likes" {
-  local launcher
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     rm -f pid go go2
     at_terminal "$ddlrun -n 2 --oversubscribe --launcher=$launcher --heartbeat beat --hang-after 3 bash -c '

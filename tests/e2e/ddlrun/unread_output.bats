@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlrun whose output nobody reads: as after Ctrl-S, or in front of a pager.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2030,SC2031,SC2154 # common.bash sets them
-
 load common
 
 setup() {
@@ -78,9 +75,8 @@ stop() {
   wait_for 30 test -e ddlrun
   head -n 9000 <&7 > received
   wait_for 20 has_ended
-  wait "$pid" || status=$?
+  expect=3 end_of "$pid"
   pid=
-  [ "$status" -eq 3 ]
   [ "$(tail -n 1 received)" = "line 9000" ]
   run ! grep -q dropped messages
 }
@@ -92,9 +88,8 @@ stop() {
   wait_for 20 test -e ready
   kill -TERM "$pid"
   wait_for 30 has_ended
-  wait "$pid" || status=$?
+  expect=75 end_of "$pid"
   pid=
-  [ "$status" -eq 75 ]
 }
 
 @test "a reader that is slow gets everything" {
@@ -124,9 +119,8 @@ rank_is_gone() { [ ! -e "/proc/$(cat rank.pid)" ]; }
   wait_for 20 rank_is_gone
   kill -TERM "$pid"
   wait_for 30 has_ended
-  wait "$pid" || status=$?
+  expect=3 end_of "$pid"
   pid=
-  [ "$status" -eq 3 ]
 }
 
 @test "nor is the rank that failed forgotten for a signal that comes while its last output waits" {
@@ -189,10 +183,8 @@ rank_is_gone() { [ ! -e "/proc/$(cat rank.pid)" ]; }
 }
 
 @test "an answer that a full disk has no room for is an error, 71" {
-  local question
   for question in --help --version --show-config "--dry-run -n 1" "--dry-run=json -n 1"; do
     status=0
-    # shellcheck disable=SC2086 # options and their values
     "$ddlrun" --launcher=local $question true > /dev/full 2> messages || status=$?
     cat messages
     [ "$status" -eq 71 ]
@@ -219,7 +211,6 @@ rank_is_gone() { [ ! -e "/proc/$(cat rank.pid)" ]; }
   exec 7>&-
   : > go
   wait_for 20 has_ended
-  wait "$pid" || status=$?
+  expect=3 end_of "$pid"
   pid=
-  [ "$status" -eq 3 ]
 }

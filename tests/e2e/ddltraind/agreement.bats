@@ -2,10 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks that were not started alike: refused before the first step, by the rank that is unlike the others.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2034 # common.bash reads it
-# shellcheck disable=SC2016 # what is evaluated later
-
 load common
 
 # In front of ddltraind: the rank $odd evaluates $unlike first.
@@ -27,9 +23,7 @@ refused() {
   local text=$1
   unlike=$2
   shift 2
-  train 2 --num_iter=3 --results_dir=run "$@"
-  expect_status 78 "$status: $messages"
-  # shellcheck disable=SC2053 # a pattern
+  expect=78 train 2 --num_iter=3 --results_dir=run "$@"
   [[ $(grep "^ddltraind: rank $odd on " <<< "$messages") == "ddltraind: rank $odd on "*": has "$text ]]
   [ ! -e run ]
 }
@@ -113,8 +107,7 @@ give all ranks the same files, whole, in their --data_dir" 'set -- "$@" --data_d
   unlike_setup
   odd=0
   unlike='set -- "$@" --seed=9'
-  train 3 --num_iter=3 --results_dir=run
-  expect_status 78 "$status: $messages"
+  expect=78 train 3 --num_iter=3 --results_dir=run
   [[ $messages == *"ddltraind: rank 0 on "*": has --seed=9, but rank 1 on "*" has --seed=1: "* ]]
   [[ $(tail -n 1 <<< "$messages") == *"the job failed: rank 0 on "*"78"* ]]
 }
@@ -123,14 +116,12 @@ give all ranks the same files, whole, in their --data_dir" 'set -- "$@" --data_d
   unlike_setup
   launcher=local
   option seed 2 1
-  train 2 --num_iter=3 --results_dir=run --dry_run
-  [ "$status" -eq 78 ]
+  expect=78 train 2 --num_iter=3 --results_dir=run --dry_run
 }
 
 @test "ranks may have threads and copies of the data of their own" {
   unlike_setup
   cp -r "$data" copy
   unlike='set -- "$@" --threads=2 --data_threads=1 --prefetch=3 --display_every=1 --data_dir=copy'
-  train 2 --num_iter=3 --results_dir=run
-  expect_status 0 "$messages"
+  expect=0 train 2 --num_iter=3 --results_dir=run
 }

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What ddlctl does with the checkpoints of a training: list, verify, export.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 ctl() { timeout 60 "$DDLRUN_BUILD/bin/ddlctl" "$@"; }
@@ -20,8 +18,7 @@ with open(sys.argv[1], "r+b") as file:
 }
 
 @test "list and verify tell good checkpoints from damaged ones" {
-  train 1 --num_iter=6 --mode=train --results_dir=run --checkpoint_every=2 --keep_checkpoints=3
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=6 --mode=train --results_dir=run --checkpoint_every=2 --keep_checkpoints=3
   run ctl checkpoint list run
   expect_status 0
   [[ ${lines[0]} == "STEP  EPOCHS  "*"SIZE  WRITTEN "*"NETWORK "*"DDLTRAIND  STATE" ]]
@@ -30,28 +27,23 @@ with open(sys.argv[1], "r+b") as file:
   expect_status 0
   [[ ${lines[0]} == "step 2: all checksums hold: "*" tensors, "*" MB" ]]
   turn_last_bit run/checkpoints/step-0000000004/model.safetensors
-  run --separate-stderr ctl checkpoint verify run
-  expect_status 65 "$output $stderr"
+  expect=65 run_separate ctl checkpoint verify run
   [[ $stderr == "ddlctl: step 4: run/checkpoints/step-0000000004/model.safetensors: damaged: tensor '"*"' has the wrong checksum" ]]
   [ "${#lines[@]}" -eq 2 ]
   ctl checkpoint verify run 6
-  run ctl checkpoint verify run 4
-  [ "$status" -eq 65 ]
+  run -65 ctl checkpoint verify run 4
 }
 
 @test "export writes what --export_dir writes, to the byte, of one rank and of three" {
-  local ranks
   for ranks in 1 3; do
-    train "$ranks" --num_iter=4 --mode=train --results_dir="run$ranks" --export_dir="final$ranks" --checkpoint_every=2 \
+    expect=0 train "$ranks" --num_iter=4 --mode=train --results_dir="run$ranks" --export_dir="final$ranks" --checkpoint_every=2 \
       --keep_checkpoints=2
-    [ "$status" -eq 0 ]
     [ "$(ctl checkpoint export "run$ranks" "w$ranks.safetensors")" = "weights of step 4 written: w$ranks.safetensors" ]
     cmp "final$ranks/model.safetensors" "w$ranks.safetensors"
     ctl checkpoint export "run$ranks" 2 "early$ranks.safetensors"
     run ! cmp -s "final$ranks/model.safetensors" "early$ranks.safetensors"
   done
-  run --separate-stderr ctl checkpoint export run1 w1.safetensors
-  [ "$status" -eq 64 ]
+  run -64 --separate-stderr ctl checkpoint export run1 w1.safetensors
   [ "$stderr" = "ddlctl: w1.safetensors is there already, and is not replaced: give another name" ]
   cmp final1/model.safetensors w1.safetensors
   # Of two at once one has the name.

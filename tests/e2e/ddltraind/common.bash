@@ -2,9 +2,6 @@
 # What the tests of ddltraind share: a small data set for each file of tests, and runs of the smallest network
 # that cannot last for ever.
 
-# shellcheck disable=SC2034 # the tests read the variables
-# shellcheck disable=SC2119,SC2120 # ranks_here has an argument in some tests
-# shellcheck disable=SC2016 # what is evaluated later
 load ../common
 
 setup_file() {
@@ -28,7 +25,6 @@ teardown() {
   left=$(ranks_here)
   [ -z "$left" ] || {
     echo "left behind: $left"
-    # shellcheck disable=SC2086 # words
     kill -KILL $left
     return 1
   }
@@ -48,10 +44,8 @@ unnumbered() {
 train() {
   local ranks=$1
   shift
-  run --separate-stderr timeout "${limit:-60}" "$ddlrun" -n "$ranks" --oversubscribe ${launcher:+--launcher=$launcher} \
+  run_separate timeout "${limit:-60}" "$ddlrun" -n "$ranks" --oversubscribe ${launcher:+--launcher=$launcher} \
     "$ddltraind" "${small[@]}" "$@"
-  # shellcheck disable=SC2034,SC2154 # read by the tests; set by run
-  messages=$stderr
 }
 
 # The same in the background: its process id is $job, its output in the files out and err.
@@ -65,11 +59,8 @@ start_training() {
   wait_for 10 eval 'job=$(pgrep -P "$watch" -x ddlrun)'
 }
 
-# Waits for what start_training has started: its exit code in $status.
-end_of_training() {
-  status=0
-  wait "$watch" || status=$?
-}
+# Waits for what start_training has started, and shows its messages: its exit code in $status, which is $expect if that is set.
+end_of_training() { end_of "$watch" err; }
 
 # The losses of all steps of an output, one in a line (with --display_every=1).
 losses() {

@@ -2,10 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A training of two ranks that is watched and asked while it runs, by ddlctl and by whoever finds its socket.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2030,SC2031 # each test has a copy of its own
-# shellcheck disable=SC2016 # what is evaluated later
-
 load common
 
 ctl() { timeout 60 "$DDLRUN_BUILD/bin/ddlctl" "$@"; }
@@ -23,8 +19,7 @@ socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
 
 @test "evaluate: once, between two steps; refused where there is nothing to evaluate with" {
   start_run --num_iter=1000000
-  run ctl evaluate run
-  [ "$status" -eq 75 ]
+  run -75 ctl evaluate run
   [[ $output == *"it has no images to evaluate with: --mode=train_and_evaluate has"* ]]
   ctl stop run
   end_of_training
@@ -35,16 +30,13 @@ socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
   [ "$(grep -c "info: evaluation of " err)" -eq 1 ]
   wait_for 10 grep -q "the best so far: the checkpoint of step " err
   ctl stop run
-  end_of_training
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
 }
 
 @test "pause, checkpoint, set and resume: the run ends bit for bit as one that nobody has asked" {
-  launcher=local train 2 --mode=train --results_dir=alone --num_iter=3000 --checkpoint_every=0
-  [ "$status" -eq 0 ]
+  launcher=local expect=0 train 2 --mode=train --results_dir=alone --num_iter=3000 --checkpoint_every=0
   # As soon as it can be asked, or it is over before that: a step takes 2 ms.
   launcher=local start_training 2 --mode=train --results_dir=run --num_iter=3000 --checkpoint_every=0 --hang_floor_seconds=1
-  local paused
   wait_for 30 eval 'paused=$(ctl pause run 2> /dev/null)'
   echo "$paused"
   [[ $paused == "paused after step "[0-9]*"/3000" ]]
@@ -60,9 +52,7 @@ socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
   [ "$(says state)" = paused ]
   [ "$(ctl set display_every=1 run)" = "display_every is 1" ]
   [[ $(ctl resume run) == "resumed after step "[0-9]*"/3000" ]]
-  end_of_training
-  cat err
-  [ "$status" -eq 0 ]
+  expect=0 end_of_training
   grep -q "info: paused after step $step: ddlctl resume continues it" err
   grep -q "info: resumed after step $step, paused for 0:00:" err
   grep -q "iteration: 2999" out
@@ -75,8 +65,7 @@ socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
 @test "stacks: where all ranks are, again and again; the run ends bit for bit as one that nobody has asked" {
   # The ranks look each second whether they are asked.
   local limit=200
-  launcher=local train 3 --mode=train --results_dir=alone --num_iter=6000 --checkpoint_every=0
-  [ "$status" -eq 0 ]
+  launcher=local expect=0 train 3 --mode=train --results_dir=alone --num_iter=6000 --checkpoint_every=0
   launcher=local start_training 3 --mode=train --results_dir=run --num_iter=6000 --checkpoint_every=0
   wait_for 30 eval 'ctl stacks run > grouped 2> note'
   cat grouped note
@@ -90,9 +79,7 @@ socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
   [ "$(grep -c "^rank [0-2] on " all)" -eq 3 ]
   [ "$(grep -c "^thread " all)" -gt 3 ]
   while ctl stacks run > again; do grep -q " of 3)" again; done
-  end_of_training
-  cat err
-  [ "$status" -eq 0 ]
+  expect=0 end_of_training
   cmp {alone,run}/checkpoints/step-0000006000/model.safetensors
   cmp {alone,run}/checkpoints/step-0000006000/optimizer.safetensors
 }
@@ -117,8 +104,7 @@ assert all(load["host"] and load["own_seconds"] > 0 and load["input_wait_seconds
 assert abs(min(load["own_seconds"] for load in loads) - status["median_own_seconds"]) < 1e-5, status
 assert all(load["gpu_busy_percent"] is None for load in loads), loads'
   ctl stop run
-  end_of_training
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
 }
 
 @test "stop: a checkpoint, 75, the cause is said, and the same command goes on" {
@@ -127,13 +113,10 @@ assert all(load["gpu_busy_percent"] is None for load in loads), loads'
   expect_status 0
   [[ $output == "stopped after step "[0-9]*"/1000000, with the checkpoint of step "[0-9]* ]]
   local step=${output##* }
-  end_of_training
-  cat err
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
   grep -q "warning: stopped by ddlctl after step $step: give the same command again to resume" err
   [ -e "run/checkpoints/step-$(printf %010d "$step")/manifest.json" ]
-  launcher=local train 2 --mode=train --results_dir=run --num_iter=$((step + 3))
-  [ "$status" -eq 0 ]
+  launcher=local expect=0 train 2 --mode=train --results_dir=run --num_iter=$((step + 3))
   [[ $messages == *"resumed from step $step,"* ]]
 }
 
@@ -141,15 +124,11 @@ assert all(load["gpu_busy_percent"] is None for load in loads), loads'
   start_run --num_iter=1000000
   ctl pause run
   kill -TERM "$job"
-  end_of_training
-  cat err
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
   launcher=local start_training 2 --mode=train --results_dir=run --num_iter=1000000
   wait_for 30 ctl pause run
   touch run/stop
-  end_of_training
-  cat err
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
   [ ! -e run/stop ]
 }
 
@@ -190,7 +169,6 @@ END
   grep -q "^own time, median  *[0-9.]* ms  of 2 ranks; >: slowest" drawn
   grep -q "^> rank [01], .* ms  *[+]" drawn
   # A terminal that knows no escape sequences gets lines.
-  local terminal
   for terminal in dumb ''; do
     TERM=$terminal timeout 60 script -qfec "'$DDLRUN_BUILD/bin/ddlctl' watch --interval=0.2 run" /dev/null > lines &
     wait_for 20 eval '[ "$(grep -c " images/s loss " lines)" -ge 2 ]'
@@ -224,18 +202,15 @@ END
   run says "asked for"
   [ -z "$output" ]
   ctl stop run
-  end_of_training
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
 }
 
 @test "its socket is in a private directory, and nothing listens on TCP" {
   start_run --num_iter=1000000
-  local socket
   socket=$(socket_of_run)
   [ "$(stat -c '%a %u' "$(dirname "$socket")")" = "700 $(id -u)" ]
   [[ $(dirname "$socket") == "$BATS_TEST_TMPDIR"/tmp/ddlrun.* ]]
   if command -v ss > /dev/null; then
-    local rank
     for rank in 0 1; do run ! grep -q "pid=$(ranks_here "$rank")," <<< "$(ss -ltnp)"; done
   fi
   ctl stop run
@@ -252,8 +227,7 @@ END
   [ "$(stat -c %a "$(dirname "$(socket_of_run)")")" = 700 ]
   kill -KILL "$alone"
   wait "$alone" || true
-  run --separate-stderr ctl status run
-  [ "$status" -eq 69 ]
+  run -69 --separate-stderr ctl status run
   [[ $stderr == "ddlctl: the training in run does not run any more: rank 0, process $alone on $(uname -n), was killed, or ended without last words"* ]]
   # The next one removes what is left.
   "$ddltraind" "${small[@]}" --mode=train --results_dir=run --num_iter=30 > out 2> err
@@ -302,8 +276,7 @@ END
 
 @test "an order that its state does not allow is refused with 75" {
   start_run --num_iter=1000000
-  run --separate-stderr ctl resume run
-  [ "$status" -eq 75 ]
+  run -75 --separate-stderr ctl resume run
   [ "$stderr" = "ddlctl: it is not paused: its state is training" ]
   ctl stop run
   end_of_training

@@ -3,10 +3,6 @@
 # The directories of a run: two runs in one, a used one, checkpoints that cannot be read, disks that are full, and what
 # another user of the machine can see of them.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2030,SC2031 # each test has a copy of its own
-# shellcheck disable=SC2016 # what is evaluated later
-
 load common
 
 steps=200
@@ -14,9 +10,7 @@ last=checkpoints/step-0000000200
 
 # What ddltraind alone, without a launcher, says: $messages, $output, $status.
 alone() {
-  run --separate-stderr timeout 60 "$ddltraind" "${small[@]}" "$@"
-  # shellcheck disable=SC2034 # the tests read it
-  messages=$stderr
+  run_separate timeout 60 "$ddltraind" "${small[@]}" "$@"
   echo "$status: $stderr"
 }
 
@@ -29,8 +23,7 @@ refused() {
 }
 
 trained() {
-  alone --mode=train --results_dir=run "$@"
-  [ "$status" -eq 0 ]
+  expect=0 alone --mode=train --results_dir=run "$@"
 }
 
 # A run in this directory that lasts until it is killed: its process number is $holder.
@@ -55,8 +48,7 @@ end_holder() {
   SLURM_JOB_ID=12 refused 78 "run is in use by" --num_iter=2 --model_dir=run --results_dir=other
   [ ! -e run/checkpoints ]
   # What only reads, or keeps no weights, is not in the way.
-  alone --mode=training_benchmark --num_iter=2 --warmup_steps=1 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 alone --mode=training_benchmark --num_iter=2 --warmup_steps=1 --results_dir=run
   end_holder
   [ -e run/.ddltraind.lock ]
   trained --num_iter=2
@@ -84,8 +76,7 @@ end_holder() {
   trained --num_iter=2 --resume=never --model_dir=new
   [ "$(ls new/checkpoints)" = step-0000000002 ]
   # What a restarted run finds is its own.
-  DDLRUN_RESTART_COUNT=1 alone --mode=train --num_iter=8 --results_dir=run --resume=never
-  [ "$status" -eq 0 ]
+  DDLRUN_RESTART_COUNT=1 expect=0 alone --mode=train --num_iter=8 --results_dir=run --resume=never
   [[ $messages == *"resumed from step 6"* ]]
 }
 
@@ -102,15 +93,13 @@ end_holder() {
   [[ $messages != *"changed since"* ]]
   unnumbered less
   rm less/train-00007
-  alone --mode=train --num_iter=8 --run_iter=2 --results_dir=run --lr_init=0.5 --image_size=64 --data_dir=less
-  [ "$status" -eq 0 ]
+  expect=0 alone --mode=train --num_iter=8 --run_iter=2 --results_dir=run --lr_init=0.5 --image_size=64 --data_dir=less
   [[ $messages == *"changed since step 4: --image_size 32 (now 64)"$'\n'* ]]
   [[ $messages == *"changed since step 4: --lr_init 0.1 (now 0.5)"$'\n'* ]]
   [[ $messages == *"changed since step 4: data 200 images in 8"*" (now 175 images in 7 "*"; the order is another one"* ]]
   [ "$(grep -c "changed since" <<< "$messages")" -eq 3 ]
   small=("${small[@]/--batch_size=8/--batch_size=4}")
-  train 2 --mode=train --num_iter=8 --results_dir=run --lr_init=0.5 --image_size=64 --data_dir=less
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --mode=train --num_iter=8 --results_dir=run --lr_init=0.5 --image_size=64 --data_dir=less
   [[ $messages == *"changed since step 6: ranks 1 (now 2); "* ]]
   [[ $messages == *"changed since step 6: --batch_size 8 (now 4)"$'\n'* ]]
   [ "$(grep -c "changed since" <<< "$messages")" -eq 2 ]
@@ -119,7 +108,6 @@ end_holder() {
 @test "a newest checkpoint that cannot be read is passed over, and the end is the same, bit for bit" {
   trained --num_iter=$steps
   mv run whole
-  local damage
   for damage in 'echo text > $it' 'ln -s step-0000000100 $it' 'mkdir -p $it/manifest.json' \
     'mkdir $it; truncate -s 200G $it/manifest.json' 'mkdir $it; mkfifo $it/manifest.json'; do
     echo "$damage"
@@ -139,8 +127,7 @@ end_holder() {
 @test "log.json on a full disk is said, and the training goes on" {
   mkdir run
   ln -s /dev/full run/log.json
-  alone --mode=train_and_evaluate --num_iter=30 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 alone --mode=train_and_evaluate --num_iter=30 --results_dir=run
   [ "$(grep -c "warning: run/log.json: lines are lost: No space left on device" <<< "$messages")" -eq 1 ]
   [[ $messages =~ "run/log.json: "1[0-9]" lines lost" ]]
   [ "$(grep -c "^DLL" <<< "$output")" -gt 9 ]
@@ -151,9 +138,7 @@ end_holder() {
   expect_status 0
   [[ $output == *"warning: standard output: lines are lost: No space left on device"* ]]
   [[ $output =~ "standard output: "[0-9]+" lines lost" ]]
-  local options
   for options in "--mode=evaluate --results_dir=run" "--dry_run" "--version" "--help"; do
-    # shellcheck disable=SC2086 # words
     run timeout 60 bash -c '"$@" > /dev/full' bash "$ddltraind" "${small[@]}" $options
     expect_status 71 "$options: $status $output"
     [[ $output == *"ddltraind: standard output could not be written"* ]]
@@ -195,7 +180,6 @@ end_holder() {
 
 @test "what killed runs have left of an export goes" {
   mkdir final
-  local leftover
   leftover=final/model.safetensors.partial-$(uname -n)-1073741824 # larger than any process number
   echo half > "$leftover"
   echo half > final/model.safetensors.partial-1073741824
@@ -236,7 +220,6 @@ cannot() {
   umask 0
   launcher=local start_training 2 --mode=train --num_iter=1000000 --results_dir=run
   wait_for 20 grep -q iteration out
-  local directory
   directory=$(echo "$BATS_TEST_TMPDIR"/tmp/ddlrun.*)
   [ -d "$directory" ]
   as_another test -x "$BATS_TEST_TMPDIR/tmp"
@@ -253,13 +236,11 @@ cannot() {
   cannot mkdir "$directory/ranks-1.shm"
   cannot mv "$directory" "$BATS_TEST_TMPDIR/tmp/taken"
   # Nor elsewhere: what the ranks have open in shared places is theirs alone.
-  local pid
   for pid in $(ranks_here); do
     while IFS= read -r file; do
       cannot head -c 1 "$file"
     done < <(find "/proc/$pid/fd" -lname '/dev/shm/*' -printf '%l\n' -o -lname '/tmp/ddl*' -printf '%l\n')
   done
   kill -TERM "$job"
-  end_of_training
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
 }

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A training that stops, or takes a checkpoint, without a signal: before the end of its job's time, and by files in its directory.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2030,SC2031 # each test has a copy of its own
-
 load common
 
 # Like interrupted runs of any kind: a checkpoint of the step that the last line names, and the same command resumes from there.
@@ -14,19 +11,16 @@ goes_on() {
   [ -n "$step" ]
   [ "$(find run/checkpoints -name 'step-*' | sort | tail -n 1)" = "run/checkpoints/step-$(printf %010d "$step")" ]
   unset SLURM_JOB_END_TIME
-  train 2 --mode=train --results_dir=run --num_iter="$((step + 5))"
-  expect_status 0 "$messages"
+  expect=0 train 2 --mode=train --results_dir=run --num_iter="$((step + 5))"
   [[ $messages == *"resumed from step $step,"* ]]
 }
 
 @test "the end of the job's time: a checkpoint before it, 75, and the same command goes on" {
-  local began end
   began=$(date +%s)
   end=$((began + 12))
   export SLURM_JOB_END_TIME=$end
   launcher=local start_training 2 --num_iter=1000000 --mode=train --results_dir=run
   end_of_training
-  local ended
   ended=$(date +%s)
   cat err
   [ "$status" -eq 75 ]
@@ -41,11 +35,9 @@ goes_on() {
 @test "--stop_margin says how long before, or that the time is of no concern" {
   export SLURM_JOB_END_TIME
   SLURM_JOB_END_TIME=$(($(date +%s) + 1000))
-  launcher=local train 2 --num_iter=1000000 --mode=train --results_dir=run --stop_margin=1000
-  expect_status 75 "$messages"
+  launcher=local expect=75 train 2 --num_iter=1000000 --mode=train --results_dir=run --stop_margin=1000
   rm -r run
-  launcher=local train 2 --num_iter=20 --mode=train --results_dir=run --stop_margin=off
-  expect_status 0 "$messages"
+  launcher=local expect=0 train 2 --num_iter=20 --mode=train --results_dir=run --stop_margin=off
   [[ $messages != *SLURM_JOB_END_TIME* ]]
 }
 
@@ -57,9 +49,7 @@ goes_on() {
   wait_for 10 test ! -e run/checkpoint
   compgen -G 'run/checkpoints/step-*/manifest.json'
   touch run/stop
-  end_of_training
-  cat err
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
   [ ! -e run/stop ]
   [ "$(find run/checkpoints -name 'step-*' | wc -l)" -eq 2 ]
   goes_on "by the file run\/stop"
@@ -69,8 +59,7 @@ goes_on() {
   mkdir run
   touch run/stop
   echo 'model_checkpoint_path: "model.ckpt-7"' > run/checkpoint
-  train 1 --num_iter=10 --mode=train --results_dir=run
-  expect_status 0 "$messages"
+  expect=0 train 1 --num_iter=10 --mode=train --results_dir=run
   [ ! -e run/stop ]
   [ -s run/checkpoint ]
   [[ $messages == *"warning: run/stop is from before the start: it is removed and not obeyed"* ]]
@@ -78,17 +67,14 @@ goes_on() {
 }
 
 @test "a limit of CPU time: a checkpoint, 75, and the same command goes on" {
-  local limited seconds
   for seconds in 2 3; do
     limited=(bash -c 'ulimit -S -t "$0"; exec "$@"' "$seconds" "$ddltraind")
-    run --separate-stderr timeout 60 "${limited[@]}" "${small[@]}" --mode=train --results_dir=run \
+    expect=75 run_separate timeout 60 "${limited[@]}" "${small[@]}" --mode=train --results_dir=run \
       --num_iter=100000000 --checkpoint_every=0
-    expect_status 75 "$status $stderr"
     [[ $stderr == *"stopped by signal 24 after step "*": give the same command again to resume"* ]]
     [ -n "$(find run/checkpoints -name 'step-*')" ]
   done
   [[ $stderr == *"resumed from step "* ]]
-  run --separate-stderr timeout 60 "$ddlrun" -n 2 --oversubscribe --launcher=local "${limited[@]}" "${small[@]}" \
+  expect=75 run_separate timeout 60 "$ddlrun" -n 2 --oversubscribe --launcher=local "${limited[@]}" "${small[@]}" \
     --mode=train --results_dir=both --num_iter=100000000 --checkpoint_every=0
-  expect_status 75 "$status $stderr"
 }

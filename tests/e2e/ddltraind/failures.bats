@@ -2,15 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # A disk that is full, and ranks that die.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # check_death RANK: what ddlrun says and leaves when this rank has been killed.
 check_death() {
   local began=$SECONDS
   end_of_training
-  cat err
   [ $((SECONDS - began)) -le 5 ]
   [ "$status" -eq 137 ]
   [[ $(tail -n 1 err) == "ddlrun: [ERROR DDL-20-1] the job failed: rank $1 on "*"signal 9 (Killed)"* ]]
@@ -37,8 +34,7 @@ kill_a_rank() {
 # A limit on the size of files stands for a full disk: writes fail in the same place, and no mount is needed.
 # One rank, since the limit would also refuse the memory that ranks share.
 @test "a disk that is full when a checkpoint is written: the older ones stay, and a later run goes on" {
-  train 1 --num_iter=20 --run_iter=10 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=20 --run_iter=10 --results_dir=run
   find run/checkpoints -type f -exec md5sum {} + > before
 
   ulimit -Sf 16
@@ -49,15 +45,13 @@ kill_a_rank() {
   md5sum -c before
   [ "$(ls -A run/checkpoints)" = step-0000000010 ]
 
-  train 1 --num_iter=20 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=20 --results_dir=run
   [[ $messages == *"resumed from step 10"* ]]
   [ -e run/checkpoints/step-0000000020/manifest.json ]
 }
 
 # The first checkpoint has no room: the loop hears of it after a later step, and ends as if it had waited.
 @test "a disk that is full when a checkpoint is written beside training" {
-  local way
   for way in on off; do
     ulimit -Sf 16
     train 1 --num_iter=100000 --checkpoint_every=10 --mode=train --results_dir=$way --checkpoint_in_background=$way
@@ -73,7 +67,6 @@ kill_a_rank() {
   mount -t tmpfs -o size=80k tmpfs disk 2> mount.err || skip "cannot mount: $(cat mount.err)"
   # The first checkpoint, of 58 kB with the manifest, has room; the second has not.
   train 2 --num_iter=20 --checkpoint_every=10 --model_dir=disk --results_dir=run
-  local held
   held=$(ls -A disk/checkpoints)
   find disk -type f -exec md5sum {} + > after
   umount disk
@@ -84,7 +77,6 @@ kill_a_rank() {
 }
 
 @test "what all ranks find is said once, by rank 0" {
-  local arguments
   for launcher in local mpirun; do
     [ "$launcher" = local ] || require_mpirun
     for arguments in --nope=1 --data_dir=nowhere; do

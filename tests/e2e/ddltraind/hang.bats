@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A rank that is there but does nothing any more: the others find it, name it, and the run ends.
 
-# shellcheck disable=SC2034,SC2154 # common.bash reads and sets them
-
 load common
 
 # Half a minute is enough, but where a machine is busy: a bound is five times the longest beat.
@@ -16,9 +14,7 @@ stop_a_rank() {
   start_training 3 --hang_floor_seconds=2 --results_dir=run --model_dir=run "$@"
   wait_for 60 grep -q "iteration: 20" out
   kill -STOP "$(ranks_here "$hung")"
-  end_of_training
-  cat err
-  [ "$status" -eq 70 ]
+  expect=70 end_of_training
 }
 
 @test "a rank that is stopped in training is named, the job ends with 70, nothing is left" {
@@ -29,7 +25,6 @@ stop_a_rank() {
   [[ $(cat err) == *"; process "[0-9]*" of rank 1 is stopped; stacks of 2 ranks are in run/stacks"* ]]
   [ "$(ls run/stacks)" = "rank-0.txt
 rank-2.txt" ]
-  local rank
   for rank in 0 2; do
     head -1 "run/stacks/rank-$rank.txt" | grep -q "^rank $rank on .*: no progress for [0-9]* s, waiting for other ranks$"
     grep -q "^  #[0-9]* trainer::.*Trainer::TrainSteps() in /.*ddltraind(+0x[0-9a-f]*)$" "run/stacks/rank-$rank.txt"
@@ -51,7 +46,6 @@ rank-2.txt" ]
   }
   # Every thread: one that still runs may take the question of ddlctl.
   stop_rank() { # RANK
-    local pid
     pid=$(ranks_here "$1")
     kill -STOP "$pid"
     wait_for 10 eval "! cat /proc/$pid/task/*/status | grep '^State:' | grep -qv 'T (stopped)'"
@@ -67,12 +61,10 @@ rank-2.txt" ]
   [ "$(ls model/stacks)" = "rank-0.txt
 rank-1.txt
 rank-2.txt" ]
-  local steps
   steps=$(grep -c "iteration: " out)
   wait_for 60 eval '[ "$(grep -c "iteration: " out)" -gt $((steps + 2)) ]'
   kill -USR1 "$job"
-  end_of_training
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
 }
 
 @test "ddlctl stacks says that a rank waits for its data, and in what, before it is taken for hung" {
@@ -87,8 +79,7 @@ rank-2.txt" ]
   rm now
   yes | head -c 1000 > fifo
   kill -USR1 "$job"
-  end_of_training
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
 }
 
 @test "it may be rank 0" {
@@ -105,17 +96,12 @@ rank-2.txt" ]
 @test "a whole run that is stopped and goes on is not taken for a hung one" {
   launcher=local start_training 2 --hang_floor_seconds=2 --results_dir=run --num_iter=100000
   wait_for 60 grep -q "iteration: 20" out
-  local ranks
   ranks=$(ranks_here)
-  # shellcheck disable=SC2086 # words
   kill -STOP $ranks
   sleep 4
-  # shellcheck disable=SC2086 # words
   kill -CONT $ranks
   kill -USR1 "$job"
-  end_of_training
-  cat err
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
 }
 
 @test "a run of one rank that hangs in a kernel ends as well" {
@@ -126,9 +112,7 @@ rank-2.txt" ]
   unset LD_PRELOAD
   wait_for 60 grep -q "iteration: 20" out
   : > now
-  end_of_training
-  cat err
-  [ "$status" -eq 70 ]
+  expect=70 end_of_training
   [[ $(cat err) == *"no progress for "[0-9]*" s in training, step "[0-9]*": rank 0 on "*" is still at work: "*"; rank 0 on "*" is in "*pause" < "*"; stacks of 1 rank are in run/stacks"* ]]
   run ! compgen -G 'run/.hang*'
 }
@@ -151,22 +135,17 @@ stall_input() {
   wait_for 60 eval '[ "$(grep -c "has waited" err)" -ge 3 ]'
   rm now
   yes | head -c 1000 > fifo
-  local steps
   steps=$(grep -c "iteration: " out)
   wait_for 60 eval '[ "$(grep -c "iteration: " out)" -gt $((steps + 5)) ]'
   kill -USR1 "$job"
-  end_of_training
-  cat err
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
   run ! compgen -G 'run/.hang*'
   [ ! -e run/stacks ]
 }
 
 @test "after ten times the bound it ends the run" {
   stall_input
-  end_of_training
-  cat err
-  [ "$status" -eq 70 ]
+  expect=70 end_of_training
   [[ $(cat err) == *": no progress for "[0-9]*" s in training, step "[0-9]*": rank 1 on "*" has waited "[0-9]*" s for its data (reading $PWD/fifo): the file system hangs there; rank 1 on "*" is in "*"; stacks of 3 ranks are in run/stacks"* ]]
   grep -q "^  #[0-9]* .*read.* in /" run/stacks/rank-1.txt
 }
@@ -175,8 +154,6 @@ stall_input() {
   stall_input
   wait_for 60 grep -q "rank 1 on .* has waited [0-9]* s for its data" err
   kill -STOP "$(ranks_here 1)"
-  end_of_training
-  cat err
-  [ "$status" -eq 70 ]
+  expect=70 end_of_training
   [[ $(cat err) == *": rank 1 on "*" does not answer: "*" of rank 1 is stopped"* ]]
 }

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A user who may start a few threads and no more.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 user=64999 # nobody's: the limit counts all processes of a user
@@ -26,7 +24,7 @@ teardown() {
 with_threads() {
   local threads=$1
   shift
-  run --separate-stderr timeout -k 5 60 setpriv --reuid=$user --regid=$user --clear-groups prlimit --nproc="$threads" \
+  run_separate timeout -k 5 60 setpriv --reuid=$user --regid=$user --clear-groups prlimit --nproc="$threads" \
     "$ddltraind" --arch=resnet_tiny --data_dir=data --classes=10 --image_size=32 --batch_size=4 --iter_unit=batch \
     --num_iter=2 --lr_warmup_epochs=0 --mode=train --results_dir=run "$@"
 }
@@ -34,20 +32,16 @@ with_threads() {
 # Neither a hang, nor the end that OpenMP's runtime makes of a program (1), whichever thread it is that is missing:
 # 7 are needed, and as many as the back end has beside itself while OpenMP's runtime ends some and makes others.
 @test "threads that cannot be had: 71 with a sentence, at every number of them" {
-  local n
   for n in {1..8}; do
-    with_threads "$n" --threads=3 --data_threads=3
-    expect_status 71 "$n: $status: $stderr"
+    expect=71 with_threads "$n" --threads=3 --data_threads=3
     [[ $stderr == *"ddltraind: cannot start "*": Resource temporarily unavailable; ask for fewer threads "* ]]
     [ ! -e run/checkpoints ]
   done
-  with_threads 40 --threads=3 --data_threads=3
-  [ "$status" -eq 0 ]
+  expect=0 with_threads 40 --threads=3 --data_threads=3
 }
 
 @test "of many input threads the one that cannot be had is named" {
-  with_threads 20 --threads=1 --data_threads=1000
-  expect_status 71 "$status: $stderr"
+  expect=71 with_threads 20 --threads=1 --data_threads=1000
   [[ $stderr == *"cannot start input thread "*" of 1000: "* ]]
 }
 

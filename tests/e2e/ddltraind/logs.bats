@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The logs that other programs read. read_logs.py checks them by itself, from the public formats.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # logs KIND FILE...: what read_logs.py finds in them.
@@ -12,16 +10,14 @@ logs() {
 }
 
 @test "DLLogger: the options of the run, and the units" {
-  train 1 --num_iter=2 --mode=train --results_dir=run --weight_decay=0.25
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=2 --mode=train --results_dir=run --weight_decay=0.25
   grep -qE '^DLL [0-9 :.-]+ - PARAMETER mode : train  .* weight_decay : 0\.25 ' <<< "$output"
   grep -q '"step": "PARAMETER", "data": {"mode": "train", .*"weight_decay": 0.25, ' run/log.json
   grep -q '"type": "METADATA", "metric": "imgs_per_sec", "metadata": {"unit": "images/s"}}' run/log.json
 }
 
 @test "DLLogger: what the launch was made with, in the file alone" {
-  train 2 --num_iter=2 --mode=train --results_dir='a run'
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=2 --mode=train --results_dir='a run'
   sed -n 's/^DLLL \(.*"metric": "run".*\)/\1/p' 'a run/log.json' > launch
   [ "$(wc -l < launch)" -eq 1 ]
   [ "$(jq -r .metadata.program launch)" = "$("$ddltraind" --version | head -n 1)" ]
@@ -83,8 +79,7 @@ END
 }
 
 @test "MLLOG: every key that the compliance checker of MLPerf asks for" {
-  train 2 --num_iter=30 --results_dir=run --mllog=mlperf.txt --mllog_org=Durham --mllog_platform=Bede --mllog_status=onprem
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=30 --results_dir=run --mllog=mlperf.txt --mllog_org=Durham --mllog_platform=Bede --mllog_status=onprem
   logs mllog mlperf.txt
   # 200 images, 16 in a step: 12 steps in an epoch.
   [ "$(grep -c '"key": "epoch_start"' mlperf.txt)" -eq 3 ]
@@ -97,30 +92,25 @@ sys.exit('%.3f' % (100 * value) != '$top1')"
 }
 
 @test "MLLOG: a training that does not come to its end is aborted, and the next launch adds a run" {
-  train 1 --num_iter=4 --run_iter=2 --results_dir=run --mllog=mlperf.txt
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=4 --run_iter=2 --results_dir=run --mllog=mlperf.txt
   grep -q '"key": "eval_accuracy"' mlperf.txt # as each launch ends
   grep -q '"key": "run_stop", .*"status": "aborted"' mlperf.txt
   # A launch that was killed in the middle of a line.
   mv mlperf.txt first
   printf ':::MLLOG {"namesp' > mlperf.txt
-  train 1 --num_iter=4 --results_dir=run --mllog=mlperf.txt
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=4 --results_dir=run --mllog=mlperf.txt
   sed -i 1d mlperf.txt
   logs mllog mlperf.txt
 }
 
 @test "MLLOG: misuse, 64; a file that cannot be written, 71; a full disk is said" {
-  train 2 --num_iter=2 --mode=train --results_dir=run --mllog=mlperf.txt
-  [ "$status" -eq 64 ]
+  expect=64 train 2 --num_iter=2 --mode=train --results_dir=run --mllog=mlperf.txt
   [[ $messages == *"--mllog is the log of a training with its evaluation: it needs --mode=train_and_evaluate"* ]]
   [ ! -e run ]
-  train 2 --num_iter=2 --results_dir=run --mllog=nowhere/mlperf.txt
-  [ "$status" -eq 71 ]
+  expect=71 train 2 --num_iter=2 --results_dir=run --mllog=nowhere/mlperf.txt
   [[ $messages == *"cannot write 'nowhere/mlperf.txt': No such file or directory; check it, or give another --mllog"* ]]
   [ ! -e run/checkpoints ]
-  train 1 --num_iter=2 --results_dir=run --mllog=/dev/full
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=2 --results_dir=run --mllog=/dev/full
   [ "$(grep -c "warning: /dev/full: lines are lost: No space left on device" <<< "$messages")" -eq 1 ]
   [[ $messages =~ "/dev/full: "[0-9]+" lines lost" ]]
 }
@@ -132,10 +122,8 @@ promtool_takes() {
 }
 
 @test "Prometheus: a file of each rank, in two formats at once" {
-  train 2 --num_iter=30 --results_dir=run --prometheus_dir=metrics/of/run
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=30 --results_dir=run --prometheus_dir=metrics/of/run
   [ "$(ls -A metrics/of/run)" = "$(printf 'ddltraind-rank-0000%s.prom\n' 0 1)" ]
-  local rank file
   for rank in 0 1; do
     file=metrics/of/run/ddltraind-rank-0000$rank.prom
     promtool_takes "$file"
@@ -161,32 +149,25 @@ promtool_takes() {
 }
 
 @test "Prometheus: a directory that cannot be written, 71; one that is no more is said once" {
-  train 2 --num_iter=2 --results_dir=run --prometheus_dir=/proc/self/x
-  [ "$status" -eq 71 ]
+  expect=71 train 2 --num_iter=2 --results_dir=run --prometheus_dir=/proc/self/x
   [[ $messages == *"cannot make the directory '/proc/self/x': No such file or directory; give another --prometheus_dir"* ]]
   mkdir -p metrics/ddltraind-rank-00000.prom
-  train 1 --num_iter=2 --results_dir=run --prometheus_dir=metrics
-  [ "$status" -eq 71 ]
+  expect=71 train 1 --num_iter=2 --results_dir=run --prometheus_dir=metrics
   [[ $messages == *"cannot write 'metrics/ddltraind-rank-00000.prom': Is a directory; check it"* ]]
   [ ! -e run/checkpoints ]
 
   start_training 1 --num_iter=2000 --mode=train --results_dir=run --prometheus_dir=lost
   wait_for 20 test -e lost/ddltraind-rank-00000.prom
   rm -r lost
-  end_of_training
-  cat err
-  [ "$status" -eq 0 ]
+  expect=0 end_of_training
   [ "$(grep -c "warning: lost: cannot be written anew: No such file or directory; the run continues" err)" -eq 1 ]
 }
 
 @test "TensorBoard: scalars of every --display_every-th step and of the evaluation" {
-  train 2 --num_iter=30 --results_dir=run --tensorboard_dir=events/of/run
-  [ "$status" -eq 0 ]
-  local file
+  expect=0 train 2 --num_iter=30 --results_dir=run --tensorboard_dir=events/of/run
   file=$(echo events/of/run/events.out.tfevents.*)
   logs events "$file" > values
   [ "$(head -n 1 values)" = "0 session 1" ]
-  local tag
   for tag in train/{images_per_second,cross_entropy,l2_loss,total_loss,top1,learning_rate,gradient_norm,loss_scale} \
     seconds/{step,input_wait,forward,backward,exposed_all_reduce,update}; do
     [ "$(awk -v tag="$tag" '$2 == tag { printf "%s ", $1 }' values)" = "0 10 20 " ]
@@ -195,26 +176,22 @@ promtool_takes() {
     [ "$(awk -v tag="$tag" '$2 == tag { printf "%s ", $1 }' values)" = "29 " ]
   done
   # The same numbers as in the other logs.
-  local losses
   losses=$(awk '$2 == "train/total_loss" { printf "%.5g ", $3 }' values)
   [ -n "$losses" ]
   [ "$losses" = "$(losses <<< "$output" | awk '{ printf "%.5g ", $1 }')" ]
 }
 
 @test "TensorBoard: a launch that goes on adds a file, and says from which step on it counts" {
-  train 1 --num_iter=4 --run_iter=2 --mode=train --results_dir=run --tensorboard_dir=events --display_every=1
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=4 --run_iter=2 --mode=train --results_dir=run --tensorboard_dir=events --display_every=1
   mkdir first
   mv events/* first/
-  train 1 --num_iter=4 --mode=train --results_dir=run --tensorboard_dir=events --display_every=1
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=4 --mode=train --results_dir=run --tensorboard_dir=events --display_every=1
   [ "$(logs events events/events.out.tfevents.* | awk '{ print $1 }' | sort -u | tr '\n' ' ')" = "2 3 " ]
   [ "$(logs events events/events.out.tfevents.* | head -n 1)" = "2 session 1" ]
 }
 
 @test "TensorBoard: a rank that is killed leaves whole events, then at most a part of one" {
   start_training 1 --num_iter=100000000 --mode=train --results_dir=run --tensorboard_dir=events --display_every=1
-  # shellcheck disable=SC2016 # what is evaluated later
   wait_for 20 eval '[ "$(cat events/* 2> /dev/null | wc -c)" -gt 5000 ]'
   kill -9 "$(ranks_here 0)"
   end_of_training
@@ -222,8 +199,7 @@ promtool_takes() {
 }
 
 @test "TensorBoard: a directory that cannot be made, 71; a full disk is said, and the training goes on" {
-  train 2 --num_iter=2 --results_dir=run --tensorboard_dir=/proc/self/x
-  [ "$status" -eq 71 ]
+  expect=71 train 2 --num_iter=2 --results_dir=run --tensorboard_dir=/proc/self/x
   [[ $messages == *"cannot make the directory '/proc/self/x': No such file or directory; give another --tensorboard_dir"* ]]
   [ ! -e run/checkpoints ]
 
@@ -239,12 +215,10 @@ promtool_takes() {
 }
 
 @test "trace: phases, all-reduces and input threads of all ranks on one time line" {
-  train 2 --num_iter=12 --mode=train --results_dir=run --trace=5:3 --data_threads=2
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=12 --mode=train --results_dir=run --trace=5:3 --data_threads=2
   [[ $messages == *"trace written: run/trace.json"* ]]
   [ ! -e run/.trace.json.tmp ]
   logs trace run/trace.json > values
-  local rank name
   for rank in 0 1; do
     [ "$(awk -v rank=$rank '$1 == rank && $2 == "step" { printf "%s ", $3 }' values)" = "5 6 7 " ]
     for name in input_wait forward backward exposed_all-reduce update; do
@@ -256,19 +230,15 @@ promtool_takes() {
 }
 
 @test "trace: steps that are not run are said; misuse, 64; a place that cannot be written, 71" {
-  train 1 --num_iter=4 --mode=train --results_dir=run --trace=5:3
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=4 --mode=train --results_dir=run --trace=5:3
   [[ $messages == *"warning: --trace writes nothing: steps 5 to 7 are not among the steps 1 to 4 of this launch"* ]]
   [ ! -e run/trace.json ]
-  train 2 --num_iter=4 --mode=train --results_dir=new --trace=5
-  [ "$status" -eq 64 ]
+  expect=64 train 2 --num_iter=4 --mode=train --results_dir=new --trace=5
   [[ $messages == *"--trace: needs STEP:COUNT, both from 1, COUNT up to 1000, such as 200:20, not '5'"* ]]
-  train 2 --mode=evaluate --results_dir=new --model_dir=run --trace=5:3
-  [ "$status" -eq 64 ]
+  expect=64 train 2 --mode=evaluate --results_dir=new --model_dir=run --trace=5:3
   [[ $messages == *"--trace shows the steps of a training: --mode=evaluate has none"* ]]
   mkdir -p new/trace.json
-  train 2 --num_iter=4 --mode=train --results_dir=new --trace=1:3
-  [ "$status" -eq 71 ]
+  expect=71 train 2 --num_iter=4 --mode=train --results_dir=new --trace=1:3
   [[ $messages == *"cannot write new/trace.json: it is a directory; give another --results_dir"* ]]
   [ ! -e new/checkpoints ]
 }
@@ -299,9 +269,7 @@ every_log_parses() {
   [ "$last_event" -eq "$last_line" ] || [ "$last_event" -eq $((last_line - 1)) ]
 }
 
-# shellcheck disable=SC2016 # what is evaluated later
 @test "killed at any moment, each log parses up to its last full line" {
-  local moment
   for moment in 'test -s mlperf.txt' 'test -s "$(echo events/*)"' 'grep -qs "step.: .1, 2" run/log.json' \
     'compgen -G "run/trace.json*"' 'test -e run/trace.json' 'sleep 0.5' 'test -e run/training.json'; do
     echo "killed after: $moment"
@@ -309,7 +277,6 @@ every_log_parses() {
     start_training 2 --num_iter=100000000 --results_dir=run --mllog=mlperf.txt --tensorboard_dir=events \
       --prometheus_dir=metrics --trace=30:20 --display_every=1
     wait_for 20 eval "$moment"
-    # shellcheck disable=SC2046 # of both
     kill -9 $(ranks_here)
     end_of_training
     [ "$status" -ne 0 ]
@@ -324,9 +291,8 @@ commented() {
   mkdir -p bin
   cat > bin/scontrol
   chmod +x bin/scontrol
-  SLURM_JOB_ID=4711 PATH=$PWD/bin:$PATH run --separate-stderr timeout 60 "$ddltraind" "${small[@]}" --mode=train --num_iter=3 \
+  SLURM_JOB_ID=4711 PATH=$PWD/bin:$PATH run_separate timeout 60 "$ddltraind" "${small[@]}" --mode=train --num_iter=3 \
     --results_dir=run --resume=never --backend=reference --job_comment
-  messages=$stderr
   echo "$messages"
 }
 
@@ -354,9 +320,8 @@ END
   [ "$status" -eq 0 ]
   [ ! -e "/proc/$(cat scontrol.pid)" ]
   rm -r run
-  run --separate-stderr timeout 60 env SLURM_JOB_ID=4711 PATH=/nowhere "$ddltraind" "${small[@]}" --mode=train --num_iter=1 \
+  run -0 --separate-stderr timeout 60 env SLURM_JOB_ID=4711 PATH=/nowhere "$ddltraind" "${small[@]}" --mode=train --num_iter=1 \
     --results_dir=run --backend=reference --job_comment
-  [ "$status" -eq 0 ]
   [[ $stderr == *"warning: --job_comment: the comment of the job may be an old one: scontrol: No such file or directory"* ]]
   rm -r run
   run --separate-stderr timeout 60 "$ddltraind" "${small[@]}" --mode=train --num_iter=1 --results_dir=run --backend=reference --job_comment

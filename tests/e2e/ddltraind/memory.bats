@@ -2,10 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A batch for which there is no memory is refused before the first step, with the largest that fits.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2034 # common.bash reads them
-# shellcheck disable=SC2016 # what a shell in the group evaluates
-
 load common
 
 setup() {
@@ -54,9 +50,7 @@ refused_for() {
 }
 
 @test "a dry run shows a short table, all pieces if asked, and the largest batch, also of one that does not fit" {
-  train 1 --batch_size=8 --dry_run
-  [ "$status" -eq 0 ]
-  local row
+  expect=0 train 1 --batch_size=8 --dry_run
   for row in weights gradients momentum activations workspace "input batches" checkpoint total available; do
     grep -Eq "^  $row +[0-9]+\.[0-9]{2}$" <<< "$output" || {
       echo "no $row in $output"
@@ -65,8 +59,7 @@ refused_for() {
   done
   grep -Eq "^largest batch +[0-9]+ images in a rank$" <<< "$output"
   [ "$(wc -l <<< "$output")" -lt 20 ]
-  train 1 --batch_size=8 --dry_run=full
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --batch_size=8 --dry_run=full
   [ "$(grep -c " bytes  at " <<< "$output")" -gt 100 ]
   train 1 --batch_size=200000 --dry_run
   refused_for 200000
@@ -84,8 +77,7 @@ require_plain_memory() {
   train 1 --batch_size=2000
   refused_for 2000
   [[ $refusal == *" GB are left of its address space (ulimit -v): "* ]]
-  train 1 --batch_size=4
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --batch_size=4
 }
 
 # What is recommended is trained: the kernel would kill the program for a page more than the limit.
@@ -102,9 +94,8 @@ require_plain_memory() {
   [ -e "$group/$limit" ] || skip "$group does not account memory"
   echo 1000000000 > "$group/$limit"
   in_group() {
-    run --separate-stderr timeout 60 bash -c 'echo $$ > "$0/cgroup.procs"; exec "$@"' "$group" \
+    run_separate timeout 60 bash -c 'echo $$ > "$0/cgroup.procs"; exec "$@"' "$group" \
       "$ddltraind" "${small[@]}" "$@"
-    messages=$stderr
   }
   in_group --batch_size=500
   refused_for 500

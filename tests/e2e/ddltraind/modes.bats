@@ -2,13 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every mode, and the options that change what a step does, once.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 trained() {
-  train 2 --num_iter=4 --mode=train --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=4 --mode=train --results_dir=run
 }
 
 @test "train, and no evaluation" {
@@ -24,20 +21,16 @@ accuracy_of() {
 
 @test "evaluate what a run has trained, with any number of ranks" {
   train 2 --num_iter=4 --results_dir=run
-  local accuracy
   accuracy=$(accuracy_of <<< "$output")
   [ "$(wc -l <<< "$accuracy")" -eq 2 ]
-  train 1 --mode=evaluate --results_dir=again --model_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --mode=evaluate --results_dir=again --model_dir=run
   [[ $output != *"Model Training"* ]]
   [[ $messages == *"evaluation of 40 images"* ]]
   [ "$(accuracy_of <<< "$output")" = "$accuracy" ]
-  train 2 --mode=evaluate --results_dir=again --init_from=run/checkpoints/step-0000000004/model.safetensors
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --mode=evaluate --results_dir=again --init_from=run/checkpoints/step-0000000004/model.safetensors
   [ "$(accuracy_of <<< "$output")" = "$accuracy" ]
   # As the trainer whose options these are, it writes what it has evaluated.
-  train 2 --mode=evaluate --results_dir=again --model_dir=run --export_dir=new/weights
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --mode=evaluate --results_dir=again --model_dir=run --export_dir=new/weights
   diff <(python3 "$safetensors" names new/weights/model.safetensors) \
     <(python3 "$safetensors" names run/checkpoints/step-0000000004/model.safetensors)
   train 1 --mode=evaluate --results_dir=again --init_from=new/weights/model.safetensors
@@ -45,19 +38,14 @@ accuracy_of() {
 }
 
 @test "evaluations while training change nothing, and the best weights are kept for others to take" {
-  train 2 --num_iter=6 --results_dir=plain
-  [ "$status" -eq 0 ]
-  train 2 --num_iter=6 --eval_every=2 --keep_checkpoints=1 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=6 --results_dir=plain
+  expect=0 train 2 --num_iter=6 --eval_every=2 --keep_checkpoints=1 --results_dir=run
   [ "$(grep -c "Top-1 Accuracy" <<< "$output")" -eq 3 ]
   cmp plain/checkpoints/step-0000000006/model.safetensors run/checkpoints/step-0000000006/model.safetensors
-  local best
   best=$(sed -n 's/.*the best so far: the checkpoint of step [0-9]*, with top-1 \([0-9.]*\) %.*/\1/p' <<< "$messages" | tail -1)
-  train 1 --mode=evaluate --init_from=run --results_dir=other
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --mode=evaluate --init_from=run --results_dir=other
   [[ $output == *"Top-1 Accuracy: $best"* ]]
-  train 2 --num_iter=6 --mode=train --eval_every=2 --results_dir=other
-  [ "$status" -eq 64 ]
+  expect=64 train 2 --num_iter=6 --mode=train --eval_every=2 --results_dir=other
   [[ $messages == *"give --mode=train_and_evaluate, not train"* ]]
 }
 
@@ -69,12 +57,10 @@ content = open(sys.argv[1], "rb").read()
 record = content[12:12 + struct.unpack_from("<Q", content)[0]]
 open("image.jpg", "wb").write(record[record.index(b"\xff\xd8\xff"):record.rindex(b"\xff\xd9") + 2])
 PY
-  train 1 --mode=predict --to_predict=image.jpg --model_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --mode=predict --to_predict=image.jpg --model_dir=run
   [ "$(grep -cE '^class [0-9] probability 0\.[0-9]+' <<< "$output")" -eq 5 ]
   echo "not an image" > text.jpg
-  train 1 --mode=predict --to_predict=text.jpg --model_dir=run
-  [ "$status" -eq 65 ]
+  expect=65 train 1 --mode=predict --to_predict=text.jpg --model_dir=run
   [[ $messages == *"text.jpg: "* ]]
 }
 
@@ -92,17 +78,14 @@ open("images/a.JPEG", "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.p
                                  chunk(b"IDAT", zlib.compress((b"\0" + b"\x50" * 120) * 48)) + chunk(b"IEND", b""))
 PY
   for n in {1..10}; do echo "class_$n the $n. class"; done > names
-  train 1 --mode=predict --to_predict images images/a.JPEG --model_dir=run --labels=names
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --mode=predict --to_predict images images/a.JPEG --model_dir=run --labels=names
   [ "$(grep ':$' <<< "$output")" = "$(printf '%s\n' images/a.JPEG: images/below/b.jpg: images/a.JPEG:)" ]
   [ "$(grep -cE '^class [0-9] probability [0-9.e-]+ class_[0-9]+ the [0-9]+\. class$' <<< "$output")" -eq 15 ]
-  train 1 --mode=predict --to_predict images --model_dir=run --labels=names --json
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --mode=predict --to_predict images --model_dir=run --labels=names --json
   [ "$(jq -rc '[.file, (.classes | length), (.classes[] | select(.label != .class + 1 or .name != "class_\(.label)"))]' <<< "$output")" = \
     "$(printf '%s\n' '["images/a.JPEG",5]' '["images/below/b.jpg",5]')" ]
   echo text > images/c.png
-  train 1 --mode=predict --to_predict images --model_dir=run --json
-  [ "$status" -eq 65 ]
+  expect=65 train 1 --mode=predict --to_predict images --model_dir=run --json
   [[ $messages == *"1 of 3 images could not be read, the first is images/c.png: "* ]]
   [ "$(jq -rc 'has("error")' <<< "$output" | paste -sd ' ')" = "false false true" ]
   printf 'label\tclass\ttext\n' > labels.txt
@@ -111,34 +94,28 @@ PY
   mv labels.txt named
   train 1 --mode=predict --to_predict images/a.JPEG --model_dir=run --data_dir=named
   [ "$(grep -cE '^class [0-9] probability [0-9.e-]+ folder_[0-9]+$' <<< "$output")" -eq 5 ]
-  train 1 --mode=predict --to_predict nowhere --model_dir=run
-  [ "$status" -eq 65 ]
+  expect=65 train 1 --mode=predict --to_predict nowhere --model_dir=run
   [[ $messages == *"cannot read nowhere: No such file"* ]]
-  train 1 --mode=predict --to_predict images/a.JPEG --model_dir=run --labels=nowhere
-  [ "$status" -eq 65 ]
+  expect=65 train 1 --mode=predict --to_predict images/a.JPEG --model_dir=run --labels=nowhere
   [[ $messages == *"cannot open nowhere"* ]]
 }
 
 @test "labels far below --classes are said once" {
-  train 2 --mode=train --num_iter=2 --results_dir=run --classes=100
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --mode=train --num_iter=2 --results_dir=run --classes=100
   [ "$(grep -c "the labels in $data end at 10 (in some records of all its files), but --classes is 100" <<< "$messages")" -eq 1 ]
-  train 2 --mode=train --num_iter=2 --results_dir=other --classes=15
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --mode=train --num_iter=2 --results_dir=other --classes=15
   [[ $messages != *"the labels in "* ]]
 }
 
 @test "training benchmark: images per second, and no checkpoint" {
-  train 2 --mode=training_benchmark --num_iter=20 --warmup_steps=10 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --mode=training_benchmark --num_iter=20 --warmup_steps=10 --results_dir=run
   [[ $output == *"train_throughput"* ]]
   [[ $messages == *"median of 10 steps: "*"images/s"*"exposed all-reduce"* ]]
   [ ! -e run/checkpoints ]
 }
 
 @test "inference benchmark" {
-  train 2 --mode=inference_benchmark --num_iter=20 --warmup_steps=10 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --mode=inference_benchmark --num_iter=20 --warmup_steps=10 --results_dir=run
   [[ $output == *"eval_throughput"* ]]
   [[ $messages == *"median of 10 steps: "*"images/s"* ]]
   [ ! -e run/checkpoints ]
@@ -146,15 +123,11 @@ PY
 
 # It has no checkpoint to go on from, so 75 would be a promise that it cannot keep.
 @test "a benchmark that is stopped ends at once, and claims no checkpoint" {
-  local mode
   for mode in training_benchmark inference_benchmark; do
     "$ddltraind" "${small[@]}" --mode="$mode" --num_iter=100000000 --warmup_steps=5 --results_dir=run > out 2> err 3>&- &
     wait_for 20 test -e run/log.json
     kill -TERM $!
-    status=0
-    wait $! || status=$?
-    cat err
-    [ "$status" -eq 143 ]
+    expect=143 end_of "$!" err
     [[ $(cat err) == *"stopped by signal 15 after step "*"--mode=$mode writes no checkpoint"* ]]
     [ ! -e run/checkpoints ]
     rm -r run
@@ -162,8 +135,7 @@ PY
 }
 
 @test "a dry run shows the plan and writes nothing" {
-  train 2 --num_iter=20 --dry_run --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=20 --dry_run --results_dir=run
   [[ $output == *"global batch      16 images (2 ranks x 8)"* ]]
   [[ $output == *"steps             20 "* ]]
   [ ! -e run ]
@@ -171,29 +143,24 @@ PY
 
 @test "without a data directory, synthetic images" {
   small=("${small[@]/--data_dir=$data/--bad_records=stop}")
-  train 2 --num_iter=2 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=2 --results_dir=run
   [[ $output == *"Top-1 Accuracy"* ]]
   [[ $messages == *"warn"*": training on synthetic data (no --data_dir): accuracy is meaningless"* ]]
-  train 1 --mode=inference_benchmark --num_iter=20 --warmup_steps=10 --results_dir=bench
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --mode=inference_benchmark --num_iter=20 --warmup_steps=10 --results_dir=bench
   [[ $messages == *"info: synthetic data (no --data_dir)"* ]]
   [[ $messages != *"means nothing"* ]]
 }
 
 @test "the final weights go where they are wanted, equal to the checkpoint's" {
-  train 2 --num_iter=4 --mode=train --results_dir=run --export_dir=final
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=4 --mode=train --results_dir=run --export_dir=final
   [ "$(ls -A final)" = model.safetensors ]
   diff <(python3 "$safetensors" names final/model.safetensors) \
     <(python3 "$safetensors" names run/checkpoints/step-0000000004/model.safetensors)
 }
 
 @test "the state of a step: weights, gradients, momentum, statistics" {
-  train 2 --num_iter=4 --mode=train --results_dir=run --dump_state=state --dump_state_step=2
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=4 --mode=train --results_dir=run --dump_state=state --dump_state_step=2
   python3 "$safetensors" names state > all.txt
-  local name
   for name in weight.fc.weight gradient.fc.weight momentum.fc.weight statistic.bn1.running_mean; do
     grep -qxF "$name" all.txt
   done
@@ -204,8 +171,7 @@ PY
   local options=("" --mixup=0.2 --label_smoothing=0.1 --freeze_batch_norm --augment=none --augmentation=dali
     --augmentation=torchvision) option
   for option in "${options[@]}"; do
-    train 2 --num_iter=3 --mode=train --display_every=1 --results_dir="run$option" ${option:+"$option"}
-    [ "$status" -eq 0 ]
+    expect=0 train 2 --num_iter=3 --mode=train --display_every=1 --results_dir="run$option" ${option:+"$option"}
     losses <<< "$output" | tr '\n' ' ' >> all
     echo >> all
   done
@@ -218,16 +184,13 @@ PY
   cp -r "$data" damaged
   rm damaged/ddldata.manifest
   python3 "$damage" text damaged/train-00000-of-00008 damaged/train-00003-of-00008
-  train 2 --num_iter=13 --mode=train --data_dir=damaged --bad_records=skip --results_dir=run
-  expect_status 0 "$messages"
+  expect=0 train 2 --num_iter=13 --mode=train --data_dir=damaged --bad_records=skip --results_dir=run
   [[ $messages == *"warn"*"skipped: damaged/train-00000-of-00008, record at offset 0: "* ]]
   [[ $messages == *"skipped: damaged/train-00003-of-00008, record at offset 0: "* ]]
-  train 2 --num_iter=13 --mode=train --data_dir=damaged --bad_records=skip --max_bad_records=0 --results_dir=run2
-  [ "$status" -eq 65 ]
+  expect=65 train 2 --num_iter=13 --mode=train --data_dir=damaged --bad_records=skip --max_bad_records=0 --results_dir=run2
 }
 
 @test "an option given twice counts as given last" {
-  train 1 --num_iter=9 --num_iter=2 --mode=train --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=9 --num_iter=2 --mode=train --results_dir=run
   [ "$(ls run/checkpoints)" = step-0000000002 ]
 }

@@ -2,15 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a run prints and logs: lines that scripts read.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 @test "the standard output has the lines that users of NVIDIA's script look for" {
-  train 2 --num_iter=30 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=30 --results_dir=run
   local prefix='^:::NVLOGv0\.2\.3 resnet [0-9]+\.[0-9]+ \([a-z_]+\.py:[0-9]+\) '
-  local key
   for key in imgs_per_sec cross_entropy l2_loss total_loss learning_rate; do
     [ "$(grep -cE "$prefix$key: [0-9.e-]+\$" <<< "$output")" -eq 3 ]
   done
@@ -22,8 +18,7 @@ load common
 }
 
 @test "training.json has the iterations of the NVLOG lines, and the last lines are the accuracies" {
-  train 2 --num_iter=30 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=30 --results_dir=run
   [[ $(grep '^:::NVLOG' <<< "$output" | tail -n 3) =~ ^[^$'\n']*\(runner.py:610\)\ Top-1\ Accuracy:\ [0-9.]+$'\n'.*\(runner.py:611\)\ Top-5\ Accuracy:\ [0-9.]+$'\n'.*\(runner.py:630\)\ Ending\ Model\ Evaluation\ \.\.\.$ ]]
   echo "$output" > out
   python3 - run/training.json out <<'PY'
@@ -46,26 +41,22 @@ for name in ["final_cross_entropy", "final_l2_loss", "final_total_loss", "final_
 PY
   # The same command again trains nothing, and leaves the file as it was.
   cp run/training.json before
-  train 2 --num_iter=30 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=30 --results_dir=run
   cmp before run/training.json
   mkdir -p new/training.json
-  train 1 --num_iter=2 --mode=train --results_dir=new
-  [ "$status" -eq 71 ]
+  expect=71 train 1 --num_iter=2 --mode=train --results_dir=new
   [[ $messages == *"cannot write new/training.json: it is a directory; give another --results_dir"* ]]
 }
 
 @test "a precision that the back end does not have is said to be fp32" {
-  train 1 --num_iter=1 --results_dir=run --backend=cpu --precision=fp16
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=1 --results_dir=run --backend=cpu --precision=fp16
   [[ $messages == *"warning: --precision=fp16 is for GPUs: the back end cpu computes in fp32"* ]]
   train 1 --num_iter=1 --results_dir=plain --backend=cpu --precision=fp32
   [[ $messages != *"is for GPUs"* ]]
 }
 
 @test "log.json has a DLLL line for each step and result" {
-  train 2 --num_iter=30 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=30 --results_dir=run
   python3 - run/log.json <<'PY'
 import json, sys
 steps, results = [], {}
@@ -88,11 +79,9 @@ PY
 }
 
 @test "log.json keeps what an earlier launch of the run has written" {
-  train 1 --num_iter=4 --run_iter=2 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=4 --run_iter=2 --results_dir=run
   cp run/log.json first
-  train 1 --num_iter=4 --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=4 --results_dir=run
   cmp first <(head -c "$(stat -c %s first)" run/log.json)
   [ "$(wc -l < run/log.json)" -gt "$(wc -l < first)" ]
 }

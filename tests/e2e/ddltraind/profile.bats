@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddltraind --profile: what each op takes beside what the machine allows.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # profile_says PYTHON: an expression over the document of run/profile.json, p, and its ops.
@@ -15,8 +13,7 @@ sys.exit(not ($1))"
 }
 
 @test "profile: every op of the steps, worst first, in a table, JSON and CSV" {
-  train 2 --num_iter=8 --mode=train --results_dir=run --profile=3:4 --roofline=100:10
-  [ "$status" -eq 0 ]
+  expect=0 train 2 --num_iter=8 --mode=train --results_dir=run --profile=3:4 --roofline=100:10
   [[ $messages == *"profile written: run/profile.csv"* ]]
   [[ $output == *"Profile of steps 3 to 6 on rank 0, means of a step; cpu: "* ]]
   [[ $output == *"limits   100.0 GFLOP/s and 10.00 GB/s, given by --roofline"* ]]
@@ -40,33 +37,27 @@ assert [float(row['seconds']) for row in rows] == [op['seconds'] for op in ops]"
 }
 
 @test "profile: the machine's limits are measured, and the weights are those of a run without" {
-  train 1 --num_iter=5 --mode=train --results_dir=run --profile
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=5 --mode=train --results_dir=run --profile
   [[ $messages == *"measuring what the machine allows, for --profile"* ]]
   [[ $output == *"Profile of steps 4 to 5 on rank 0"* ]]
   [[ $output == *" GB/s, measured at the start of this run"* ]]
   profile_says 'p["peaks"] == "measured" and 1e8 < p["peak_flops"] < 1e17 and 1e8 < p["peak_bytes_per_second"] < 1e14'
-  train 1 --num_iter=5 --mode=train --results_dir=plain
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=5 --mode=train --results_dir=plain
   [[ $output != *"Profile of"* ]]
   cmp {run,plain}/checkpoints/step-0000000005/model.safetensors
   [ ! -e plain/profile.json ]
 }
 
 @test "profile: steps that are not run are said; misuse, 64; a place that cannot be written, 71" {
-  train 1 --num_iter=3 --mode=train --results_dir=run --profile --roofline=1:1
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=3 --mode=train --results_dir=run --profile --roofline=1:1
   [[ $messages == *"warning: --profile shows nothing: steps 4 to 13 are not among the steps 1 to 3 of this launch"* ]]
   [ ! -e run/profile.json ]
-  train 1 --mode=evaluate --results_dir=new --model_dir=run --profile
-  [ "$status" -eq 64 ]
+  expect=64 train 1 --mode=evaluate --results_dir=new --model_dir=run --profile
   [[ $messages == *"--profile shows the steps of a training: --mode=evaluate has none"* ]]
-  train 1 --num_iter=3 --mode=train --results_dir=new --roofline=1:1
-  [ "$status" -eq 64 ]
+  expect=64 train 1 --num_iter=3 --mode=train --results_dir=new --roofline=1:1
   [[ $messages == *"--roofline is for --profile, which is not asked for"* ]]
   mkdir -p new/profile.json
-  train 1 --num_iter=3 --mode=train --results_dir=new --profile=1:2 --roofline=1:1
-  [ "$status" -eq 71 ]
+  expect=71 train 1 --num_iter=3 --mode=train --results_dir=new --profile=1:2 --roofline=1:1
   [[ $messages == *"cannot write new/profile.json: it is a directory; give another --results_dir"* ]]
   [ ! -e new/checkpoints ]
 }

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Records that were read once are read from the node, and that changes nothing but where they come from.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # All data files are so old that they are kept.
@@ -17,8 +15,7 @@ settled() {
 read_with() {
   local ranks=$1
   shift
-  train "$ranks" --num_iter=$((25 / ranks)) --mode=train --display_every=1 --results_dir="run$((runs += 1))" "$@"
-  expect_status 0 "$messages"
+  expect=0 train "$ranks" --num_iter=$((25 / ranks)) --mode=train --display_every=1 --results_dir="run$((runs += 1))" "$@"
 }
 
 # Of the records that rank 0 has read, how many there were: "HITS of ALL".
@@ -28,7 +25,6 @@ hits() { sed -n 's/.*: \([0-9]* of [0-9]*\) records that rank 0 has read were in
   wait_for 10 settled "$data"
   mkdir ssd
   read_with 1
-  local expected file all
   expected=$(losses <<< "$output")
   [ -n "$expected" ]
   [[ $messages != *"records that"* ]]
@@ -61,7 +57,6 @@ hits() { sed -n 's/.*: \([0-9]* of [0-9]*\) records that rank 0 has read were in
   [ "$(find ssd -name 'records-*' | wc -l)" -eq 1 ]
   # All of the epoch was read by the one or the other.
   read_with 1 --record_cache=ssd
-  local all
   all=$(hits)
   [ "${all% of *}" -ge 190 ]
 }
@@ -70,7 +65,6 @@ hits() { sed -n 's/.*: \([0-9]* of [0-9]*\) records that rank 0 has read were in
   wait_for 10 settled "$data"
   mkdir ssd
   read_with 1
-  local expected
   expected=$(losses <<< "$output")
   read_with 1 --record_cache=ssd --record_cache_gb=0.0001
   [[ $messages == *"; no more is kept: it is full"* ]]
@@ -78,17 +72,13 @@ hits() { sed -n 's/.*: \([0-9]* of [0-9]*\) records that rank 0 has read were in
 }
 
 @test "a directory that is not there, 71; a limit of nothing, 64" {
-  train 1 --num_iter=3 --record_cache=none
-  [ "$status" -eq 71 ]
+  expect=71 train 1 --num_iter=3 --record_cache=none
   [[ $messages == *"--record_cache: there is no directory 'none' on this node: make it on every node, or give one"* ]]
   mkdir taken
   touch "taken/ddltraind-$(id -u)"
-  train 1 --num_iter=3 --record_cache=taken
-  [ "$status" -eq 71 ]
+  expect=71 train 1 --num_iter=3 --record_cache=taken
   [[ $messages == *"--record_cache: cannot open the directory taken/ddltraind-$(id -u): Not a directory; give another one, or leave it out"* ]]
-  train 1 --num_iter=3 --record_cache_gb=5
-  [ "$status" -eq 64 ]
+  expect=64 train 1 --num_iter=3 --record_cache_gb=5
   [[ $messages == *"--record_cache_gb needs --record_cache, the directory that it limits"* ]]
-  train 1 --num_iter=3 --record_cache=none --record_cache_gb=-1
-  [ "$status" -eq 64 ]
+  expect=64 train 1 --num_iter=3 --record_cache=none --record_cache_gb=-1
 }

@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What ddltraind refuses: one line that names the cause, the documented exit code, and no file half written.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2030,SC2031 # each test has a copy of its own
-
 load common
 
 # refused CODE TEXT OPTIONS...: by one rank without ddlrun, and by each of two ranks with it.
@@ -90,13 +87,11 @@ PY
   local complaint="part/train-00005-of-00008 has 24 records, not the 25 of part/ddldata.manifest: restore the file"
   refused 65 "$complaint" --data_dir=part
   refused 65 "$complaint" --data_dir=part --data_idx_dir=idx
-  run "$DDLRUN_BUILD/bin/ddldata" verify part --classes 10
-  [ "$status" -eq 65 ]
+  run -65 "$DDLRUN_BUILD/bin/ddldata" verify part --classes 10
   [[ $output == *"$complaint"* ]]
 
   rm part/ddldata.manifest
-  train 1 --num_iter=2 --data_dir=part --results_dir=run
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=2 --data_dir=part --results_dir=run
   [[ $messages == *"part has no ddldata.manifest: whole records that are missing or doubled would not be noticed"* ]]
 }
 
@@ -108,7 +103,6 @@ for name in sys.argv[1:]:  # the first record is text already: leave that
     content = open(name, "rb").read()
     open(name, "wb").write(content[:16 + struct.unpack_from("<Q", content)[0]])
 PY
-  local cap
   for cap in 8 100 1000000000; do
     refused 65 "damaged: none of the 8 records of train-* can be used; damaged/train-0000" \
       --data_dir=damaged --batch_size=4 --bad_records=skip --max_bad_records=$cap
@@ -140,8 +134,7 @@ PY
 }
 
 @test "a checkpoint of another network, which stays as it was, 65" {
-  train 1 --num_iter=2 --results_dir=other
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=2 --results_dir=other
   find other/checkpoints -type f -exec md5sum {} + > before
   small=("${small[@]/--classes=10/--classes=20}")
   refused 65 "other/checkpoints/step-0000000002 is of resnet_tiny with 10 classes, this run is" --model_dir=other
@@ -188,8 +181,7 @@ import safetensors
 weights = safetensors.read("whole/checkpoints/step-0000000002/model.safetensors")
 safetensors.write("ddp", {"module._orig_mod." + name: value for name, value in weights.items()})
 PY
-  train 1 --num_iter=2 --results_dir=run --init_from=ddp
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=2 --results_dir=run --init_from=ddp
   [[ $messages == *"the prefix 'module.' of the names in ddp is taken off"* ]]
 }
 
@@ -207,15 +199,13 @@ PY
   check_refusal 69 "the job was granted 1 GPU on this node, but "
   [ ! -e run ]
 
-  DDLRUN_GPUS=4 run --separate-stderr timeout 30 "$ddltraind" "${small[@]}" --num_iter=2 --results_dir=run --backend=reference
-  [ "$status" -eq 0 ]
+  DDLRUN_GPUS=4 run -0 --separate-stderr timeout 30 "$ddltraind" "${small[@]}" --num_iter=2 --results_dir=run --backend=reference
   [[ $stderr != *"computing on the CPU"* ]]
 }
 
 @test "a CPU where nobody has granted a GPU is a warning, of one rank" {
   "$ddltraind" --version | grep -qE ': cuda( cpu| reference|$)' && skip "this machine has a GPU"
-  launcher=local train 2 --num_iter=2 --results_dir=run
-  expect_status 0 "$messages"
+  launcher=local expect=0 train 2 --num_iter=2 --results_dir=run
   [ "$(grep -c "warning: computing on the CPU: .* says that this is meant)" <<< "$messages")" -eq 1 ]
 }
 

@@ -2,13 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The same losses again: in a second run, with the other launcher, with another number of ranks.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 losses_of() {
-  train "$@" --num_iter=20 --display_every=1 --mode=train
-  [ "$status" -eq 0 ]
+  expect=0 train "$@" --num_iter=20 --display_every=1 --mode=train
   losses <<< "$output"
 }
 

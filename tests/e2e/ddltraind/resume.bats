@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # However a run is interrupted, the same command again ends with the same weights, bit for bit.
 
-# shellcheck disable=SC2154 # common.bash sets them
-# shellcheck disable=SC2016 # what is evaluated later
-
 load common
 
 # Half a second even where a step takes half a millisecond.
@@ -12,8 +9,7 @@ steps=800
 last=checkpoints/step-0000000800
 
 whole_run() {
-  train "$1" --num_iter=$steps --results_dir=whole --mode=train
-  [ "$status" -eq 0 ]
+  expect=0 train "$1" --num_iter=$steps --results_dir=whole --mode=train
 }
 
 # interrupted RANKS ACTION: a run with checkpoints, and the action in its midst.
@@ -25,8 +21,7 @@ interrupted() {
 }
 
 goes_on_to_the_same_end() {
-  train "$1" --num_iter=$steps --results_dir=run --mode=train
-  expect_status 0 "$messages"
+  expect=0 train "$1" --num_iter=$steps --results_dir=run --mode=train
   [[ $messages == *"resumed from step "* ]]
   local file
   for file in whole/$last/*.safetensors; do
@@ -47,8 +42,7 @@ stopped_in_its_midst() {
 every_way() {
   whole_run "$1"
 
-  train "$1" --num_iter=$steps --run_iter=17 --results_dir=run --mode=train
-  [ "$status" -eq 0 ]
+  expect=0 train "$1" --num_iter=$steps --run_iter=17 --results_dir=run --mode=train
   [ "$(ls run/checkpoints)" = step-0000000017 ]
   goes_on_to_the_same_end "$1"
 
@@ -76,18 +70,15 @@ every_way() {
   wait_for 20 compgen -G 'run/checkpoints/step-*0' > /dev/null
   wait_for 20 compgen -G 'run/checkpoints/.tmp-step-*' > /dev/null
   kill -KILL "$(ranks_here 0)"
-  end_of_training
-  [ "$status" -eq 137 ]
+  expect=137 end_of_training
   [ ! -e run/$last ]
   launcher=local goes_on_to_the_same_end 2
 }
 
 @test "with and without --checkpoint_in_background: the same bytes" {
-  local way
   for way in on off; do
-    launcher=local train 2 --num_iter=60 --results_dir=$way --mode=train --checkpoint_every=10 --keep_checkpoints=2 \
+    launcher=local expect=0 train 2 --num_iter=60 --results_dir=$way --mode=train --checkpoint_every=10 --keep_checkpoints=2 \
       --keep_every=2 --checkpoint_in_background=$way
-    expect_status 0 "$messages"
     [ "$(grep -c "info: checkpoint of step .* written: $way/checkpoints/step-" <<< "$messages")" -eq 6 ]
   done
   [ "$(ls -A on/checkpoints)" = $'step-0000000020\nstep-0000000040\nstep-0000000050\nstep-0000000060' ]

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A training that goes on with other ranks, another batch and another back end takes the images that are left.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # As many classes as images, in files of 28 and 29: the gradient of the head's bias tells the images apart.
@@ -17,16 +15,14 @@ setup_file() {
 counting() {
   small=(--arch=resnet_tiny --data_dir="$data" --classes=200 --image_size=32 --lr_warmup_epochs=0 --threads=1
     --lr_init=0 --momentum=1 --weight_decay=0 --mode=train)
-  train 1 --batch_size=8 --run_iter=0 --results_dir=first --backend=reference
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --batch_size=8 --run_iter=0 --results_dir=first --backend=reference
   python3 "$safetensors" zeroed first/checkpoints/step-0000000000/model.safetensors zero fc.weight fc.bias
   small+=(--init_from=zero --results_dir=run --iter_unit=batch --num_iter=18)
 }
 
 # launch RANKS BATCH STEPS BACK_END: a part of the run.
 launch() {
-  train "$1" --batch_size="$2" --run_iter="$3" --backend="$4"
-  expect_status 0 "$messages"
+  expect=0 train "$1" --batch_size="$2" --run_iter="$3" --backend="$4"
 }
 
 # said TEXT: once, as a whole line but for its time and level.
@@ -87,8 +83,7 @@ seen() {
 
   # A prime number.
   small=("${small[@]/--global_batch_size=20/--global_batch_size=37}")
-  train 2 --batch_size=16
-  expect_status 78 "$messages"
+  expect=78 train 2 --batch_size=16
   [[ $messages == *"--global_batch_size=37: 2 ranks cannot compute so many images in batches of equal size up to --batch_size=16, but for very small ones: give 36 or 38, or start another number of ranks"* ]]
 }
 
@@ -108,7 +103,6 @@ seen() {
   launch 1 16 -1 reference
   [ ! -e run/checkpoints/step-0000000023 ]
   small=("${small[@]/--num_iter=2/--num_iter=1}")
-  train 1 --batch_size=16 --backend=reference
-  [ "$status" -eq 78 ]
+  expect=78 train 1 --batch_size=16 --backend=reference
   [[ $messages == *"run/checkpoints/step-0000000022 is after the end of this run, which is step "*": give a larger --num_iter"* ]]
 }

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # --on_nan=rollback: from numbers that are none, all ranks go back to a checkpoint and on behind the images that did it.
 
-# shellcheck disable=SC2034,SC2154 # common.bash reads and sets them
-
 load common
 
 limit=120 # every fifth step is followed by a checkpoint, which is flushed to the disk
@@ -45,9 +43,7 @@ number() {
 }
 
 @test "two ranks go back to the newest checkpoint, and on behind the images of the step" {
-  launcher=local train 2 --num_iter=60 --results_dir=run --init_from="$weights" --display_every=1 "${rolling[@]}"
-  expect_status 0 "$messages"
-  # shellcheck disable=SC2154 # run sets it
+  launcher=local expect=0 train 2 --num_iter=60 --results_dir=run --init_from="$weights" --display_every=1 "${rolling[@]}"
   grep -o ' iteration: [0-9]*' <<< "$output" > iterations
   sort -t : -k 2 -n -u iterations | diff iterations -
   local step line rollbacks skipped=0
@@ -68,16 +64,13 @@ number() {
 }
 
 @test "killed after a rollback, it comes to the same bytes" {
-  launcher=local train 2 --num_iter=400 --results_dir=whole --init_from="$weights" "${rolling[@]}"
-  [ "$status" -eq 0 ]
+  launcher=local expect=0 train 2 --num_iter=400 --results_dir=whole --init_from="$weights" "${rolling[@]}"
   launcher=local start_training 2 --num_iter=400 --results_dir=run --init_from="$weights" "${rolling[@]}"
   wait_for 60 grep -q "rolled back to step [1-9]" err
   kill -KILL "$(ranks_here 0)"
-  end_of_training
-  [ "$status" -eq 137 ]
+  expect=137 end_of_training
   [ ! -e run/checkpoints/step-0000000400 ]
-  launcher=local train 2 --num_iter=400 --results_dir=run --init_from="$weights" "${rolling[@]}"
-  [ "$status" -eq 0 ]
+  launcher=local expect=0 train 2 --num_iter=400 --results_dir=run --init_from="$weights" "${rolling[@]}"
   [[ $messages == *"rolled back to step "* ]]
   diff -r whole/checkpoints run/checkpoints
 }
@@ -85,15 +78,13 @@ number() {
 @test "after three rollbacks to a checkpoint the run ends with 70 on all ranks" {
   cp "$weights" infinite.safetensors
   fill infinite.safetensors layer1.0.bn1.bias 3e38
-  launcher=local train 2 --num_iter=60 --results_dir=run --init_from=infinite.safetensors "${rolling[@]}"
-  expect_status 70 "$messages"
+  launcher=local expect=70 train 2 --num_iter=60 --results_dir=run --init_from=infinite.safetensors "${rolling[@]}"
   [ "$(grep -v '^ddlrun: ' <<< "$messages" | grep -c 'rolled back to step 0 ')" -eq 3 ]
   [[ $messages == *"ddltraind: rank 0 on "*"step 0: the "*", after 3 rollbacks to the checkpoint of step 0 from which none newer came: training has diverged; start again "* ]]
   [ "$(ls run/checkpoints)" = step-0000000000 ]
 }
 
 @test "refused where there is no checkpoint to go back to, with what to type" {
-  train 1 --num_iter=5 --results_dir=run --mode=train --on_nan=rollback --checkpoint_every=0
-  [ "$status" -eq 64 ]
+  expect=64 train 1 --num_iter=5 --results_dir=run --mode=train --on_nan=rollback --checkpoint_every=0
   [[ $messages == *"--on_nan=rollback needs a newest checkpoint, but --checkpoint_every=0 takes none: give so many steps, or --on_nan=stop or skip"* ]]
 }

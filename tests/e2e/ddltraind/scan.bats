@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Record headers are read once on a node, and what is kept of that changes nothing but the time.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # All data files are so old that what is found in them is kept.
@@ -17,13 +15,11 @@ settled() {
 scan() {
   local ranks=$1
   shift
-  train "$ranks" --num_iter=3 --mode=train --display_every=1 --results_dir="run$((runs += 1))" "$@"
-  expect_status 0 "$messages"
+  expect=0 train "$ranks" --num_iter=3 --mode=train --display_every=1 --results_dir="run$((runs += 1))" "$@"
 }
 
 @test "of two ranks one reads the record headers, and in the next run none" {
   wait_for 10 settled "$data"
-  local before expected kept
   kept=$TMPDIR/ddltraind-$(id -u)
   before=$(ls -lA --full-time "$data")
   scan 2
@@ -50,7 +46,6 @@ scan() {
 @test "what is kept is damaged, and of a shard that has been replaced: the run is as without it" {
   cp -r "$data" own
   wait_for 10 settled own
-  local file expected
   scan 1 --data_dir=own --scan_cache=off
   expected=$(losses <<< "$output")
   scan 1 --data_dir=own
@@ -67,7 +62,6 @@ scan() {
   mv held own/train-00001-of-00008
   scan 1 --data_dir=own
   [[ $messages == *" s: 50 headers, "* ]]
-  local swapped
   swapped=$(losses <<< "$output")
   [ "$swapped" != "$expected" ]
   scan 1 --data_dir=own --scan_cache=off
@@ -75,7 +69,6 @@ scan() {
 }
 
 @test "a directory that others may write to is not used, and that is said" {
-  local kept
   kept=$TMPDIR/ddltraind-$(id -u)
   mkdir -m 777 "$kept"
   scan 1
@@ -84,7 +77,6 @@ scan() {
 }
 
 @test "a value that --scan_cache cannot have, 64" {
-  train 1 --num_iter=3 --scan_cache=maybe
-  [ "$status" -eq 64 ]
+  expect=64 train 1 --num_iter=3 --scan_cache=maybe
   [[ $messages == *"--scan_cache: needs one of auto, off, not 'maybe'"* ]]
 }

@@ -2,14 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Numbers that are none, and memory that has another bit on one rank: the run goes on as it was told to, or ends and says where.
 
-# shellcheck disable=SC2154 # common.bash sets them
-
 load common
 
 # Weights with which every loss is NaN, though they are all numbers: what leaves the last batch norm is infinite.
 infinite_activations() {
-  train 1 --num_iter=1 --mode=train --results_dir=first
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=1 --mode=train --results_dir=first
   local from=first/checkpoints/step-0000000001/model.safetensors
   local last
   last=$(python3 "$safetensors" names "$from" | grep 'bn3.weight$' | sort | tail -n 1)
@@ -18,8 +15,7 @@ infinite_activations() {
 
 @test "a NaN loss ends all ranks at its step with 70, and no checkpoint is written" {
   infinite_activations
-  launcher=local train 2 --num_iter=50 --mode=train --results_dir=run --init_from=infinite.safetensors
-  expect_status 70 "$messages"
+  launcher=local expect=70 train 2 --num_iter=50 --mode=train --results_dir=run --init_from=infinite.safetensors
   [[ $messages == *"step 0: the loss is "*"training has diverged; start again from the last checkpoint with a smaller --lr_init"* ]]
   [[ $messages == *"or with --on_nan=skip"* ]]
   [ ! -e run/checkpoints ]
@@ -27,8 +23,7 @@ infinite_activations() {
 
 @test "--on_nan=skip leaves out ten such steps in a row, and then ends the run" {
   infinite_activations
-  launcher=local train 2 --num_iter=50 --mode=train --results_dir=run --init_from=infinite.safetensors --on_nan=skip
-  expect_status 70 "$messages"
+  launcher=local expect=70 train 2 --num_iter=50 --mode=train --results_dir=run --init_from=infinite.safetensors --on_nan=skip
   [[ $messages == *"[rank 0] warning: step 0: the loss is NaN or infinite: update skipped (--on_nan=skip)"* ]]
   [ "$(grep -v '^ddlrun: ' <<< "$messages" | grep -c 'update skipped')" -eq 1 ]
   [[ $messages == *"step 10: the loss is "*", after 10 steps in a row whose updates were left out: "* ]]
@@ -36,23 +31,20 @@ infinite_activations() {
 }
 
 @test "NaN weights end the run with --on_nan=skip too" {
-  train 1 --num_iter=50 --mode=train --results_dir=run --lr_init=1e30 --on_nan=skip
-  expect_status 70 "$messages"
+  expect=70 train 1 --num_iter=50 --mode=train --results_dir=run --lr_init=1e30 --on_nan=skip
   [[ $messages == *"step "*": the weights are too large or NaN (learning rate "* ]]
   [ ! -e run/checkpoints ]
 }
 
 # With a learning rate of 0 the weights stay what they were, so that a file tells which bytes to look for.
 @test "--paranoid names the rank in whose memory a bit of the weights has changed, 71" {
-  train 1 --num_iter=1 --mode=train --results_dir=first --lr_init=0
-  [ "$status" -eq 0 ]
+  expect=0 train 1 --num_iter=1 --mode=train --results_dir=first --lr_init=0
   launcher=local start_training 3 --num_iter=100000 --mode=train --results_dir=run --lr_init=0 --paranoid=10 --checkpoint_every=0
   wait_for 30 grep -q "iteration: 20" out
   local flipped=0
   python3 "$BATS_TEST_DIRNAME/flip_weight.py" "$(ranks_here 1)" first/checkpoints/step-0000000001/model.safetensors fc.weight || flipped=$?
   [ "$flipped" -eq 0 ] || kill "$job" || :
   end_of_training
-  cat err
   [ "$flipped" -ne 77 ] || skip "the memory of another process cannot be written here"
   [ "$flipped" -eq 0 ]
   [ "$status" -eq 71 ]
@@ -62,6 +54,5 @@ infinite_activations() {
 }
 
 @test "--paranoid finds nothing in a sound run" {
-  launcher=local train 2 --num_iter=30 --mode=train --results_dir=run --paranoid=1
-  expect_status 0 "$messages"
+  launcher=local expect=0 train 2 --num_iter=30 --mode=train --results_dir=run --paranoid=1
 }

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A rank that is slower than the others for long is named in the log.
 
-# shellcheck disable=SC2034,SC2154 # common.bash reads and sets them
-
 load common
 
 limit=300 # all steps are as slow as the slowest rank's
@@ -25,7 +23,6 @@ slow_down() {
   small+=(--image_size=192)
   launcher=local start_training 2 --results_dir=run --num_iter=1000000
   wait_for 60 grep -q "iteration: 20" out
-  local slow
   slow=$(ranks_here 1)
   slow_down "$slow"
   wait_for 100 grep -q "rank 1 on .* slower than the median of the ranks for 100 steps: " err
@@ -33,8 +30,6 @@ slow_down() {
   kill -CONT "$slow"
   wait_for 120 grep -q "rank 1 on .* is no longer slower" err
   kill -USR1 "$job"
-  end_of_training
-  cat err
-  [ "$status" -eq 75 ]
+  expect=75 end_of_training
   grep -q "rank 1 on .*: in each it is busy for [0-9.]* ms, they for [0-9.]* (ms: input wait .*; CPU" err
 }

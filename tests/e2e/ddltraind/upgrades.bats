@@ -3,8 +3,6 @@
 # A run, data and files of ddlrun 0.1.0 (tests/fixtures/0.1.0) with the programs of today, and what later programs would leave
 # (doc/formats.md).
 
-# shellcheck disable=SC2034,SC2154 # common.bash reads and sets them
-
 load common
 
 kept=$BATS_FILE_TMPDIR/kept
@@ -66,8 +64,7 @@ PYTHON
   run ctl checkpoint list run
   expect_status 0
   [ "$(awk 'NR > 1 { print $1, $(NF - 1), $NF }' <<< "$output")" = "1109 0.1.0 whole" ]
-  run ctl checkpoint verify run
-  [ "$status" -eq 0 ]
+  run -0 ctl checkpoint verify run
   ctl checkpoint export run weights.safetensors
   cmp weights.safetensors "$kept/weights.safetensors"
 }
@@ -85,12 +82,10 @@ PYTHON
   expect_status 0
   [[ ${lines[1]} == 2000*"$why" ]]
   [[ ${lines[2]} == 1109*whole ]]
-  run --separate-stderr ctl checkpoint verify run
-  [ "$status" -eq 78 ]
+  run -78 --separate-stderr ctl checkpoint verify run
   [[ $output == "step 1109: all checksums hold: "* ]]
   [ "$stderr" = "ddlctl: step 2000: $why" ]
-  run --separate-stderr ctl checkpoint export run weights.safetensors
-  [ "$status" -eq 78 ]
+  run -78 --separate-stderr ctl checkpoint export run weights.safetensors
   [ ! -e weights.safetensors ]
   mv "$newer" .
   resume 1112
@@ -106,8 +101,7 @@ PYTHON
   "$DDLRUN_BUILD/bin/ddldata" split --shards 3 data split
   diff -r whole split
   sed -i '1s/1/9/' data/ddldata.manifest
-  run --separate-stderr "$DDLRUN_BUILD/bin/ddldata" verify data
-  expect_status 65 "$output $stderr"
+  expect=65 run_separate "$DDLRUN_BUILD/bin/ddldata" verify data
   [[ $output$stderr == *"data/ddldata.manifest:1: a data manifest of format 9, and this program reads format 1: use the version of ddlrun that has written it, or a newer one; or, if you trust the files, make one that this version reads: ddldata manifest data"* ]]
   resume 1112
   [ "$status" -eq 65 ]
@@ -134,8 +128,7 @@ PYTHON
   expect_status 0
   [[ $output == *"resnet_tiny"*"1 on 1 node: 1 running"* ]]
   sed -i 's/"protocol":1/"protocol":9/' ended/.ddltraind.control
-  run --separate-stderr ctl status ended
-  [ "$status" -eq 65 ]
+  run -65 --separate-stderr ctl status ended
   [ "$stderr" = "ddlctl: ended/.ddltraind.control: the address of a training of format 9, and this program reads format 1: use the version of ddlrun that has written it, or a newer one" ]
 }
 
@@ -146,7 +139,6 @@ PYTHON
 }
 
 @test "every program says its version first, then what it was built with" {
-  local program name
   for name in ddlrun ddltraind ddlctl ddldata ddlbench; do
     program=$DDLRUN_BUILD/bin/$name
     run "$program" --version
