@@ -11,7 +11,7 @@
 #include "ddlctl/options.h"
 #include "ddldata/options.h"
 #include "launcher/bede/bede_options.h"
-#include "launcher/cli/options.h"
+#include "launcher/features/features.h"
 #include "rankfile/options.h"
 #include "trainer/options/options.h"
 

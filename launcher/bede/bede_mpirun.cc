@@ -13,6 +13,7 @@
 #include "launcher/base/messages.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
+#include "launcher/features/closed_output.h"
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/mpirun_version.h"
 #include "launcher/pipeline/commands.h"
@@ -289,9 +290,8 @@ std::string MpirunEndText(const JobResult& result) {
     return text + "bede-mpirun: stopped by " + NameOfStopRequest(result.stop_signal) +
            " (exit code " + code + ")\n";
   }
-  if (result.output_is_closed) {
-    return text + "bede-mpirun: nobody reads the output any more, so mpirun was ended (exit code " +
-           code + ")\n";
+  if (result.own_end) {
+    return text + "bede-mpirun: " + result.own_end->text + " (exit code " + code + ")\n";
   }
   return text + "bede-mpirun: " +
          Coded(Message::kJobFailed,
@@ -316,6 +316,7 @@ int Start(BedeJob job, const Settings& settings) {
   SupervisorOptions supervisor;
   supervisor.cleanup_process = &cleanup_process;
   supervisor.grace = settings.grace;
+  supervisor.watchers.push_back(std::make_unique<ClosedOutput>());
   const JobResult result = Supervise(commands, supervisor, signals);
   Say(MpirunEndText(result), result.stop_requested);
   return result.exit_code;
@@ -335,7 +336,7 @@ int RunBedeMpirun(const std::vector<std::string>& arguments) {
   }
   const Environment environment =
       WithoutEnclosingLaunch(WithoutInheritedComponents(SnapshotEnvironment()));
-  const Settings settings = MergeSettings(Options(), LoadSite("", environment), environment);
+  const Settings settings = MergeBaseSettings(Options(), LoadSite("", environment), environment);
   BedeJob job = MakeJob(options, settings, environment);
   if (!options.dry_run) return Start(std::move(job), settings);
 

@@ -62,7 +62,6 @@ std::string AddExport(Options& options, const std::string& value) {
 }
 
 constexpr char kWhat[] = "What is started, and where";
-constexpr char kHow[] = "How ranks are started";
 constexpr char kAgain[] = "Going on after a failure";
 constexpr char kDdl[] = "DDL";
 constexpr char kInstead[] = "Looking instead of running";
@@ -70,8 +69,8 @@ constexpr char kIbm[] = "IBM";
 
 }  // namespace
 
-const std::vector<OptionSpec>& OptionTable() {
-  static const std::vector<OptionSpec> table = {
+std::vector<OptionSpec> BaseOptions() {
+  return {
       {.section = kWhat,
        .names = {"n", "np"},
        .also = {"ntasks", "num-processes"},
@@ -144,7 +143,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .names = {"oversubscribe"},
        .help = "allow more ranks than GPUs or cores; ranks are then not bound",
        .set = SetTrue<&Options::oversubscribe>},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"launcher"},
        .argument = "auto|srun|mpirun|local|hydra",
        .default_value = "auto",
@@ -152,7 +151,7 @@ const std::vector<OptionSpec>& OptionTable() {
                "else local; mpirun: that of Open MPI; hydra: mpiexec of MPICH, MVAPICH or Intel "
                "MPI, also where auto finds it as mpirun; local: one machine, no MPI",
        .set = SetLauncher},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"pmi"},
        .also = {"mpi"},
        .argument = "auto|pmix|pmi2|none",
@@ -161,14 +160,14 @@ const std::vector<OptionSpec>& OptionTable() {
                "none: for programs that need neither, such as PyTorch; auto: pmix; where srun "
                "lacks it mpirun starts the ranks, and where that is missing too srun without any",
        .set = SetPmi},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"bind"},
        .also = {"bind-to", "cpu-bind"},
        .argument = "auto|none",
        .default_value = "auto",
        .help = "auto: each rank on the cores nearest to its GPU; none: leave ranks unbound",
        .set = SetBind},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"gpu-visibility"},
        .argument = "auto|all|rank",
        .default_value = "auto",
@@ -177,87 +176,53 @@ const std::vector<OptionSpec>& OptionTable() {
            "the one with the number LOCAL_RANK; rank: it sees only its own GPU, as device 0; "
            "auto: rank where the GPUs are MIG slices, otherwise all",
        .set = SetGpuVisibility},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"mpiarg"},
        .argument = "ARG",
        .source = kIbm,
        .help =
            "pass ARG to mpirun, split at blanks (may be repeated): --mpiarg \"--mca btl tcp,self\"",
        .set = AddText<&Options::mpi_arguments>},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"srunarg"},
        .argument = "ARG",
        .help = "pass ARG to srun, like --mpiarg: --srunarg --container-image=train.sqsh",
        .set = AddText<&Options::srun_arguments>},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"tcp"},
        .source = kIbm,
        .help = "talk over TCP, not InfiniBand",
        .set = SetTrue<&Options::tcp>},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"site"},
        .argument = "FILE|NAME",
        .default_value = "$DDLRUN_SITE, else generic",
        .help = "settings of this cluster: a YAML file, or the name of an installed one",
        .set = SetText<&Options::site>},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"run-dir"},
        .argument = "DIR",
        .default_value = "$SLURM_TMPDIR, $TMPDIR, $XDG_RUNTIME_DIR or /tmp",
        .help = "make the private run directory (log, rankfile, plan) in DIR and keep it",
        .set = SetText<&Options::run_directory>},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"tag-output"},
        .also = {"label"},
        .help = "put the rank in front of every line of output",
        .set = SetTrue<&Options::tag_output>},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"log-dir"},
        .argument = "DIR",
        .help = "write all that rank 3 prints to DIR/rank-00003.log as well; DIR is made, and must "
                "be shared by the nodes",
        .set = SetText<&Options::log_directory>},
-      {.section = kHow,
+      {.section = kHowSection,
        .names = {"check"},
        .argument = "auto|full|off",
        .default_value = "auto",
        .help = "look at the nodes before ranks start: auto: each rank counts the GPUs of its node; "
                "full: all checks of --check-only first, exit 78 when one fails; off: nothing",
        .set = SetCheck},
-      {.section = kHow,
-       .names = {"heartbeat"},
-       .argument = "FILE",
-       .help =
-           "end the job, with exit code 70, when the program no longer touches FILE, as it must "
-           "with every step; %r in FILE is the rank, so that the one which hangs is named. "
-           "Ranks find FILE in DDLRUN_HEARTBEAT; its directory is made",
-       .set = SetText<&Options::heartbeat>},
-      {.section = kHow,
-       .names = {"hang-after"},
-       .also = {"hang-timeout"},
-       .argument = "N",
-       .unit = "seconds",
-       .default_value = "300",
-       .help = "how long --heartbeat may stay untouched; ten times as long before the first time",
-       .set = SetCount<&Options::hang_after>},
-      {.section = kHow,
-       .names = {"stop-before"},
-       .also = {"signal"},
-       .argument = "N[:SIGNAL]",
-       .unit = "seconds",
-       .help = "send all ranks SIGNAL (USR1, or USR2) N seconds before the time of the Slurm job "
-               "ends, so that they can write a checkpoint and end with 75; needs no #SBATCH "
-               "--signal. Not for ddltraind, which stops in time by itself",
-       .set = SetStopBefore},
-      {.section = kHow,
-       .names = {"end-limit"},
-       .also = {"wait"},
-       .argument = "N",
-       .unit = "seconds",
-       .default_value = "60 for ddltraind, otherwise 0",
-       .help = "end the job, with exit code 69, when a rank is still there N seconds after the "
-               "first one has ended without a failure; 0: no limit",
-       .set = SetCount<&Options::end_limit, 0>},
       {.section = kAgain,
        .names = {"max-restarts"},
        .argument = "N",
@@ -411,7 +376,6 @@ const std::vector<OptionSpec>& OptionTable() {
        .help = "print this text",
        .set = SetTrue<&Options::help>},
   };
-  return table;
 }
 
 }  // namespace launcher

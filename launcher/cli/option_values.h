@@ -65,21 +65,6 @@ std::string SetFormat(Options& options, const std::string& value) {
   return expected;
 }
 
-// "N", "N:USR1" or "N:USR2", SIG in front of it or not; or as sbatch --signal has it: "USR1@N".
-inline std::string SetStopBefore(Options& options, const std::string& value) {
-  const std::size_t at = value.find('@');
-  if (at != std::string::npos) {
-    const std::string signal = value.substr(value.starts_with("B:") ? 2 : 0);
-    return SetStopBefore(options, value.substr(at + 1) + ":" + signal.substr(0, signal.find('@')));
-  }
-  const std::size_t colon = value.find(':');
-  std::string signal = colon == std::string::npos ? "USR1" : value.substr(colon + 1);
-  if (signal.starts_with("SIG")) signal.erase(0, 3);
-  if (signal != "USR1" && signal != "USR2") return "N, N:USR1, N:USR2 or USR1@N";
-  options.stop_by_usr2 = signal == "USR2";
-  return ParseCount(value.substr(0, colon), 1, &options.stop_before);
-}
-
 // "" or "N", images/s.
 inline std::string SetAdvise(Options& options, const std::string& value) {
   options.advise = true;

@@ -88,8 +88,8 @@ std::vector<std::string> NamesOf(const OptionSpec& option) {
   return names;
 }
 
-const OptionSpec* FindOption(const std::string& name) {
-  for (const OptionSpec& option : OptionTable()) {
+const OptionSpec* FindOption(const std::vector<OptionSpec>& table, const std::string& name) {
+  for (const OptionSpec& option : table) {
     for (const std::string& known : NamesOf(option)) {
       if (WithDashes(name) == WithDashes(known)) return &option;
     }
@@ -99,12 +99,12 @@ const OptionSpec* FindOption(const std::string& name) {
 
 // What to use instead of an option that other launchers have and ddlrun has not; "" for any other
 // name.
-std::string OtherWay(const std::string& name) {
+std::string OtherWay(const std::vector<OptionSpec>& table, const std::string& name) {
   if (WithDashes(name) == "log-level") return "-v says more, in ddlrun.log all is said";
   // As srun takes it: -n6.
   const bool is_letter_with_number =
       name.size() > 1 && name.find_first_not_of("0123456789", 1) == std::string::npos;
-  for (const OptionSpec& option : OptionTable()) {
+  for (const OptionSpec& option : table) {
     for (const std::string& letter : option.names) {
       if (!is_letter_with_number || letter != name.substr(0, 1) || option.argument[0] == '\0')
         continue;
@@ -114,16 +114,17 @@ std::string OtherWay(const std::string& name) {
   return AnswerToOtherLauncher(is_letter_with_number ? name.substr(0, 1) : WithDashes(name));
 }
 
-LaunchError UnknownOption(const std::string& dashes, const std::string& name) {
+LaunchError UnknownOption(const std::vector<OptionSpec>& table, const std::string& dashes,
+                          const std::string& name) {
   std::vector<std::string> candidates;
-  for (const OptionSpec& option : OptionTable()) {
+  for (const OptionSpec& option : table) {
     const std::vector<std::string> names = NamesOf(option);
     candidates.insert(candidates.end(), names.begin(), names.end());
   }
   const std::string nearest = support::NearestSpelling(name, candidates);
   std::string message = "unknown option ";
   message.append(dashes).append(name);
-  const std::string other_way = OtherWay(name);
+  const std::string other_way = OtherWay(table, name);
   if (!other_way.empty()) return LaunchError(EX_USAGE, message + "; " + other_way);
   if (nearest.empty()) return LaunchError(EX_USAGE, message + "; ddlrun --help lists all");
   message.append("; did you mean ").append(dashes).append(nearest).append("?");
@@ -163,7 +164,8 @@ std::string Spellings(const OptionSpec& option) {
 
 }  // namespace
 
-Options ParseOptions(const std::vector<std::string>& arguments) {
+Options ParseOptions(const std::vector<OptionSpec>& table,
+                     const std::vector<std::string>& arguments) {
   Options options;
   std::size_t next = 0;
   while (next < arguments.size()) {
@@ -177,8 +179,8 @@ Options ParseOptions(const std::vector<std::string>& arguments) {
     const std::string dashes(argument[1] == '-' ? 2 : 1, '-');
     const std::size_t equals = argument.find('=');
     const std::string name = argument.substr(dashes.size(), equals - dashes.size());
-    const OptionSpec* option = FindOption(name);
-    if (option == nullptr) throw UnknownOption(dashes, name);
+    const OptionSpec* option = FindOption(table, name);
+    if (option == nullptr) throw UnknownOption(table, dashes, name);
 
     std::string value;
     if (equals != std::string::npos) {
@@ -213,14 +215,14 @@ std::string HelpOf(const OptionSpec& option) {
   return text;
 }
 
-std::string HelpText() {
+std::string HelpText(const std::vector<OptionSpec>& table) {
   std::string text =
       "usage: ddlrun [options] program [arguments]\n\n"
       "Starts one rank of the program per GPU over all nodes of the Slurm job, or on the hosts\n"
       "given, or on this machine. Every option may be written with one dash or two; a value\n"
       "follows as the next argument or after '='. (IBM) marks the options of IBM's ddlrun.\n";
   const char* section = "";
-  for (const OptionSpec& option : OptionTable()) {
+  for (const OptionSpec& option : table) {
     if (std::string(section) != option.section) {
       section = option.section;
       text += "\n" + std::string(section) + ":\n";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The command line of ddlrun: every spelling of IBM's ddlrun, and our own options.  The parser,
-// --help and the man page are made from one table (doc/decisions/0002-ddlrun-option-table.md).
+// --help and the man page are made from one table (doc/decisions/0002-ddlrun-option-table.md),
+// which launcher/features puts together.
 // Pure.
 //
 // Every name may be written with one dash or two, and with '_' for '-' within; a value follows as
@@ -93,17 +94,23 @@ struct OptionSpec {
   std::string (*set)(Options& options, const std::string& value) = nullptr;
 };
 
-const std::vector<OptionSpec>& OptionTable();
+// The section for what concerns running ranks (launcher/features).
+inline constexpr char kHowSection[] = "How ranks are started";
 
-// `arguments` without the program's own name.  Throws LaunchError(EX_USAGE): unknown option (with
-// the nearest spelling), missing or wrong value.  A missing program is not an error here.
-Options ParseOptions(const std::vector<std::string>& arguments);
+// All options but those of the features.
+std::vector<OptionSpec> BaseOptions();
+
+// `arguments` without the program's own name, read by `table`.  Throws LaunchError(EX_USAGE):
+// unknown option (with the nearest spelling), missing or wrong value.  A missing program is not an
+// error here.
+Options ParseOptions(const std::vector<OptionSpec>& table,
+                     const std::vector<std::string>& arguments);
 
 // What --help and the manual page say of it, with its default and the names that other launchers
 // have for it.
 std::string HelpOf(const OptionSpec& option);
 
 // What --help prints.
-std::string HelpText();
+std::string HelpText(const std::vector<OptionSpec>& table);
 
 }  // namespace launcher

@@ -36,9 +36,6 @@ class Merger {
     settings_.grace = PickSeconds("grace_seconds", site_.grace_seconds, settings_.grace);
     settings_.start = PickSeconds("start_seconds", site_.start_seconds, settings_.start);
     MergeMinNodes();
-    MergeEndLimit();
-    MergeHeartbeat();
-    MergeStopBefore();
     MergeExports();
     MergeMpiArguments();
     MergeSrunArguments();
@@ -107,45 +104,6 @@ class Merger {
          options_.min_nodes ? kCommandLine
          : is_of_site       ? InSite(site_.min_nodes->line)
                             : kDefault);
-  }
-
-  // The ranks of ddltraind end together: the last thing that each does is to wait for the others.
-  void MergeEndLimit() {
-    constexpr std::chrono::seconds kOfTrainer{60};
-    settings_.end = options_.end_limit                   ? std::chrono::seconds(*options_.end_limit)
-                    : TrainerArguments(options_.program) ? kOfTrainer
-                                                         : std::chrono::seconds(0);
-    Show("end_limit", std::to_string(settings_.end.count()),
-         options_.end_limit ? kCommandLine : kDefault);
-  }
-
-  void MergeHeartbeat() {
-    if (options_.hang_after && options_.heartbeat.empty()) {
-      throw LaunchError(EX_USAGE,
-                        "--hang-after needs --heartbeat FILE: a file that the program touches with "
-                        "every step");
-    }
-    if (options_.heartbeat.empty()) return;
-    settings_.heartbeat = AbsolutePath(options_.heartbeat);
-    if (options_.hang_after) settings_.hang_after = std::chrono::seconds(*options_.hang_after);
-    settings_.rank_settings[kHeartbeatVariable] = settings_.heartbeat;
-    Show("heartbeat", settings_.heartbeat, kCommandLine);
-    Show("hang_after", std::to_string(settings_.hang_after.count()),
-         options_.hang_after ? kCommandLine : kDefault);
-  }
-
-  void MergeStopBefore() {
-    if (!options_.stop_before) return;
-    if (TrainerArguments(options_.program)) {
-      throw LaunchError(EX_USAGE,
-                        "--stop-before is for other programs: ddltraind stops before the end of "
-                        "its job by itself, in time for a checkpoint (its --stop_margin)");
-    }
-    settings_.stop_before = std::chrono::seconds(*options_.stop_before);
-    if (options_.stop_by_usr2) settings_.stop_before_signal = SIGUSR2;
-    Show("stop_before",
-         std::to_string(settings_.stop_before.count()) + (options_.stop_by_usr2 ? ":USR2" : ""),
-         kCommandLine);
   }
 
   void MergeGpuVisibility() {
@@ -252,8 +210,12 @@ class Merger {
 
 }  // namespace
 
-Settings MergeSettings(const Options& options, const SiteConfig& site,
-                       const Environment& environment) {
+void Settings::Show(const std::string& name, const std::string& value, bool is_given) {
+  shown.push_back({name, value, is_given ? kCommandLine : kDefault});
+}
+
+Settings MergeBaseSettings(const Options& options, const SiteConfig& site,
+                           const Environment& environment) {
   return Merger(options, site, environment).Merge();
 }
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <chrono>
-#include <csignal>
 #include <map>
 #include <string>
 #include <vector>
@@ -38,27 +37,24 @@ struct Settings {
   std::string check;          // "auto", "full", "off"
   std::string run_directory;  // base of the private run directory
   std::chrono::seconds grace{3};
-  std::chrono::seconds start{300};       // how long a start may take; 0: no limit
-  std::string heartbeat;                 // absolute path; "%r" in it is the rank; "": none
-  std::chrono::seconds hang_after{300};  // how long it may stay untouched
-  std::chrono::seconds stop_before{0};   // before the end of the job; 0: ranks are not told of it
-  int stop_before_signal = SIGUSR1;      // by which they are
-  // How long the other ranks may take to end once one has; 0: no limit.
-  std::chrono::seconds end{0};
+  std::chrono::seconds start{300};  // how long a start may take; 0: no limit
   // A restart is done on this many nodes or more, once the spare nodes are used; 0: not on fewer.
   int min_nodes = 0;
   std::map<std::string, std::string> rank_settings;  // variables to set for every rank
   std::vector<std::string> requested_exports;        // names given with -x
   std::vector<ShownSetting> shown;                   // every setting
   std::vector<std::string> warnings;                 // one line each with its code (messages.h)
+
+  // Adds to `shown` what the command line has given, or a default.
+  void Show(const std::string& name, const std::string& value, bool is_given);
 };
 
-// Throws LaunchError(EX_USAGE) where -x names a variable that is not set, for --hang-after without
-// --heartbeat, for --min-nodes where no restart or another option would use it, for --stop-before
-// with ddltraind, for --rank-order=topology beside hosts in an order of the user's, and for a
+// All but those of the features.  Throws LaunchError(EX_USAGE) where -x names a variable that is
+// not set, for --min-nodes where no restart or another option would use it, for
+// --rank-order=topology beside hosts in an order of the user's, and for a
 // --srunarg that is ddlrun's own to say; EX_CONFIG for such a one in the site file.
-Settings MergeSettings(const Options& options, const SiteConfig& site,
-                       const Environment& environment);
+Settings MergeBaseSettings(const Options& options, const SiteConfig& site,
+                           const Environment& environment);
 
 // What --show-config prints: a line per setting with its origin.
 std::string SettingsText(const Settings& settings);

@@ -5,10 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iterator>
-#include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
 #include "launcher/ddlrun/run_messages.h"
+#include "launcher/features/features.h"
 #include "launcher/health/health_check.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/placement/launch_plan_files.h"
@@ -35,27 +35,30 @@ void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
   directory.Append(kRunLogName, SettingsText(settings) + PlanAsText(planned.plan) + announcement);
 }
 
-JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
-                       const std::vector<ChildCommand>& commands, const StatusFileOptions& status,
+// The host of each rank.
+std::vector<std::string> HostsOfRanks(const LaunchPlan& plan) {
+  std::vector<std::string> hosts;
+  for (const RankPlacement& rank : plan.ranks) {
+    hosts.push_back(plan.nodes[static_cast<std::size_t>(rank.node)].host);
+  }
+  return hosts;
+}
+
+JobResult StartAndWait(const Invocation& invocation, const JobRun& run,
+                       const std::vector<ChildCommand>& commands,
+                       std::vector<std::unique_ptr<JobWatcher>> watchers,
                        CleanupProcess& cleanup_process, SignalRelay& signals) {
   SupervisorOptions supervisor;
   supervisor.cleanup_process = &cleanup_process;
   supervisor.grace = invocation.settings.grace;
-  supervisor.start_limit = invocation.settings.start;
-  supervisor.end_limit = invocation.settings.end;
-  supervisor.heartbeat = {.pattern = invocation.settings.heartbeat,
-                          .limit = invocation.settings.hang_after,
-                          .ranks = static_cast<int>(planned.plan.ranks.size())};
-  supervisor.status_file = status;
-  supervisor.time_limit = invocation.time_limit;
   supervisor.tag_output = invocation.options.tag_output;
   supervisor.log_directory = invocation.options.log_directory;
   supervisor.event_key = commands.front().event_key;
+  supervisor.hosts = run.hosts;
+  supervisor.watchers = std::move(watchers);
   std::set<int> components;
-  for (const RankPlacement& rank : planned.plan.ranks) {
-    const NodePlacement& node = planned.plan.nodes[static_cast<std::size_t>(rank.node)];
-    supervisor.hosts.push_back(node.host);
-    components.insert(node.component);
+  for (const RankPlacement& rank : run.planned.plan.ranks) {
+    components.insert(run.planned.plan.nodes[static_cast<std::size_t>(rank.node)].component);
   }
   supervisor.step_tools.environment = WithoutDefaultsOfSlurmTools(invocation.environment);
   supervisor.step_tools.signal = [&](const std::string& step, int signal) {
@@ -66,14 +69,6 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
     return ListStepsCommand(StepsOfComponents(step, components, invocation.environment),
                             invocation.environment);
   };
-  if (!planned.job_id.empty()) {
-    supervisor.nodes_of_job.question = ShowJobCommand(invocation.environment);
-    supervisor.nodes_of_job.environment = supervisor.step_tools.environment;
-    supervisor.nodes_of_job.rejection = [&](const std::string& text) {
-      const auto job = ParseSlurmJob(text, SlurmJobNumber(invocation.environment));
-      return job ? RejectionOfHosts(*job, supervisor.hosts) : "";
-    };
-  }
   return Supervise(commands, supervisor, signals);
 }
 
@@ -184,6 +179,9 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   if (options.verbose) Say(SettingsText(settings) + PlanAsText(planned.plan));
   if (!options.run_directory.empty()) Say(WhereTheLogIs(directory.path()));
   CleanupProcess cleanup_process(options.run_directory.empty() ? directory.path() : "");
+  const JobRun run = {options, settings,         invocation.environment,    planned,
+                      launch,  directory.path(), HostsOfRanks(planned.plan)};
+  std::vector<std::unique_ptr<JobWatcher>> watchers = WatchersOf(run);
   if (options.check_only || settings.check == "full") {
     const std::optional<RunResult> end =
         LookAtNodes(invocation, planned, launch, directory, restarts, signals, cleanup_process);
@@ -192,11 +190,8 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   Say(announcement);
 
   restarts.BeforeRun(PlannedHostsOfJob(planned));
-  JobResult result = StartAndWait(
-      invocation, planned, commands,
-      {directory.path() + "/" + kStatusFileName, StatusAtStart(invocation, planned, launch)},
-      cleanup_process, signals);
-  invocation.time_limit.end = result.time_limit;
+  JobResult result =
+      StartAndWait(invocation, run, commands, std::move(watchers), cleanup_process, signals);
   LookForLostNodes(planned.plan, launch, invocation.environment, &result);
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);
@@ -204,71 +199,6 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   Say(text, result.stop_requested);
   return {result.exit_code, decision.next == Decision::Next::kRestart, result.step_is_left,
           decision.pause};
-}
-
-JobStatus StatusAtStart(const Invocation& invocation, const PlannedJob& planned,
-                        const Launch& launch) {
-  const auto now = std::chrono::system_clock::now();
-  JobStatus status;
-  status.job = SlurmJobNumber(invocation.environment);
-  std::array<char, 256> host = {};
-  gethostname(host.data(), host.size() - 1);
-  status.host = host.data();
-  status.pid = static_cast<int>(getpid());
-  status.launcher = launch.choice.name;
-  status.restarts = planned.restart_count;
-  status.program = support::QuoteCommand(invocation.options.program);
-  status.started = std::chrono::duration<double>(now.time_since_epoch()).count();
-  const TimeLimitWatcherOptions& end = invocation.time_limit;
-  if (end.end) {
-    const std::chrono::duration<double> left = *end.end - TimeLimitWatcher::Clock::now();
-    status.ends = status.started + left.count();
-  } else if (invocation.environment.contains("SLURM_JOB_END_TIME")) {
-    const auto left = SecondsToTimeLimit(invocation.environment, now);
-    if (left && *left > 0) status.ends = status.started + *left;
-  }
-  for (const RankPlacement& rank : planned.plan.ranks) {
-    status.ranks.emplace_back().host = planned.plan.nodes[static_cast<std::size_t>(rank.node)].host;
-  }
-  return status;
-}
-
-TimeLimitWatcherOptions StopInTime(const Settings& settings, const Environment& environment) {
-  using Clock = TimeLimitWatcher::Clock;
-  TimeLimitWatcherOptions options;
-  if (settings.stop_before.count() == 0) return options;
-  const std::string option = "--stop-before " + std::to_string(settings.stop_before.count());
-  const auto margin = static_cast<double>(settings.stop_before.count());
-  std::optional<double> left = SecondsToTimeLimit(environment, std::chrono::system_clock::now());
-  // SLURM_JOB_END_TIME is that of the job's start; the limit may have been extended since.
-  if (left && *left <= margin && !SlurmJobNumber(environment).empty()) {
-    if (const auto job = QuerySlurmForJob(environment)) left = job->seconds_left;
-  }
-  if (!left) {
-    throw LaunchError(EX_CONFIG,
-                      option +
-                          ": the end of this job is not known: neither SLURM_JOB_END_TIME nor "
-                          "'scontrol show job' tells a time limit; write #SBATCH --time, or leave "
-                          "the option out");
-  }
-  if (*left <= margin) {
-    throw LaunchError(EX_CONFIG, option + ": the job's time ends in " +
-                                     std::to_string(std::max(0LL, static_cast<long long>(*left))) +
-                                     " s already: give fewer seconds, or more #SBATCH --time");
-  }
-  options.end = Clock::now() +
-                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*left));
-  options.margin = settings.stop_before;
-  options.signal = settings.stop_before_signal;
-  options.question = ShowJobCommand(environment);
-  options.environment = environment;
-  const std::string number = SlurmJobNumber(environment);
-  options.seconds_left = [number](const std::string& text) -> std::optional<double> {
-    const std::optional<SlurmJob> job = ParseSlurmJob(text, number);
-    if (!job) return std::nullopt;
-    return job->seconds_left.value_or(std::numeric_limits<double>::infinity());
-  };
-  return options;
 }
 
 }  // namespace launcher

@@ -13,9 +13,7 @@
 #include "launcher/cli/settings.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
-#include "launcher/protocol/job_status.h"
 #include "launcher/restart/restarts.h"
-#include "launcher/supervise/time_limits.h"
 #include "launcher/system/signal_relay.h"
 
 namespace launcher {
@@ -25,8 +23,7 @@ struct Invocation {
   const Options& options;
   const Settings& settings;
   const Environment& environment;
-  std::string program_directory;        // of ddlrun itself
-  TimeLimitWatcherOptions& time_limit;  // whose end becomes what Slurm has said in a run
+  std::string program_directory;  // of ddlrun itself
 };
 
 struct RunResult {
@@ -41,18 +38,5 @@ struct RunResult {
 // LaunchError.
 RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const Launch& launch,
                   Restarts& restarts, SignalRelay& signals);
-
-// What the status of a job says from the start of its ranks on.
-
-// All but the states of the ranks, which have yet to start.  The clock says when.
-JobStatus StatusAtStart(const Invocation& invocation, const PlannedJob& planned,
-                        const Launch& launch);
-
-// --stop-before: when the ranks of this job are to be told that its time ends.
-
-// Without --stop-before they are told nothing.  Asks scontrol where SLURM_JOB_END_TIME is not set,
-// or too near, and waits for its answer.  Throws LaunchError(EX_CONFIG) where the end of the job is
-// not known, or too near.
-TimeLimitWatcherOptions StopInTime(const Settings& settings, const Environment& environment);
 
 }  // namespace launcher

@@ -16,6 +16,7 @@
 #include "launcher/cli/site_config.h"
 #include "launcher/ddlrun/query_nodes.h"
 #include "launcher/ddlrun/run_messages.h"
+#include "launcher/features/features.h"
 #include "launcher/health/check_rules.h"
 #include "launcher/health/node_info.h"
 #include "launcher/pipeline/read_allocation.h"

@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,6 +25,7 @@
 #include "launcher/ddlrun/one_run.h"
 #include "launcher/ddlrun/report_site.h"
 #include "launcher/ddlrun/tune_site.h"
+#include "launcher/features/features.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
@@ -109,8 +109,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const SiteCo
   const bool wants_end = options.dry_run == DryRun::kNo && TrainerArguments(options.program);
   const Environment environment =
       wants_end ? WithTimeLimit(of_user, std::chrono::system_clock::now()) : of_user;
-  TimeLimitWatcherOptions time_limit;
-  const Invocation invocation = {options, settings, environment, ProgramDirectory(), time_limit};
+  const Invocation invocation = {options, settings, environment, ProgramDirectory()};
   const SrunQuestions questions = QuerySrun(options, settings, environment);
   std::unique_ptr<CommandOutput> mpirun_version = QueryMpirunEarly(options, settings, environment);
   PlannedJob planned = PlanJob(options, settings, environment, {});
@@ -137,10 +136,6 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const SiteCo
   }
 
   if (!options.log_directory.empty()) MakeDirectory(options.log_directory);
-  if (!settings.heartbeat.empty()) {
-    MakeDirectory(std::filesystem::path(settings.heartbeat).parent_path());
-  }
-  time_limit = StopInTime(settings, environment);
   // From here on a signal does not end ddlrun, and so cannot leave a run directory behind.
   SignalRelay& signals = SignalsOfProgram();
   // Only a step can do without a lost node.
@@ -163,7 +158,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const SiteCo
 int RunDdlrun(const std::vector<std::string>& arguments) {
   const Options options = ParseOptions(arguments);
   if (options.help) {
-    Print(HelpText());
+    Print(HelpText(OptionTable()));
     return EX_OK;
   }
   if (options.version) {

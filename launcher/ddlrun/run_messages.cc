@@ -41,25 +41,6 @@ std::string StoppedText(const JobResult& result, const std::string& how) {
   return text + "ddlrun: " + how + " (exit code " + std::to_string(result.exit_code) + ")\n";
 }
 
-std::string FirstOf(const std::vector<std::string>& names) {
-  constexpr std::size_t kMaxNames = 8;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMaxNames); ++i) {
-    text += (i == 0 ? "" : ", ") + names[i];
-  }
-  return text + (names.size() > kMaxNames ? ", ..." : "");
-}
-
-std::string StartThatHung(const JobResult& result) {
-  return "its start hung: on " + FirstOf(result.not_started) +
-         " not all programs ran when the time for that was over (start_seconds of the site file)";
-}
-
-std::string EndThatHung(const JobResult& result) {
-  return "its end hung: " + FirstOf(result.not_ended) +
-         " did not end in time after the other ranks had (--end-limit)";
-}
-
 // The words of srun or mpirun itself may be far above, in front of what ranks have said since.
 std::string LauncherReport(const JobResult& result) {
   std::string text;
@@ -75,20 +56,21 @@ std::string LauncherReport(const JobResult& result) {
 
 std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.exit_code == 0) return "";
-  if (!result.rejection.empty()) {
-    return "ddlrun: " + CodedError(LaunchError(result.exit_code, result.rejection)) + "\n";
+  using Kind = OwnEnd::Kind;
+  const std::optional<OwnEnd>& own = result.own_end;
+  if (own && own->kind == Kind::kRejected) {
+    return "ddlrun: " + CodedError(LaunchError(result.exit_code, own->text)) + "\n";
   }
-  const bool end_hung = !result.not_ended.empty();
   if (result.exit_code == EX_TEMPFAIL) {
     const bool is_requeued = decision.next == Decision::Next::kRequeue;
-    return (end_hung ? "ddlrun: " + EndThatHung(result) + "; what was left was killed\n" : "") +
+    return (own ? "ddlrun: " + own->text + "; what was left was killed\n" : "") +
            std::string("ddlrun: stopped early with a checkpoint written (exit code 75)") +
            (is_requeued ? "\n" : ": start it again\n");
   }
-  if (!result.hang.empty() && result.lost_nodes.empty()) {
-    return Failed("it hangs: " + result.hang + " (--hang-after)");
+  if (own && own->kind == Kind::kClosedOutput) {
+    return "ddlrun: " + own->text + " (exit code " + std::to_string(result.exit_code) + ")\n";
   }
-  if (end_hung && result.lost_nodes.empty()) return Failed(EndThatHung(result));
+  if (own && (own->kind == Kind::kStartHung || result.lost_nodes.empty())) return Failed(own->text);
   // A step to which ddlrun has passed SIGTERM on is called cancelled by Slurm as well.
   if (result.cancelled && (result.stop_signal == 0 || !result.cancelled->empty())) {
     return StoppedText(result, "cancelled by Slurm" + InLowerCase(*result.cancelled));
@@ -96,16 +78,11 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.stop_signal != 0) {
     return StoppedText(result, std::string("stopped by ") + NameOfStopRequest(result.stop_signal));
   }
-  if (result.output_is_closed) {
-    return "ddlrun: nobody reads the output any more, so the job was ended (exit code " +
-           std::to_string(result.exit_code) + ")\n";
-  }
-  if (!result.not_started.empty()) return Failed(StartThatHung(result));
   if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
   if (result.failure) return FailureReport(*result.failure);
   if (!result.unresponsive.empty()) {
     return Failed("mpirun ended with 0, but did not report the exit of " +
-                  FirstOf(result.unresponsive) + ": the node, or mpirun's daemon there, is gone");
+                  SomeOf(result.unresponsive) + ": the node, or mpirun's daemon there, is gone");
   }
   if (result.launcher_has_given_up) return LauncherReport(result);
   if (!result.launcher_end.empty()) {

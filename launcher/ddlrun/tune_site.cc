@@ -18,6 +18,7 @@
 #include "launcher/cli/site_config.h"
 #include "launcher/ddlrun/query_nodes.h"
 #include "launcher/ddlrun/run_messages.h"
+#include "launcher/features/features.h"
 #include "launcher/system/child_process.h"
 #include "launcher/system/files.h"
 #include "launcher/system/output_queue.h"

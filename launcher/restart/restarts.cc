@@ -133,15 +133,17 @@ void Restarts::BeforeRun(const std::vector<std::string>& hosts) {
 
 Decision Restarts::AfterRun(const JobResult& result) {
   const bool is_wanted = options_.max_restarts > 0 || options_.requeue;
-  const bool start_hung = !result.not_started.empty();
+  using Kind = OwnEnd::Kind;
+  const auto was = [&result](Kind kind) { return result.own_end && result.own_end->kind == kind; };
+  const bool start_hung = was(Kind::kStartHung);
   // After an order to stop Slurm is not asked, since slurmctld may take long to answer, or be down.
   const bool is_stop_requested = result.stop_requested || IsStopRequestPending();
-  const bool is_over = is_stop_requested || result.output_is_closed || result.exit_code == EX_OK;
+  const bool is_over = is_stop_requested || was(Kind::kClosedOutput) || result.exit_code == EX_OK;
   if (is_over || (!is_wanted && !start_hung)) return {};
 
   RunOutcome end;
   // Nodes that the job has lost before the start are as ranks that could not start there.
-  end.exit_code = result.rejection.empty() ? result.exit_code : EX_UNAVAILABLE;
+  end.exit_code = was(Kind::kRejected) ? EX_UNAVAILABLE : result.exit_code;
   end.has_started = result.has_started;
   end.start_hung = start_hung;
   const std::chrono::duration<double> lasted = std::chrono::steady_clock::now() - start_;

@@ -6,7 +6,6 @@
 #include "launcher/base/error.h"
 #include "launcher/protocol/launchers.h"
 #include "launcher/supervise/job_supervisor.h"
-#include "launcher/supervise/nodes_of_job.h"
 
 namespace launcher {
 
@@ -45,32 +44,13 @@ void JobSupervisor::AbandonLauncher(Clock::time_point now) {
                           (launcher().has_daemons ? "a daemon of it" : "Slurm") +
                           " does not answer");
   is_abandoned_ = true;
-  Kill();
+  KillJob();
   deadline_ = now + options_.grace;  // there is no rank that would have to be ended before
-}
-
-// Ends a start that takes too long, and names the nodes of the ranks that have not started.
-void JobSupervisor::GiveStartUp() {
-  const bool is_unresponsive = launcher().has_daemons && events_.started().empty();
-  if (is_unresponsive && children_.MayHaveStartedAny()) return limits_.GiveStartUp();
-  result_.not_started = NodesNotStarted(options_.hosts, events_.started());
-  own_exit_code_ = EX_UNAVAILABLE;
-  Kill();
-}
-
-// Ends a job whose last ranks do not end, and names them.
-void JobSupervisor::GiveEndUp() {
-  const bool is_rank = launcher().is_direct;
-  result_.not_ended = RanksNotEnded(options_.hosts, is_rank ? ended_ : events_.ended());
-  const std::optional<RankFailure> early = is_rank ? result_.failure : events_.failure();
-  // Any other failure than an early stop would have ended the job.
-  own_exit_code_ = early ? early->exit_code : EX_UNAVAILABLE;
-  Kill();
 }
 
 // The children are about to end, and have `limit` for it.
 void JobSupervisor::ExpectEnd(std::chrono::milliseconds limit) {
-  if (!HasRunningRanks() || children_.AllEnded()) return;
+  if (!IsRunning()) return;
   state_ = State::kEnding;
   deadline_ = Clock::now() + limit;
   output_.ExpectEnd();
@@ -88,7 +68,7 @@ void JobSupervisor::EndChildren() {
 // Has the shims end their ranks.  srun and mpirun, which end them as well, take longer: up to
 // Slurm's KillWait.
 void JobSupervisor::EndRanks() {
-  if (!HasRunningRanks() || children_.AllEnded()) return;
+  if (!IsRunning()) return;
   were_notified_of_failure_ = to_ranks_.NotifyOfFailure();
   ExpectEnd(options_.grace + options_.grace_of_launcher);
 }
@@ -107,18 +87,13 @@ void JobSupervisor::Advance() {
   }
   if (to_ranks_.TakeStopped()) {
     StopAsTerminalWants();  // until SIGCONT, which the ranks get, too
-    limits_.BeginAnew(Clock::now());
+    for (const auto& watcher : options_.watchers) watcher->OnContinue(*this);
   }
   const Clock::time_point now = Clock::now();
   if (gone_until_ && now >= *gone_until_ && !children_.AllEnded()) AbandonLauncher(now);
-  if (HasRunningRanks()) {
-    const TimeLimits::Over over = limits_.Look(now);
-    if (over == TimeLimits::Over::kNothing) return;
-    if (output_.IsHeld()) return limits_.BeginAnew(now);  // who waits for a reader cannot go on
-    return over == TimeLimits::Over::kStart ? GiveStartUp() : GiveEndUp();
-  }
+  if (HasRunningRanks()) return;
   if (!deadline_ || now < *deadline_) return;
-  if (state_ == State::kEnding) return Kill();
+  if (state_ == State::kEnding) return KillJob();
   children_.Signal(SIGKILL);
   state_ = State::kKilled;
   deadline_.reset();
@@ -126,7 +101,7 @@ void JobSupervisor::Advance() {
 
 // Kills the job.  srun and mpirun are not killed at once, since that would leave the ranks on other
 // nodes alive: the step is killed first, or mpirun gets SIGTERM.
-void JobSupervisor::Kill() {
+void JobSupervisor::KillJob() {
   state_ = State::kKilling;
   output_.ExpectEnd();
   deadline_ = Clock::now();

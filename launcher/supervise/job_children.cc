@@ -15,7 +15,6 @@
 
 #include "launcher/base/error.h"
 #include "launcher/protocol/launchers.h"
-#include "launcher/protocol/rank_event.h"
 #include "launcher/shim/rank_log.h"
 #include "launcher/system/signal_relay.h"
 
@@ -168,26 +167,12 @@ void JobChildren::AddLastLines(RankFailure* failure) const {
   }
 }
 
-Deadline JobChildren::look_at() const {
-  return launcher().is_direct ? Deadline(look_at_) : std::nullopt;
-}
-
-void JobChildren::LookForStopped(bool are_requested_to_stop, JobOutput* output) {
-  const auto now = std::chrono::steady_clock::now();
-  if (!launcher().is_direct || now < look_at_) return;
-  look_at_ = now + std::chrono::seconds(1);
-  const double seconds = std::chrono::duration<double>(now.time_since_epoch()).count();
-  const double grace = std::chrono::duration<double>(options_.grace).count();
+std::map<int, pid_t> JobChildren::Processes() const {
+  std::map<int, pid_t> processes;
   for (const auto& child : children_) {
-    const pid_t stopped = child->has_ended ? 0 : FindStopped(child->pid);
-    const auto step = child->stopped.Look(stopped, seconds, are_requested_to_stop, grace);
-    if (step == StoppedRankMonitor::Step::kKill) kill(stopped, SIGKILL);
-    if (step != StoppedRankMonitor::Step::kPrint) continue;
-    const std::string& host = options_.hosts.at(static_cast<std::size_t>(child->rank));
-    const RankEvent report = EmitRankStopped("", child->rank, host.c_str(), stopped);
-    const std::string_view text = report.text;
-    output->Say("ddlrun" + std::string(WithoutEnd(text.substr(text.find(": ")))));
+    if (child->rank >= 0 && !child->has_ended) processes[child->rank] = child->pid;
   }
+  return processes;
 }
 
 bool JobChildren::MayHaveStartedAny() const {

@@ -17,14 +17,13 @@
 #include <vector>
 
 #include "launcher/launch/launcher.h"
-#include "launcher/shim/stopped_rank_monitor.h"
 #include "launcher/supervise/cleanup_process.h"
+#include "launcher/supervise/deadline.h"
 #include "launcher/supervise/failure_report.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/rank_event_parser.h"
 #include "launcher/supervise/step_tools.h"
 #include "launcher/supervise/supervisor.h"
-#include "launcher/supervise/time_limits.h"
 #include "launcher/system/child_process.h"
 
 namespace launcher {
@@ -36,7 +35,6 @@ struct JobChild {
   Tail tail;                              // the last lines, of a rank only
   std::map<int, std::string> unfinished;  // by stream: the beginning of a line
   support::Descriptor log;
-  StoppedRankMonitor stopped;  // of a rank only
 
   // What a rank has written to `stream`, with or without its line ends.  Lines of standard error go
   // to `shown`, too.
@@ -69,6 +67,8 @@ class JobChildren {
   // Whether a child has started processes that are still there; true where the kernel does not
   // tell.
   bool MayHaveStartedAny() const;
+  // Of ranks that are children and have not ended.
+  std::map<int, pid_t> Processes() const;
 
   // Sends a signal to the process group of each child that has not ended.
   void Signal(int number) const;
@@ -78,12 +78,6 @@ class JobChildren {
   // `on_end` for each.  `others` are children of this process too (0: none), but none of these.
   void Reap(std::vector<pid_t> others,
             const std::function<void(const JobChild&, const siginfo_t&)>& on_end);
-  // Looks, once a second, for ranks that are stopped, and says of each to `output` that it has been
-  // for long.  Once they were told to stop, and have had their grace to go on, what is stopped is
-  // killed.  Of srun and mpirun the shims do this.
-  void LookForStopped(bool are_requested_to_stop, JobOutput* output);
-  // When that is to be called next; nullopt: never.
-  Deadline look_at() const;
   // Ends what a launcher with daemons, or ranks that are children, have left behind.  To be called
   // when all have ended.  Returns notes for the user on what cannot be ended.
   std::vector<std::string> EndOrphans() const;
@@ -94,7 +88,6 @@ class JobChildren {
   std::vector<std::unique_ptr<JobChild>> children_;
   std::unique_ptr<Orphans> orphans_;  // null for a step, whose shims end what is left
   Tail shown_;                        // lines of standard error of all ranks that are children
-  std::chrono::steady_clock::time_point look_at_ = std::chrono::steady_clock::now();
 };
 
 // How long srun and mpirun may take to end after SIGTERM; they end their ranks within seconds.

@@ -2,10 +2,13 @@
 
 #include "launcher/supervise/job_result.h"
 
+#include <algorithm>
 #include <cstddef>
 
+#include "launcher/allocation/host_index.h"
 #include "launcher/base/error.h"
-#include "launcher/supervise/nodes_of_job.h"
+#include "rankfile/hostlist.h"
+#include "rankfile/scanner.h"
 
 namespace launcher {
 
@@ -89,9 +92,8 @@ void SetBeforeStart(JobResult* result) {
 
 void AddSilentNodes(const RankEventParser& reports, const std::vector<std::string>& hosts,
                     JobResult* result) {
-  if (result->exit_code == 0 || result->output_is_closed) return;
-  result->silent_nodes = result->not_started;
-  if (!result->not_started.empty()) return;
+  const bool is_unread = result->own_end && result->own_end->kind == OwnEnd::Kind::kClosedOutput;
+  if (result->exit_code == 0 || is_unread) return;
   std::set<std::string> ends = reports.hosts_with_ends();
   for (const std::set<int>& ranks : {reports.ended(), reports.gone()}) {
     for (const int rank : ranks) {
@@ -123,6 +125,43 @@ std::vector<std::string> RanksNotEnded(const std::vector<std::string>& hosts,
     ranks.push_back("rank " + std::to_string(rank) + " on " + hosts[rank]);
   }
   return ranks;
+}
+
+namespace {
+
+std::vector<std::string> Expanded(const std::string& hosts) {
+  try {
+    return rankfile::ExpandHostlist(hosts);
+  } catch (const rankfile::ParseError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> SilentNodes(const std::vector<std::string>& hosts,
+                                     const std::set<std::string>& hosts_with_ends) {
+  HostIndex known;
+  for (const std::string& names : hosts_with_ends) {
+    for (const std::string& host : Expanded(names)) known.Add(host);
+  }
+  std::vector<std::string> nodes;
+  if (known.IsEmpty()) return nodes;
+  for (const std::string& host : hosts) {
+    if (known.Holds(host)) continue;
+    known.Add(host);
+    nodes.push_back(host);
+  }
+  return nodes;
+}
+
+std::string SomeOf(const std::vector<std::string>& names) {
+  constexpr std::size_t kMaxNames = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNames); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return text + (names.size() > kMaxNames ? ", ..." : "");
 }
 
 }  // namespace launcher

@@ -4,7 +4,6 @@
 
 #pragma once
 
-#include <chrono>
 #include <csignal>
 #include <optional>
 #include <set>
@@ -17,6 +16,19 @@
 
 namespace launcher {
 
+// Why ddlrun itself has ended a job of which no rank had failed.
+struct OwnEnd {
+  enum class Kind {
+    kHung,          // ranks do not go on, or do not end; a node that was lost is the better reason
+    kStartHung,     // not all ranks have started in time
+    kRejected,      // the ranks cannot start on these nodes; `text` is the error
+    kClosedOutput,  // nobody reads the output any more
+  };
+  Kind kind = Kind::kHung;
+  int exit_code = 0;  // of the job
+  std::string text;   // "its end hung: ...", without a line end
+};
+
 struct JobResult {
   // That of the first child that failed (128 + n where signal n ended it); 0 when all succeeded.
   int exit_code = 0;
@@ -24,9 +36,7 @@ struct JobResult {
   std::vector<std::string> lost_nodes;  // which are gone, as srun or mpirun says
   bool stop_requested = false;          // ddlrun was sent SIGTERM, SIGINT or SIGHUP
   int stop_signal = 0;                  // that signal, if it came before any failure or end
-  // Nobody could read standard output or standard error any more, so that ddlrun has ended the job.
-  // The exit code is then 128 + SIGPIPE, and there is no failure.
-  bool output_is_closed = false;
+  std::optional<OwnEnd> own_end;        // there is no failure then
   // Why Slurm ended the step before any failure: " DUE TO TIME LIMIT", or "" after scancel. nullopt
   // where it did not.
   std::optional<std::string> cancelled;
@@ -39,17 +49,8 @@ struct JobResult {
   // "rank 1 on n2": of an mpirun that ended with 0, of whose other ranks an end was heard.
   std::vector<std::string> unresponsive;
   bool is_before_start = false;  // no program of any rank of srun or mpirun has run
-  // Why no rank could start: the Slurm job no longer has all nodes of the plan.  "": it has.
-  std::string rejection;
-  bool has_started = false;              // the program of every rank of srun or mpirun has run
-  std::vector<std::string> not_started;  // nodes where some program did not run in time
-  // "rank 1 on n2", of ranks that were still there when the time for the end was over; those that
-  // had ended had not failed.
-  std::vector<std::string> not_ended;
+  bool has_started = false;      // the program of every rank of srun or mpirun has run
   bool notified_of_end = false;  // the ranks got a signal, since the time of the job ends
-  // The end of the job's time as it was known last (--stop-before); nullopt: there is none.
-  std::optional<std::chrono::steady_clock::time_point> time_limit;
-  std::string hang;  // who makes no progress, by the heartbeat of the program
   // After a failure: nodes that may be gone, since no end of a rank was reported from them, while
   // it was from others.
   std::vector<std::string> silent_nodes;
@@ -84,5 +85,15 @@ RankFailure FailureOf(int rank, const std::vector<std::string>& hosts, const sig
 // "rank 1 on n2" for each rank that is not in `ended`.  Pure.
 std::vector<std::string> RanksNotEnded(const std::vector<std::string>& hosts,
                                        const std::set<int>& ended);
+
+// The nodes from which no end of a rank was reported, while it was from others: each once, in the
+// order of its first rank.  None where no node has reported any, since the nodes are then not the
+// reason.  `hosts_with_ends` are the nodes that have, as srun writes them: "n[1-2]", with or
+// without their domain.  Pure.
+std::vector<std::string> SilentNodes(const std::vector<std::string>& hosts,
+                                     const std::set<std::string>& hosts_with_ends);
+
+// The first eight of them: "n1, n2, ...".  Pure.
+std::string SomeOf(const std::vector<std::string>& names);
 
 }  // namespace launcher

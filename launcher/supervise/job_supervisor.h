@@ -8,7 +8,6 @@
 #include <chrono>
 #include <csignal>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 
@@ -16,11 +15,10 @@
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/rank_event_parser.h"
 #include "launcher/supervise/supervisor.h"
-#include "launcher/supervise/time_limits.h"
 
 namespace launcher {
 
-class JobSupervisor {
+class JobSupervisor final : private WatchedJob {
  public:
   JobSupervisor(const SupervisorOptions& options, SignalRelay& signals)
       : options_(options),
@@ -28,47 +26,53 @@ class JobSupervisor {
         output_(options.grace),
         children_(options),
         events_(options.event_key),
-        to_ranks_(options.step_tools, children_, events_),
-        nodes_of_job_(options.nodes_of_job),
-        limits_(options.start_limit, options.end_limit, options.hosts.size()),
-        time_limit_(options.time_limit),
-        status_file_(options.status_file) {}
+        to_ranks_(options.step_tools, children_, events_) {}
 
   void Start(const ChildCommand& command);
   JobResult Run();
 
  private:
-  using Clock = std::chrono::steady_clock;
   using Event = RankEventParser::Event;
   enum class State { kRunning, kEnding, kKilling, kKilled };
 
   void WaitForEvent();
   void HandleSignals();
   void HandleStopRequest(int number);
-  void RelayToRanks(int number);
-  void RelayOutput();
   void RelayLastOutput();
-  void LookAtHeartbeat();
-  void PollTimeLimit();
-  void LookAtNodesOfJob();
-  void ReportStatus();
   void EndStepThatIsLeft();
   void HandleEvent(Event event);
   void RecordEnd(const JobChild& child, const siginfo_t& info);
 
-  const LauncherTraits& launcher() const { return children_.launcher(); }
+  // Of WatchedJob.
+  Clock::time_point Now() const override { return Clock::now(); }
+  const LauncherTraits& launcher() const override { return children_.launcher(); }
+  const std::vector<std::string>& hosts() const override { return options_.hosts; }
+  const std::set<int>& started() const override;
+  const std::set<int>& ended() const override;
+  const std::map<int, int>& exit_codes() const override;
+  std::map<int, pid_t> Processes() const override { return children_.Processes(); }
+  bool IsRunning() const override { return state_ == State::kRunning && !children_.AllEnded(); }
+  bool IsStopRequested() const override { return result_.stop_requested; }
+  bool IsBeforeStart() const override;
+  bool MayHaveStartedAny() const override { return children_.MayHaveStartedAny(); }
+  bool IsOutputHeld() const override { return output_.IsHeld(); }
+  bool IsOutputClosed() const override { return output_.IsClosed(); }
+  void AskWatchers(JobStatus* status) const override;
+  void SendToRanks(int signal) override;
+  void Say(const std::string& line) override { output_.Say(line); }
+  void AddNote(std::string note) override { result_.notes.push_back(std::move(note)); }
+  void End(const OwnEnd& end) override;
+  void Kill(const OwnEnd& end) override;
+
   bool CanReport() const { return !options_.event_key.empty() && !may_hide_events_; }
-  bool IsBeforeStart() const;
   bool HasRunningRanks() const { return state_ == State::kRunning; }
-  void GiveStartUp();
-  void GiveEndUp();
   void ExpectEnd(std::chrono::milliseconds limit);
   void EndChildren();
   void EndRanks();
   void ReleaseLauncher();
   void AbandonLauncher(Clock::time_point now);
   void Advance();
-  void Kill();
+  void KillJob();
 
   JobResult Result();
   double SecondsSinceStart() const {
@@ -81,23 +85,17 @@ class JobSupervisor {
   JobChildren children_;
   RankEventParser events_;
   SignalsToRanks to_ranks_;
-  NodesOfJob nodes_of_job_;
-  TimeLimits limits_;
-  TimeLimitWatcher time_limit_;
-  StatusFile status_file_;
-  std::map<int, int> exit_codes_;         // of children that are ranks and did not end well
-  std::unique_ptr<Heartbeat> heartbeat_;  // while it is watched
+  std::set<int> started_;          // children that are ranks
+  std::set<int> ended_;            // of these: that have ended
+  std::map<int, int> exit_codes_;  // and did not end well
   JobResult result_;
   State state_ = State::kRunning;
   bool may_hide_events_ = false;
   std::optional<Clock::time_point> deadline_;  // when the time for ending or killing is over
-  std::set<int> ended_;                        // children that are ranks and have ended
-  // Of a job that ddlrun has ended though no rank had failed.
-  std::optional<int> own_exit_code_;
-  bool has_lost_srun_ = false;             // a signal has ended srun
-  bool has_arrived_ = false;               // scancel has ended, with which the step was killed
-  bool were_notified_of_failure_ = false;  // the shims were
-  bool has_released_ = false;              // srun or mpirun, since all ranks are gone
+  bool has_lost_srun_ = false;                 // a signal has ended srun
+  bool has_arrived_ = false;                   // scancel has ended, with which the step was killed
+  bool were_notified_of_failure_ = false;      // the shims were
+  bool has_released_ = false;                  // srun or mpirun, since all ranks are gone
   std::optional<Clock::time_point> gone_until_;  // how long it may go on then
   bool is_abandoned_ = false;                    // since it did
   int interrupts_ = 0;

@@ -8,17 +8,15 @@
 
 #include <chrono>
 #include <csignal>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "launcher/launch/launcher.h"
 #include "launcher/supervise/cleanup_process.h"
-#include "launcher/supervise/heartbeat.h"
 #include "launcher/supervise/job_result.h"
-#include "launcher/supervise/nodes_of_job.h"
-#include "launcher/supervise/status_file.h"
+#include "launcher/supervise/job_watcher.h"
 #include "launcher/supervise/step_tools.h"
-#include "launcher/supervise/time_limits.h"
 #include "launcher/system/signal_relay.h"
 
 namespace launcher {
@@ -32,25 +30,13 @@ struct SupervisorOptions {
   std::chrono::milliseconds grace_of_launcher{5000};
   // How long srun or mpirun may go on when the shims of all ranks have reported their ends.
   std::chrono::milliseconds launcher_timeout{5000};
-  // How long it may take until the shims of all ranks of srun or mpirun have reported that their
-  // programs run; 0: no limit.  It does not count for an mpirun from which no shim was heard, and
-  // that has started processes.
-  std::chrono::milliseconds start_limit{0};
-  // How long the other ranks may take to end once one has ended by itself without a failure; 0: no
-  // limit.
-  std::chrono::milliseconds end_limit{0};
-  // A file, or one for each rank, that the program must touch as it makes progress; pattern "":
-  // none.
-  HeartbeatOptions heartbeat;
-  TimeLimitWatcherOptions time_limit;  // before which every rank gets a signal
-  StatusFileOptions status_file;
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::string log_directory;       // for the log files of children that are ranks; "": none
   std::vector<std::string> hosts;  // of each rank
   std::string event_key;           // of the reports of the shims; "": there are no shims
-  CleanupProcess* cleanup_process = nullptr;  // which is told of every child; may be null
-  StepTools step_tools;                       // for the step of srun
-  NodesOfJobOptions nodes_of_job;             // where Slurm gives them
+  CleanupProcess* cleanup_process = nullptr;          // which is told of every child; may be null
+  StepTools step_tools;                               // for the step of srun
+  std::vector<std::unique_ptr<JobWatcher>> watchers;  // of this run
   // How long ddlrun waits for a step that was killed to be gone.  Most end at once; one with a
   // process that cannot be killed ends after Slurm's UnkillableStepTimeout, which is a minute or
   // more.
@@ -64,19 +50,14 @@ struct SupervisorOptions {
 // exists afterwards.  What ranks have left is ended (shim/leftovers.h).  When a signal has ended
 // srun, its step is ended too, since the ranks would go on.  After EX_TEMPFAIL, stopped early with
 // a checkpoint, the other ranks go on; it counts only when nothing else fails.  Of several failures
-// the first one counts.  A start that takes longer than start_limit is ended with the exit code
-// EX_UNAVAILABLE and without a failure, one on nodes that the Slurm job no longer has with
-// EX_CONFIG; so is a job whose last ranks take longer to end than end_limit, but with EX_TEMPFAIL
-// where a rank had stopped early.
-//
-// A program that hangs by its heartbeat is ended as if a rank had failed, with the exit code
-// EX_SOFTWARE, unless a stop of ddlrun was requested: what the ranks do then may take its time.
+// the first one counts.  A watcher (job_watcher.h) may end the job without a failure: its exit code
+// counts then.
 //
 // Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCONT are passed on to every rank,
 // through srun or mpirun.  Through mpirun and mpiexec SIGINT and SIGHUP arrive as SIGTERM, and
 // mpiexec is not sent SIGUSR2.  After an order to
 // stop every rank gets SIGCONT, and what is still stopped a grace later (3 s under srun and mpirun)
-// is killed.  A rank that has been stopped for 10 s without such an order is named.  At SIGTSTP
+// is killed (launcher/features/stopped_ranks.h, shim/stopped_rank_monitor.h).  At SIGTSTP
 // every rank gets SIGSTOP, and then ddlrun stops, until SIGCONT; a job that is ending ends.  At the
 // second SIGINT, children that are ranks get SIGKILL; srun and mpirun get SIGTERM, at which they
 // kill their ranks.  While no rank has started there is nobody whom an order to stop could reach:
@@ -87,9 +68,7 @@ struct SupervisorOptions {
 //
 // Output: ranks wait for whoever reads their output, but ddlrun does not.  Once the job is ending,
 // and nobody has read for `grace`, lines are dropped that do not fit into a MiB, and after an order
-// to stop all lines that nobody takes; a note says how many.  When standard output or standard
-// error is closed, the job is ended, unless a stop of ddlrun was requested: it is ending then, and
-// may take its time for that.
+// to stop all lines that nobody takes; a note says how many.
 //
 // A job is in one of these states:
 //
@@ -98,16 +77,11 @@ struct SupervisorOptions {
 //             an order to stop, no rank has started, and  srun or mpirun gets SIGTERM      killing
 //             no shim has named the step of srun
 //             a child fails                               the ranks are ended (EndRanks)   ending
-//             nobody can read any more, and there was no  the ranks are ended              ending
-//             order to stop
+//             a watcher ends the job                      the ranks are ended              ending
+//             a watcher kills it                          as when the time of ending is    killing
+//                                                         over
 //             a shim or srun reports a failed rank        the ranks are ended              ending
 //             srun reports a lost node                    nothing: srun ends all           ending
-//             a file is not touched any more (heartbeat)  the ranks are ended              ending
-//             the time of the job ends (time_limits.h)     every rank gets SIGUSR1 (same)
-//             ranks take too long to start, or to end     as when the time of ending is    killing
-//             once others have (time_limits.h); or none   over
-//             has started, and the Slurm job has lost
-//             nodes of the plan (nodes_of_job.h)
 //   any       the second SIGINT                           ranks get SIGKILL, srun and      ending
 //                                                         mpirun SIGTERM
 //   running,  all shims have reported that their ranks    the shims of mpirun end, which   (same)
@@ -123,12 +97,6 @@ struct SupervisorOptions {
 //                                                         srun a signal has ended, gets
 //                                                         SIGKILL; ddlrun waits until a
 //                                                         killed one is gone
-//
-// The times for start and end begin anew when children have waited for a reader, and that for the
-// start when srun has waited for resources.  The start has no limit where ddlrun starts the ranks
-// itself, nor under an mpirun from which no shim was heard: options of the user (--mpiarg) may send
-// the output of the ranks elsewhere.  An mpirun without any child process has a limit all the same,
-// since it can have started neither a rank nor a daemon.
 //
 // After an order to stop, a failed rank that a shim or srun reports changes nothing: srun and
 // mpirun end the other ranks, in the time that Slurm or Open MPI gives them.  Without shims that

@@ -15,7 +15,7 @@
 #include "launcher/protocol/rank_event.h"
 #include "launcher/protocol/rank_exit.h"
 #include "launcher/slurm/srun_lines.h"
-#include "launcher/supervise/nodes_of_job.h"
+#include "launcher/supervise/job_result.h"
 #include "launcher/supervise/rank_event_parser.h"
 
 namespace {

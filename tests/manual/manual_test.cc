@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "launcher/bede/bede_options.h"
-#include "launcher/cli/options.h"
+#include "launcher/features/features.h"
 #include "manual/bash_completion.h"
 #include "manual/pages.h"
 #include "manual/roff.h"

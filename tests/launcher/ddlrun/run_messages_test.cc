@@ -12,6 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+using Kind = OwnEnd::Kind;
 
 JobResult Failure(int exit_code, int signal) {
   JobResult result;
@@ -37,7 +38,7 @@ TEST(EndText, SaysWhyNoRankCouldStart) {
   result.is_before_start = true;
   result.launcher_end = "mpirun ended by itself, with exit code 1";
   result.launcher_has_given_up = true;
-  result.rejection = "job 14 has n1 now";
+  result.own_end = {Kind::kRejected, 78, "job 14 has n1 now"};
   EXPECT_EQ(EndText(result, {}), "ddlrun: [ERROR DDL-20-78] job 14 has n1 now\n");
 }
 
@@ -68,40 +69,20 @@ TEST(EndText, PrefersALostNodeToTheRankThatNoticed) {
   EXPECT_THAT(EndText(result, {}), Not(HasSubstr("rank 6")));
 }
 
-TEST(EndText, NamesAFewOfTheNodesThatDidNotStart) {
-  JobResult result;
-  result.exit_code = 69;
-  for (int node = 1; node < 10; ++node) result.not_started.push_back("n" + std::to_string(node));
-  EXPECT_THAT(EndText(result, {}), HasSubstr("its start hung: on n1, n2, n3, n4, n5, n6, n7, n8, "
-                                             "... not all programs ran"));
-}
-
-TEST(EndText, NamesWhoHangs) {
-  JobResult result;
-  result.exit_code = 70;
-  result.hang = "rank 1 on n2 has not touched /beat.1 for 60 s";
-  EXPECT_THAT(EndText(result, {}),
-              HasSubstr("the job failed: it hangs: rank 1 on n2 has not touched "
-                        "/beat.1 for 60 s (--hang-after)\n"));
-  result.lost_nodes = {"n2"};
-  EXPECT_THAT(EndText(result, {}), HasSubstr("node n2 was lost"));
-}
-
-TEST(EndText, NamesTheRanksThatDidNotEnd) {
-  JobResult result;
-  result.exit_code = 69;
-  result.not_ended = {"rank 1 on n2", "rank 3 on n4"};
-  EXPECT_THAT(EndText(result, {}),
-              HasSubstr("the job failed: its end hung: rank 1 on n2, rank 3 on n4 did not end in "
-                        "time after the other ranks had (--end-limit)\n"));
-  result.exit_code = 75;
-  EXPECT_EQ(EndText(result, {}),
-            "ddlrun: its end hung: rank 1 on n2, rank 3 on n4 did not end in time after the other "
-            "ranks had (--end-limit); what was left was killed\n"
-            "ddlrun: stopped early with a checkpoint written (exit code 75): start it again\n");
-  result.exit_code = 69;
-  result.lost_nodes = {"n2"};
-  EXPECT_THAT(EndText(result, {}), HasSubstr("node n2 was lost"));
+TEST(EndText, SaysWhyDdlrunHasEndedTheJobUnlessANodeWasLost) {
+  for (const Kind kind : {Kind::kHung, Kind::kStartHung}) {
+    JobResult result;
+    result.exit_code = 70;
+    result.own_end = {kind, 70, "it hangs"};
+    EXPECT_EQ(EndText(result, {}), "ddlrun: [ERROR DDL-20-1] the job failed: it hangs\n");
+    result.lost_nodes = {"n2"};
+    EXPECT_THAT(EndText(result, {}),
+                HasSubstr(kind == Kind::kHung ? "node n2 was lost" : "it hangs"));
+    result.exit_code = 75;
+    EXPECT_EQ(EndText(result, {}),
+              "ddlrun: it hangs; what was left was killed\n"
+              "ddlrun: stopped early with a checkpoint written (exit code 75): start it again\n");
+  }
 }
 
 TEST(EndText, NamesALauncherThatWasKilled) {
@@ -145,7 +126,8 @@ TEST(EndText, NamesRanksOfWhichNoEndWasHeard) {
 
 TEST(EndText, OfAClosedOutputBlamesNoRank) {
   JobResult result = Failure(141, SIGPIPE);
-  result.output_is_closed = true;
+  result.own_end = {Kind::kClosedOutput, 141,
+                    "nobody reads the output any more, so the job was ended"};
   EXPECT_EQ(EndText(result, {}),
             "ddlrun: nobody reads the output any more, so the job was ended (exit code 141)\n");
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "launcher/base/error.h"
+#include "launcher/features/features.h"
 #include "launcher/launch/launcher.h"
 #include "launcher/pipeline/node_order.h"
 #include "launcher/pipeline/planned_job.h"

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launcher/cli/options.h"
 #include "launcher/cli/site_config.h"
+#include "launcher/features/features.h"
 #include "launcher/report/report_lines.h"
 #include "launcher/report/site_report.h"
 #include "tests/launcher/health/fake_node_info.h"

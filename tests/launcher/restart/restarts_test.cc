@@ -10,6 +10,8 @@
 namespace launcher {
 namespace {
 
+using Kind = OwnEnd::Kind;
+
 namespace fs = std::filesystem;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -85,7 +87,7 @@ TEST(Restarts, GoOnWithoutANodeThatWasLostBeforeTheNextStart) {
   const Environment environment;
   JobResult result = Lost("n3");
   result.exit_code = EX_CONFIG;
-  result.rejection = "the job has 2 nodes now";
+  result.own_end = {Kind::kRejected, EX_CONFIG, "the job has 2 nodes now"};
   Restarts restarts(options, environment, /*dispensable_nodes=*/1);
   restarts.BeforeRun({});
   EXPECT_EQ(restarts.AfterRun(result).next, Decision::Next::kRestart);
@@ -249,13 +251,20 @@ TEST_F(RestartsInSlurm, GoByWhatSlurmAndTheRanksSay) {
            {"",
             [](Options&options, JobResult&result) {
               options.max_restarts = 0;
-              result.not_started = {"n1"};
+              result.own_end = {Kind::kStartHung, 69, ""};
             },
             Next::kRestart, "starting again, once, since the start hung"},
            {"", [](Options&options, JobResult&) { options.max_restarts = 0; }, Next::kEnd, ""},
            {"", [](Options&, JobResult&result) { result.stop_requested = true; }, Next::kEnd, ""},
-           {"", [](Options&, JobResult&result) { result.output_is_closed = true; }, Next::kEnd, ""},
-           {"", [](Options&, JobResult&result) { result.rejection = "the job has no node now"; },
+           {"",
+            [](Options&, JobResult&result) {
+              result.own_end = {Kind::kClosedOutput, 141, ""};
+            },
+            Next::kEnd, ""},
+           {"",
+            [](Options&, JobResult&result) {
+              result.own_end = {Kind::kRejected, 78, ""};
+            },
             Next::kEnd, "not started again: exit code 69 would come again"},
            {"",
             [](Options&, JobResult&result) {

@@ -71,32 +71,40 @@ TEST_F(SupervisorBeforeStartTest, AnSrunOrMpirunThatDiesIsOneThatCouldNotStart) 
   EXPECT_FALSE(hidden.is_before_start);
 }
 
-// srun waits for ever for nodes that its job no longer has, and mpirun fails at once.
-TEST_F(SupervisorBeforeStartTest, AStartOnNodesThatTheJobNoLongerHasIsRejected) {
-  options_.nodes_of_job.question = {"/bin/sh", "-c", "echo 'n2 is gone'"};
-  options_.nodes_of_job.rejection = [](const std::string& text) { return text; };
-  options_.nodes_of_job.first_query_after = std::chrono::milliseconds(100);
+// Rejects a start after a tenth of a second, and one that has failed at its end.
+class RejectsStart : public JobWatcher {
+ public:
+  void Poll(WatchedJob& job) override {
+    if (job.Now() >= end_ && job.IsBeforeStart()) job.Kill(kRejection);
+  }
+  void OnEnd(const WatchedJob& job, JobResult* result) override {
+    if (job.IsBeforeStart() && !result->stop_requested) result->own_end = kRejection;
+  }
+  Deadline deadline() const override { return end_; }
+
+ private:
+  const OwnEnd kRejection{OwnEnd::Kind::kRejected, EX_CONFIG, "n2 is gone"};
+  const WatchedJob::Clock::time_point end_ =
+      WatchedJob::Clock::now() + std::chrono::milliseconds(100);
+};
+
+TEST_F(SupervisorBeforeStartTest, AWatcherMayRejectTheStart) {
   const std::string waits = "trap 'exit 1' TERM; while :; do sleep 0.05; done";
   const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
+  const auto run = [this](const char* launcher, const std::string& script) {
+    options_.watchers.clear();
+    options_.watchers.push_back(std::make_unique<RejectsStart>());
+    return RunLauncher(launcher, script);
+  };
   for (const char* const launcher : {"srun", "mpirun"}) {
     for (const std::string& script : {waits, std::string("exit 1"), std::string("kill -SEGV $$")}) {
-      const JobResult result = RunLauncher(launcher, script);
-      EXPECT_EQ(result.rejection, "n2 is gone\n") << script;
+      const JobResult result = run(launcher, script);
+      EXPECT_EQ(result.own_end.value().text, "n2 is gone") << script;
       EXPECT_EQ(result.exit_code, EX_CONFIG) << script;
     }
-    // Ranks that run have their nodes; and a start that was told to stop is asked nothing.
-    const JobResult started = RunLauncher(launcher, starts + "sleep 0.3; exit 1");
-    EXPECT_EQ(started.rejection, "");
+    const JobResult started = run(launcher, starts + "sleep 0.3; exit 1");
+    EXPECT_FALSE(started.own_end);
     EXPECT_EQ(started.exit_code, EX_UNAVAILABLE);
-    options_.nodes_of_job.first_query_after = std::chrono::seconds(60);
-    const JobResult stopped = Stop(launcher, "TERM", "", "1", "0");
-    EXPECT_EQ(stopped.rejection, "");
-    EXPECT_EQ(stopped.exit_code, 128 + SIGTERM);
-    options_.nodes_of_job.first_query_after = std::chrono::milliseconds(100);
-    // With the nodes all there srun is waited for.
-    options_.nodes_of_job.rejection = [](const std::string&) { return ""; };
-    EXPECT_EQ(RunLauncher(launcher, "sleep 0.5").exit_code, 0);
-    options_.nodes_of_job.rejection = [](const std::string& text) { return text; };
   }
 }
 
@@ -186,13 +194,29 @@ TEST_F(SupervisorBeforeStartTest, RanksThatMayRunUnheardGetTheOrderAndTheirCodeC
   EXPECT_EQ(Stop("mpirun", "TERM", "", "75", "1").exit_code, EX_TEMPFAIL);
 }
 
-TEST_F(SupervisorBeforeStartTest, AnMpirunThatHasStartedNoProcessAtAllHasTheLimitOfAStart) {
-  options_.start_limit = std::chrono::milliseconds(1000);
-  const JobResult result = RunLauncher("mpirun", "exec sleep 600");
-  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
-  EXPECT_THAT(result.not_started, ElementsAre("n1", "n2"));
-  // A process of it may be a rank of which nothing is heard.
-  EXPECT_THAT(RunLauncher("mpirun", "sleep 1.6; exit 5").not_started, IsEmpty());
+// Kills the job after half a second unless it may have started a process then.
+class KillsWhatHasStartedNone : public JobWatcher {
+ public:
+  void OnLaunch(WatchedJob& job) override { look_at_ = job.Now() + std::chrono::milliseconds(500); }
+  void Poll(WatchedJob& job) override {
+    if (!look_at_ || job.Now() < *look_at_) return;
+    look_at_.reset();
+    if (!job.MayHaveStartedAny()) job.Kill({.exit_code = 69, .text = "none"});
+  }
+  Deadline deadline() const override { return look_at_; }
+
+ private:
+  Deadline look_at_;
+};
+
+TEST_F(SupervisorBeforeStartTest, KnowsWhetherMpirunHasStartedAnyProcess) {
+  const auto run = [this](const std::string& script) {
+    options_.watchers.clear();
+    options_.watchers.push_back(std::make_unique<KillsWhatHasStartedNone>());
+    return RunLauncher("mpirun", script).own_end.has_value();
+  };
+  EXPECT_TRUE(run("exec sleep 600"));
+  EXPECT_FALSE(run("sleep 1; exit 5"));  // which may be a rank of which nothing is heard
 }
 
 }  // namespace

@@ -220,44 +220,38 @@ TEST_F(SupervisorOfAStepTest, EndsAStepWhoseSrunWasKilled) {
   EXPECT_FALSE(result.step_is_left);
 }
 
-TEST_F(SupervisorOfAStepTest, EndsAStartThatHangsAndNamesTheNodes) {
-  options_.start_limit = kStartLimit;
-  options_.hosts = {"n1", "n2", "n2", "n3"};
-  const JobResult result = RunSrun(
-      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'ddlrun-rank[key]: rank 0 has started' >&2; "
-      "echo 'ddlrun-rank[key]: rank 3 has started' >&2; exec sleep 600");
-  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
-  EXPECT_FALSE(result.failure);
-  EXPECT_FALSE(result.has_started);
-  EXPECT_THAT(result.not_started, ElementsAre("n2"));
-  EXPECT_THAT(result.silent_nodes, ElementsAre("n2"));
-  EXPECT_EQ(Content("signals"), "12.3 9\n");
-}
-
-TEST_F(SupervisorOfAStepTest, HasNoLimitOnceAllHaveStarted) {
-  options_.start_limit = kStartLimit;
-  options_.hosts = {"n1", "n2"};
-  for (const char* const launcher : {"srun", "mpirun"}) {
-    const JobResult result =
-        RunLauncher(launcher,
-                    "echo 'ddlrun-rank[key]: rank 1 has started' >&2; "
-                    "echo 'ddlrun-rank[key]: rank 0 has started' >&2; sleep 1.6; exit 69");
-    EXPECT_EQ(result.exit_code, 69);
-    EXPECT_TRUE(result.has_started);
-    EXPECT_THAT(result.not_started, IsEmpty());
+// Ends the job once rank 0 has started, in one of both ways.
+class EndsOnceStarted : public JobWatcher {
+ public:
+  explicit EndsOnceStarted(bool kills) : kills_(kills) {}
+  void Poll(WatchedJob& job) override {
+    if (!job.started().contains(0)) return;
+    const OwnEnd end{.exit_code = 75, .text = "it is enough"};
+    kills_ ? job.Kill(end) : job.End(end);
   }
-}
 
-TEST_F(SupervisorOfAStepTest, HasNoLimitForAnMpirunThroughWhichNoShimIsHeard) {
-  options_.start_limit = kStartLimit;
-  options_.hosts = {"n1", "n2"};
-  const JobResult result = RunLauncher("mpirun", "sleep 1.6; exit 5");
-  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
-  EXPECT_THAT(result.not_started, IsEmpty());
-  EXPECT_THAT(
-      RunLauncher("mpirun", "echo 'ddlrun-rank[key]: rank 1 has started' >&2; exec sleep 600")
-          .not_started,
-      ElementsAre("n1"));
+ private:
+  const bool kills_;
+};
+
+TEST_F(SupervisorOfAStepTest, AWatcherEndsTheJobOfWhichNoRankHasFailed) {
+  const std::string starts =
+      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'ddlrun-rank[key]: rank 0 has started' >&2; ";
+  const std::string fails =
+      "trap \"echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with signal 9 (Killed)' >&2; exit "
+      "137\" TERM; while :; do sleep 0.05; done";
+  for (const bool kills : {false, true}) {
+    options_.watchers.clear();
+    options_.watchers.push_back(std::make_unique<EndsOnceStarted>(kills));
+    options_.hosts = {"n1", "n2"};
+    const JobResult result = RunLauncher("mpirun", starts + fails);
+    EXPECT_EQ(result.exit_code, 75);
+    EXPECT_FALSE(result.failure);
+    EXPECT_EQ(result.own_end.value().text, "it is enough");
+  }
+  const JobResult killed = RunSrun(starts + "exec sleep 600");
+  EXPECT_EQ(killed.exit_code, 75);
+  EXPECT_EQ(Content("signals"), "12.3 9\n");
 }
 
 TEST_F(SupervisorOfAStepTest, KnowsThatAllHadStartedAlsoWhenOneHadEndedBefore) {
@@ -267,77 +261,6 @@ TEST_F(SupervisorOfAStepTest, KnowsThatAllHadStartedAlsoWhenOneHadEndedBefore) {
       "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 69' >&2; "
       "echo 'ddlrun-rank[key]: rank 0 has started' >&2; exit 69");
   EXPECT_TRUE(result.has_started);
-}
-
-TEST_F(SupervisorOfAStepTest, DoesNotCountTheTimeThatSrunWaitsForResources) {
-  options_.start_limit = kStartLimit;
-  options_.hosts = {"n1", "n2"};
-  const std::string waits =
-      "echo 'srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)' "
-      ">&2; sleep 1.6; ";
-  EXPECT_THAT(RunSrun(waits).not_started, IsEmpty());
-  EXPECT_THAT(
-      RunSrun(waits + "echo 'srun: Step created for StepId=7.1' >&2; exec sleep 600").not_started,
-      ElementsAre("n1", "n2"));
-}
-
-// Two ranks have started, and the first has ended in the way that `end` says.
-std::string SecondHangs(const std::string& end) {
-  return "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'ddlrun-rank[key]: rank 0 has started' >&2; "
-         "echo 'ddlrun-rank[key]: rank 1 has started' >&2; echo 'ddlrun-rank[key]: rank 0 " +
-         end + "' >&2; ";
-}
-
-TEST_F(SupervisorOfAStepTest, EndsAJobWhoseLastRankDoesNotEndAndNamesIt) {
-  options_.end_limit = std::chrono::milliseconds(300);
-  options_.hosts = {"n1", "n2"};
-  const JobResult result = RunSrun(SecondHangs("has ended") + "exec sleep 600");
-  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
-  EXPECT_FALSE(result.failure);
-  EXPECT_THAT(result.not_ended, ElementsAre("rank 1 on n2"));
-  EXPECT_THAT(result.silent_nodes, ElementsAre("n2"));
-  EXPECT_EQ(Content("signals"), "12.3 9\n");
-}
-
-TEST_F(SupervisorOfAStepTest, CountsALateEndAfterAnEarlyStopAsAnEarlyStop) {
-  options_.end_limit = std::chrono::milliseconds(300);
-  options_.hosts = {"n1", "n2"};
-  const JobResult result = RunLauncher(
-      "mpirun",
-      "trap \"echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with signal 9 (Killed)' >&2; exit "
-      "137\" TERM; " +
-          SecondHangs("on n1 (pid 6) ended with exit code 75") + "while :; do sleep 0.05; done");
-  EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
-  EXPECT_FALSE(result.failure);
-  EXPECT_THAT(result.not_ended, ElementsAre("rank 1 on n2"));
-}
-
-TEST_F(SupervisorOfAStepTest, HasNoLimitForTheEndUnlessAllHaveStartedAndSomeHaveEnded) {
-  options_.end_limit = std::chrono::milliseconds(300);
-  options_.hosts = {"n1", "n2"};
-  const std::string takes_its_time = "sleep 1; exit 3";
-  // All have ended, and srun takes its time.
-  EXPECT_THAT(RunSrun(SecondHangs("has ended") + "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; " +
-                      takes_its_time)
-                  .not_ended,
-              IsEmpty());
-  EXPECT_THAT(RunSrun("echo 'ddlrun-rank[key]: rank 0 has started' >&2; echo 'ddlrun-rank[key]: "
-                      "rank 0 has ended' >&2; " +
-                      takes_its_time)
-                  .not_ended,
-              IsEmpty());
-  options_.end_limit = std::chrono::milliseconds(0);
-  EXPECT_THAT(RunSrun(SecondHangs("has ended") + takes_its_time).not_ended, IsEmpty());
-}
-
-TEST_F(SupervisorOfAStepTest, LimitsTheEndAlsoWhereARankEndedBeforeTheLastHadStarted) {
-  options_.end_limit = std::chrono::milliseconds(300);
-  options_.hosts = {"n1", "n2"};
-  EXPECT_THAT(RunSrun("echo 'ddlrun-rank[key]: rank 0 has started' >&2; echo 'ddlrun-rank[key]: "
-                      "rank 0 has ended' >&2; echo 'ddlrun-rank[key]: rank 1 has started' >&2; "
-                      "exec sleep 600")
-                  .not_ended,
-              ElementsAre("rank 1 on n2"));
 }
 
 TEST_F(SupervisorOfAStepTest, NamesTheNodesOfWhichNothingWasHeard) {

@@ -148,24 +148,6 @@ TEST_F(SupervisorTest, SaysThatSrunOrMpirunWasKilledByOthers) {
   EXPECT_EQ(result.failure->rank, 1);
 }
 
-TEST_F(SupervisorTest, RanksGetSigusr1BeforeTheEndOfTheJob) {
-  SupervisorOptions options;
-  options.time_limit.end = TimeLimitWatcher::Clock::now() + std::chrono::seconds(65);
-  options.time_limit.margin = std::chrono::seconds(60);
-  ChildCommand command;
-  command.rank = 0;
-  command.argv = {"/bin/sh", "-c", "trap 'exit 75' USR1; while :; do sleep 0.02; done"};
-  command.environment = {"PATH=/usr/bin:/bin"};
-  options.hosts = {"n1"};
-  SignalRelay signals;
-  const JobResult result = Supervise({command}, options, signals);
-  EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
-  EXPECT_TRUE(result.notified_of_end);
-  EXPECT_FALSE(result.stop_requested);
-  EXPECT_THAT(result.notes, ::testing::Contains("ranks got SIGUSR1 60 s before the end of the "
-                                                "job's time (--stop-before)"));
-}
-
 TEST_F(SupervisorTest, NamesAProgramThatCannotBeStarted) {
   ChildCommand command;
   command.rank = 0;

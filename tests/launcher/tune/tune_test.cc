@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "launcher/base/error.h"
+#include "launcher/features/features.h"
 #include "launcher/tune/measurements.h"
 #include "launcher/tune/trials.h"
 #include "launcher/tune/tuned_site.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds a program that hangs, by the files that its ranks touch as they make progress.
+// --heartbeat and --hang-after: a program that hangs is found by the files that its ranks touch as
+// they make progress.
 //
 // Only changes of a file's time count, since the clocks of file servers differ.  Time in which this
 // process was stopped, as the job may have been, does not count.  Where the file system does not
@@ -10,18 +11,13 @@
 
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
-#include "launcher/protocol/job_status.h"
+#include "launcher/features/feature.h"
 
 namespace launcher {
+
+extern const Feature kHeartbeat;
 
 // Which of the files that ranks touch has not changed for too long.  Pure: what is seen is told.
 class HeartbeatMonitor {
@@ -67,29 +63,27 @@ struct HeartbeatOptions {
   int ranks = 1;
 };
 
-class Heartbeat {
+// Ends a job that makes no progress by its heartbeat, as if a rank had failed.  After a request to
+// stop it does not: what the ranks do then may take its time.  OnLaunch throws
+// LaunchError(EX_OSERR) where there are no descriptors or threads left.
+class Heartbeat : public JobWatcher {
  public:
-  // Throws LaunchError(EX_OSERR) where there are no descriptors or threads left.
-  explicit Heartbeat(const HeartbeatOptions& options);
-  // Returns at once, also where a file system hangs.
-  ~Heartbeat();
-  Heartbeat(const Heartbeat&) = delete;
-  Heartbeat& operator=(const Heartbeat&) = delete;
+  explicit Heartbeat(HeartbeatOptions options) : options_(std::move(options)) {}
+  ~Heartbeat() override { Stop(); }
 
-  // Becomes readable when some file is late, until TakeLate is called.
-  int fd() const;
-  // Who is late, in words: "rank 3 on n2 has not touched /scratch/beat.3 for 60 s"; nullopt: nobody
-  // is.  `hosts` are those of the ranks; those in `ended` touch their files no more.
-  std::optional<std::string> TakeLate(const std::vector<std::string>& hosts,
-                                      const std::set<int>& ended);
-  // Sets for how long each rank has not touched its file, if it has one of its own.
-  void SetSilences(JobStatus* status) const;
+  void OnLaunch(WatchedJob& job) override;
+  void Poll(WatchedJob& job) override;
+  int fd() const override;  // readable when some file is late
+  void AddTo(JobStatus* status) const override;
 
  private:
   struct Shared;
 
+  void Stop();  // at once, also where a file system hangs
+  std::optional<std::string> TakeLate(const WatchedJob& job);
+
   const HeartbeatOptions options_;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<Shared> shared_;  // while it watches
 };
 
 }  // namespace launcher

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/heartbeat.h"
+#include "launcher/features/heartbeat.h"
 
 #include <poll.h>
 #include <unistd.h>
 
+#include "launcher/base/error.h"
+#include "launcher/features/features.h"
 #include "launcher/supervise/supervisor.h"
+#include "tests/launcher/features/fake_job.h"
 #include "tests/launcher/supervise/supervisor_fixture.h"
 #include "tests/support/test.h"
 
@@ -84,30 +87,75 @@ class HeartbeatTest : public SupervisorTest {};
 
 TEST_F(HeartbeatTest, NamesTheRankThatIsLate) {
   Heartbeat heartbeat({.pattern = directory_ + "/beat.%r", .limit = kLimit, .ranks = 2});
+  EXPECT_EQ(heartbeat.fd(), -1);
+  FakeJob job;
+  heartbeat.OnLaunch(job);
   // Rank 0 touches its file once, and so has less time than rank 1, which never does.
   while (!IsReadable(heartbeat, std::chrono::milliseconds(50))) {
+    EXPECT_EQ(job.At(0, heartbeat), "");
     if (!std::filesystem::exists(directory_ + "/beat.0")) {
       std::ofstream(directory_ + "/beat.0") << "1";
     }
   }
-  EXPECT_THAT(heartbeat.TakeLate({"n1", "n2"}, {}).value_or(""),
-              MatchesRegex("rank 0 on n1 has not touched .*/beat\\.0 for [0-9]+ s"));
+  JobStatus status;
+  status.ranks.resize(2);
+  heartbeat.AddTo(&status);
+  EXPECT_GT(status.ranks[1].silence, status.ranks[0].silence);
+  EXPECT_THAT(job.At(0, heartbeat),
+              MatchesRegex("it hangs: rank 0 on n1 has not touched .*/beat\\.0 for [0-9]+ s "
+                           "\\(--hang-after\\)"));
+  EXPECT_FALSE(job.was_killed);
+  EXPECT_EQ(job.end->exit_code, 70);
+  EXPECT_EQ(job.end->kind, OwnEnd::Kind::kHung);
 }
 
 TEST_F(HeartbeatTest, PassesOverRanksThatHaveEnded) {
   Heartbeat heartbeat(
       {.pattern = directory_ + "/beat.%r", .limit = std::chrono::milliseconds(20), .ranks = 2});
+  FakeJob job;
+  job.ended_ranks = {0, 1};
+  heartbeat.OnLaunch(job);
   ASSERT_TRUE(IsReadable(heartbeat, kLong));
-  EXPECT_EQ(heartbeat.TakeLate({"n1", "n2"}, {0, 1}), std::nullopt);
+  EXPECT_EQ(job.At(0, heartbeat), "");
   EXPECT_FALSE(IsReadable(heartbeat, kLimit));
 }
 
 TEST_F(HeartbeatTest, NamesNoRankWhereTheFileIsThatOfAll) {
   Heartbeat heartbeat(
       {.pattern = directory_ + "/beat", .limit = std::chrono::milliseconds(20), .ranks = 2});
+  FakeJob job;
+  job.ended_ranks = {0};
+  heartbeat.OnLaunch(job);
   ASSERT_TRUE(IsReadable(heartbeat, kLong));
-  EXPECT_THAT(heartbeat.TakeLate({"n1", "n2"}, {0}).value_or(""),
-              MatchesRegex("no rank has touched .*/beat for [0-9]+ s"));
+  EXPECT_THAT(job.At(0, heartbeat),
+              MatchesRegex("it hangs: no rank has touched .*/beat for [0-9]+ s .*"));
+}
+
+TEST_F(HeartbeatTest, IsNotAskedForWhereRanksCannotGoOnOrEnd) {
+  Heartbeat heartbeat(
+      {.pattern = directory_ + "/beat", .limit = std::chrono::milliseconds(20), .ranks = 2});
+  FakeJob job;
+  heartbeat.OnLaunch(job);
+  ASSERT_TRUE(IsReadable(heartbeat, kLong));
+  job.is_output_held = true;
+  EXPECT_EQ(job.At(0, heartbeat), "");
+  ASSERT_TRUE(IsReadable(heartbeat, kLong));  // once more
+  job.is_stop_requested = true;
+  EXPECT_EQ(job.At(0, heartbeat), "");
+  EXPECT_EQ(heartbeat.fd(), -1);
+}
+
+TEST(HeartbeatOption, IsAnAbsolutePathThatRanksAreTold) {
+  const auto merged = [](const std::vector<std::string>& arguments) {
+    return MergeSettings(ParseOptions(arguments), SiteConfig(), {});
+  };
+  const Settings settings = merged({"--heartbeat=beats/%r", "--hang-after=20", "./train"});
+  EXPECT_THAT(settings.rank_settings.at("DDLRUN_HEARTBEAT"), MatchesRegex("/.*/beats/%r"));
+  EXPECT_THAT(SettingsText(settings), ::testing::ContainsRegex("hang_after: 20 +# command line"));
+  EXPECT_THAT(SettingsText(merged({"--heartbeat=/b"})),
+              ::testing::ContainsRegex("hang_after: 300 +# default"));
+  EXPECT_FALSE(merged({"./train"}).rank_settings.contains("DDLRUN_HEARTBEAT"));
+  EXPECT_THROW(merged({"--hang-after=20", "./train"}), LaunchError);
 }
 
 TEST_F(HeartbeatTest, EndsAJobThatHangs) {
@@ -121,17 +169,19 @@ TEST_F(HeartbeatTest, EndsAJobThatHangs) {
     SupervisorOptions options;
     options.grace = std::chrono::milliseconds(100);
     options.hosts = {"n1"};
-    options.heartbeat = {.pattern = directory_ + "/beat", .limit = std::chrono::seconds(2)};
+    options.watchers.push_back(std::make_unique<Heartbeat>(
+        HeartbeatOptions{.pattern = directory_ + "/beat", .limit = std::chrono::seconds(2)}));
     SignalRelay signals;
     return Supervise({command}, options, signals);
   };
   const JobResult well = run(heartbeats + heartbeats);
   EXPECT_EQ(well.exit_code, 0);
-  EXPECT_EQ(well.hang, "");
+  EXPECT_FALSE(well.own_end);
   const JobResult hung = run(heartbeats + "trap '' TERM; while :; do sleep 1; done");
   EXPECT_EQ(hung.exit_code, 70);
   EXPECT_FALSE(hung.failure);
-  EXPECT_THAT(hung.hang, MatchesRegex("no rank has touched .*/beat for [0-9]+ s"));
+  EXPECT_THAT(hung.own_end.value().text,
+              MatchesRegex("it hangs: no rank has touched .*/beat for [0-9]+ s .*"));
   // After an order to stop the ranks may take their time.
   const JobResult stopped = run("trap '' TERM; " + heartbeats + ": > ready; " +
                                 SignalWhenReady("TERM") + "sleep 3; exit 75");

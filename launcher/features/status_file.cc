@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/status_file.h"
+#include "launcher/features/status_file.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "launcher/slurm/slurm_job.h"
 #include "support/file.h"
 #include "support/number.h"
+#include "support/quoting.h"
 
 namespace launcher {
 namespace {
@@ -17,13 +22,43 @@ namespace {
 constexpr std::chrono::seconds kBetweenFiles{2};
 constexpr std::chrono::seconds kTimeout{2};  // at the end, with a file that is being written
 
+double SecondsSince1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// All but the states of the ranks, which have yet to start.
+JobStatus StatusAtStart(const JobRun& run) {
+  JobStatus status;
+  status.job = SlurmJobNumber(run.environment);
+  std::array<char, 256> host = {};
+  gethostname(host.data(), host.size() - 1);
+  status.host = host.data();
+  status.pid = static_cast<int>(getpid());
+  status.launcher = run.launch.choice.name;
+  status.restarts = run.planned.restart_count;
+  status.program = support::QuoteCommand(run.options.program);
+  if (run.environment.contains("SLURM_JOB_END_TIME")) {
+    const auto left = SecondsToTimeLimit(run.environment, std::chrono::system_clock::now());
+    if (left && *left > 0) status.ends = SecondsSince1970() + *left;
+  }
+  for (const std::string& rank_host : run.hosts) status.ranks.emplace_back().host = rank_host;
+  return status;
+}
+
+std::unique_ptr<JobWatcher> WatchStatusFile(const JobRun& run) {
+  return std::make_unique<StatusFile>(
+      StatusFileOptions{run.directory + "/" + kStatusFileName, StatusAtStart(run)});
+}
+
 }  // namespace
 
-void SetRankStates(const std::set<int>* started, const std::set<int>& ended,
+const Feature kStatusFile = {nullptr, nullptr, WatchStatusFile};
+
+void SetRankStates(const std::set<int>& started, const std::set<int>& ended,
                    const std::map<int, int>& exit_codes, JobStatus* status) {
   for (int i = 0; i < support::Size(status->ranks); ++i) {
     JobStatus::Rank& rank = status->ranks[static_cast<std::size_t>(i)];
-    const bool has_started = started == nullptr || started->contains(i);
+    const bool has_started = started.contains(i);
     rank.state = ended.contains(i) ? JobStatus::RankState::kEnded
                  : has_started     ? JobStatus::RankState::kRunning
                                    : JobStatus::RankState::kStarting;
@@ -63,10 +98,9 @@ void StatusFile::Shared::Run() {
   }
 }
 
-StatusFile::StatusFile(const StatusFileOptions& options) {
-  if (options.path.empty()) return;
+StatusFile::StatusFile(StatusFileOptions options) : options_(std::move(options)) {
   shared_ = std::make_shared<Shared>();
-  shared_->path = options.path;
+  shared_->path = options_.path;
   try {
     std::thread([shared = shared_] { shared->Run(); }).detach();
     next_ = Clock::now();
@@ -83,11 +117,21 @@ StatusFile::~StatusFile() {
   shared_->changes.wait_for(lock, kTimeout, [this] { return !shared_->is_writing; });
 }
 
+void StatusFile::OnLaunch(WatchedJob& /*job*/) { options_.head.started = SecondsSince1970(); }
+
+void StatusFile::Poll(WatchedJob& job) {
+  if (!next_ || job.Now() < *next_) return;
+  JobStatus status = options_.head;
+  SetRankStates(job.started(), job.ended(), job.exit_codes(), &status);
+  job.AskWatchers(&status);
+  Write(std::move(status));
+}
+
 void StatusFile::Write(JobStatus status) {
+  if (shared_ == nullptr) return;
   // Thousands of ranks make long files.
   next_ = Clock::now() + kBetweenFiles + std::chrono::milliseconds(status.ranks.size());
-  status.written =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  status.written = SecondsSince1970();
   const std::lock_guard lock(shared_->mutex);
   shared_->next = std::move(status);
   shared_->changes.notify_all();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/cli/settings.h"
-
 #include "launcher/base/error.h"
+#include "launcher/features/features.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 
@@ -59,31 +58,6 @@ TEST(Settings, OrderOfTheTopologyIsRejectedBesideHostsInAnother) {
   EXPECT_EQ(MergeSettings(ParseOptions({"-H", "n1"}), site, {}).rank_order, "topology");
 }
 
-TEST(Settings, EndHasALimitForTheTrainerAndWhereOneIsGiven) {
-  const auto limit = [](const std::vector<std::string>& arguments) {
-    return MergeSettings(ParseOptions(arguments), SiteConfig(), {}).end.count();
-  };
-  EXPECT_EQ(limit({"./train"}), 0);
-  EXPECT_EQ(limit({"numactl", "-l", "/opt/bin/ddltraind", "--mode=evaluate"}), 60);
-  EXPECT_EQ(limit({"--end-limit=0", "ddltraind"}), 0);
-  EXPECT_EQ(limit({"--end-limit=5", "./train"}), 5);
-  EXPECT_THAT(SettingsText(MergeSettings(ParseOptions({"--end-limit=5"}), SiteConfig(), {})),
-              ::testing::ContainsRegex("end_limit: 5 +# command line"));
-}
-
-TEST(Settings, HeartbeatIsAnAbsolutePathThatRanksAreTold) {
-  const auto merged = [](const std::vector<std::string>& arguments) {
-    return MergeSettings(ParseOptions(arguments), SiteConfig(), {});
-  };
-  const Settings settings = merged({"--heartbeat=beats/%r", "--hang-after=20", "./train"});
-  EXPECT_THAT(settings.heartbeat, ::testing::MatchesRegex("/.*/beats/%r"));
-  EXPECT_EQ(settings.rank_settings.at("DDLRUN_HEARTBEAT"), settings.heartbeat);
-  EXPECT_EQ(settings.hang_after.count(), 20);
-  EXPECT_EQ(merged({"--heartbeat=/b"}).hang_after.count(), 300);
-  EXPECT_FALSE(merged({"./train"}).rank_settings.contains("DDLRUN_HEARTBEAT"));
-  EXPECT_THROW(merged({"--hang-after=20", "./train"}), LaunchError);
-}
-
 TEST(Settings, MinNodesIsOfUseWhereARestartMayHaveFewerRanks) {
   const SiteConfig site = ParseSiteConfig("bind: none\nmin_nodes: 2\n", "site.yaml");
   const auto merged = [&](std::vector<std::string> arguments, const SiteConfig& config) {
@@ -118,23 +92,6 @@ TEST(Settings, MinNodesIsOfUseWhereARestartMayHaveFewerRanks) {
     EXPECT_THAT(tests::Rejection<LaunchError>(EX_USAGE, [&] { merged(with, site); }),
                 HasSubstr(rejection));
   }
-}
-
-TEST(Settings, StopBeforeIsForOtherProgramsThanTheTrainer) {
-  const auto merged = [](const std::vector<std::string>& arguments) {
-    return MergeSettings(ParseOptions(arguments), SiteConfig(), {});
-  };
-  EXPECT_EQ(merged({"./train"}).stop_before.count(), 0);
-  const Settings settings = merged({"--stop-before=120", "./train"});
-  EXPECT_EQ(settings.stop_before.count(), 120);
-  EXPECT_THAT(SettingsText(settings), ::testing::ContainsRegex("stop_before: 120 +# command line"));
-  EXPECT_THAT(
-      tests::Rejection<LaunchError>(EX_USAGE,
-                                    [&] {
-                                      merged({"--stop-before=120", "numactl", "-l", "ddltraind"});
-                                    }),
-      HasSubstr("--stop-before is for other programs: ddltraind stops"));
-  EXPECT_THROW(merged({"--stop-before=0", "./train"}), LaunchError);
 }
 
 TEST(Settings, SiteEnvironmentYieldsToWhatTheUserHasSet) {

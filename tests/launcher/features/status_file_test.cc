@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/status_file.h"
+#include "launcher/features/status_file.h"
 
 #include <sys/stat.h>
 #include <sysexits.h>
@@ -8,6 +8,7 @@
 
 #include <system_error>
 
+#include "launcher/supervise/supervisor.h"
 #include "tests/launcher/supervise/supervisor_fixture.h"
 #include "tests/support/test.h"
 
@@ -71,11 +72,6 @@ TEST_F(StatusFileTest, AfterItsEndNothingIsWritten) {
   }
 }
 
-TEST_F(StatusFileTest, WithoutAPathThereIsNone) {
-  const StatusFile file(StatusFileOptions{});
-  EXPECT_EQ(file.deadline(), std::nullopt);
-}
-
 TEST_F(StatusFileTest, ADirectoryThatIsGoneHurtsNobody) {
   StatusFile file({directory_ + "/none/status", {}});
   file.Write(JobStatus());
@@ -97,27 +93,25 @@ TEST_F(StatusFileTest, SaysWhoRunsAndHowOthersEnded) {
   commands[1].argv = {"/bin/sh", "-c", "exit 75"};
   SupervisorOptions supervisor;
   supervisor.hosts = {"n1", "n2"};
-  supervisor.status_file = options;
+  supervisor.watchers.push_back(std::make_unique<StatusFile>(options));
   SignalRelay signals;
   EXPECT_EQ(Supervise(commands, supervisor, signals).exit_code, EX_TEMPFAIL);
   const auto status = ParseJobStatus(Content("status"));
   ASSERT_TRUE(status.has_value());
   EXPECT_EQ(status->ranks[0].state, State::kRunning);
   EXPECT_EQ(status->ranks[1].state, State::kEnded);
+  EXPECT_GT(status->started, 0);
 }
 
 TEST(SetRankStates, TellsThemByWhoHasStartedAndEnded) {
   JobStatus status;
   status.ranks.resize(4);
-  const std::set<int> started = {0, 1, 2};
-  SetRankStates(&started, {1, 2}, {{2, 3}}, &status);
+  SetRankStates({0, 1, 2}, {1, 2}, {{2, 3}}, &status);
   EXPECT_EQ(status.ranks[0].state, State::kRunning);
   EXPECT_EQ(status.ranks[1].state, State::kEnded);
   EXPECT_EQ(status.ranks[1].exit_code, 0);
   EXPECT_EQ(status.ranks[2].exit_code, 3);
   EXPECT_EQ(status.ranks[3].state, State::kStarting);
-  SetRankStates(nullptr, {}, {}, &status);
-  EXPECT_EQ(status.ranks[3].state, State::kRunning);
 }
 
 }  // namespace

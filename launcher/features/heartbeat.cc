@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/heartbeat.h"
+#include "launcher/features/heartbeat.h"
 
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -10,17 +10,71 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "launcher/base/error.h"
+#include "launcher/cli/option_values.h"
 #include "launcher/protocol/rank_variables.h"
+#include "launcher/system/files.h"
 #include "support/descriptor.h"
 #include "support/number.h"
 
 namespace launcher {
+namespace {
+
+constexpr int kHangAfter = 300;  // seconds
+
+std::vector<OptionSpec> HeartbeatRows() {
+  return {
+      {.section = kHowSection,
+       .names = {"heartbeat"},
+       .argument = "FILE",
+       .help =
+           "end the job, with exit code 70, when the program no longer touches FILE, as it must "
+           "with every step; %r in FILE is the rank, so that the one which hangs is named. "
+           "Ranks find FILE in DDLRUN_HEARTBEAT; its directory is made",
+       .set = SetText<&Options::heartbeat>},
+      {.section = kHowSection,
+       .names = {"hang-after"},
+       .also = {"hang-timeout"},
+       .argument = "N",
+       .unit = "seconds",
+       .default_value = "300",
+       .help = "how long --heartbeat may stay untouched; ten times as long before the first time",
+       .set = SetCount<&Options::hang_after>}};
+}
+
+void MergeHeartbeat(const Options& options, Settings* settings) {
+  if (options.hang_after && options.heartbeat.empty()) {
+    throw LaunchError(EX_USAGE,
+                      "--hang-after needs --heartbeat FILE: a file that the program touches with "
+                      "every step");
+  }
+  if (options.heartbeat.empty()) return;
+  const std::string pattern = AbsolutePath(options.heartbeat);
+  settings->rank_settings[kHeartbeatVariable] = pattern;
+  settings->Show("heartbeat", pattern, true);
+  settings->Show("hang_after", std::to_string(options.hang_after.value_or(kHangAfter)),
+                 options.hang_after.has_value());
+}
+
+std::unique_ptr<JobWatcher> WatchHeartbeat(const JobRun& run) {
+  if (run.options.heartbeat.empty()) return nullptr;
+  const std::string pattern = AbsolutePath(run.options.heartbeat);
+  MakeDirectory(std::filesystem::path(pattern).parent_path());
+  return std::make_unique<Heartbeat>(
+      HeartbeatOptions{.pattern = pattern,
+                       .limit = std::chrono::seconds(run.options.hang_after.value_or(kHangAfter)),
+                       .ranks = support::Size(run.hosts)});
+}
+
+}  // namespace
+
+const Feature kHeartbeat = {HeartbeatRows, MergeHeartbeat, WatchHeartbeat};
 
 void HeartbeatMonitor::Pass(double seconds) {
   for (File& file : files_) file.silence += seconds;
@@ -118,11 +172,12 @@ std::string HeartbeatFile(const std::string& pattern, int rank) {
          pattern.substr(mark + std::strlen(kRankMark));
 }
 
-Heartbeat::Heartbeat(const HeartbeatOptions& options) : options_(options) {
-  const int count = IsOfEachRank(options.pattern) ? options.ranks : 1;
+void Heartbeat::OnLaunch(WatchedJob& /*job*/) {
+  const int count = IsOfEachRank(options_.pattern) ? options_.ranks : 1;
   std::vector<std::string> files;
-  for (int rank = 0; rank < count; ++rank) files.push_back(HeartbeatFile(options.pattern, rank));
-  shared_ = std::make_shared<Shared>(std::move(files), options.limit);
+  for (int rank = 0; rank < count; ++rank) files.push_back(HeartbeatFile(options_.pattern, rank));
+  Stop();
+  shared_ = std::make_shared<Shared>(std::move(files), options_.limit);
   if (!shared_->event.is_open()) throw OsError("cannot watch --heartbeat");
   try {
     std::thread([shared = shared_] { shared->Run(); }).detach();
@@ -131,30 +186,44 @@ Heartbeat::Heartbeat(const HeartbeatOptions& options) : options_(options) {
   }
 }
 
-Heartbeat::~Heartbeat() {
+void Heartbeat::Stop() {
+  if (shared_ == nullptr) return;
   const std::lock_guard lock(shared_->mutex);
   shared_->is_stopping = true;
   shared_->stops.notify_one();
 }
 
-int Heartbeat::fd() const { return shared_->event.fd(); }
+int Heartbeat::fd() const { return shared_ == nullptr ? -1 : shared_->event.fd(); }
 
-void Heartbeat::SetSilences(JobStatus* status) const {
-  if (!IsOfEachRank(options_.pattern)) return;
+void Heartbeat::AddTo(JobStatus* status) const {
+  if (shared_ == nullptr || !IsOfEachRank(options_.pattern)) return;
   const std::lock_guard lock(shared_->mutex);
   for (int rank = 0; rank < std::min(options_.ranks, support::Size(status->ranks)); ++rank) {
     status->ranks[static_cast<std::size_t>(rank)].silence = shared_->heartbeats.SilenceOf(rank);
   }
 }
 
-std::optional<std::string> Heartbeat::TakeLate(const std::vector<std::string>& hosts,
-                                               const std::set<int>& ended) {
+void Heartbeat::Poll(WatchedJob& job) {
+  if (shared_ == nullptr) return;
+  if (!job.IsRunning() || job.IsStopRequested()) {
+    Stop();
+    return shared_.reset();
+  }
+  const std::optional<std::string> late = TakeLate(job);
+  if (!late) return;
+  if (job.IsOutputHeld()) return OnLaunch(job);  // who waits for a reader cannot go on
+  job.End({.exit_code = EX_SOFTWARE, .text = "it hangs: " + *late + " (--hang-after)"});
+}
+
+// Who is late: "rank 3 on n2 has not touched /scratch/beat.3 for 60 s".  Ranks that have ended
+// touch their files no more.
+std::optional<std::string> Heartbeat::TakeLate(const WatchedJob& job) {
   const std::lock_guard lock(shared_->mutex);
   if (!std::exchange(shared_->is_reported, false)) return std::nullopt;
   std::uint64_t count = 0;
   if (read(shared_->event.fd(), &count, sizeof(count)) < 0) return std::nullopt;
   const bool is_of_each_rank = IsOfEachRank(options_.pattern);
-  for (const int rank : ended) {
+  for (const int rank : job.ended()) {
     if (is_of_each_rank && rank < options_.ranks) shared_->heartbeats.Forget(rank);
   }
   const std::vector<int> late = shared_->heartbeats.Late();
@@ -164,7 +233,7 @@ std::optional<std::string> Heartbeat::TakeLate(const std::vector<std::string>& h
   const auto first = static_cast<std::size_t>(late.front());
   if (is_of_each_rank) {
     who = "rank " + std::to_string(late.front()) + " on " +
-          (first < hosts.size() ? hosts[first] : "") + " has not touched ";
+          (first < job.hosts().size() ? job.hosts()[first] : "") + " has not touched ";
   }
   return who + shared_->files[first] + " for " + std::to_string(seconds) + " s";
 }

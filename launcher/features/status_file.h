@@ -7,41 +7,37 @@
 
 #pragma once
 
-#include <chrono>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-
+#include "launcher/features/feature.h"
 #include "launcher/protocol/job_status.h"
 
 namespace launcher {
 
+extern const Feature kStatusFile;
+
 struct StatusFileOptions {
   std::string path;  // in a private directory; "": there is no file
-  JobStatus head;    // what does not change; all but `written` and the ranks' states
+  JobStatus head;    // what does not change; all but the times and the ranks' states
 };
 
-// Sets the states of the ranks by who has `started` (null: all), who has ended, and with what if
-// not with 0.  Pure.
-void SetRankStates(const std::set<int>* started, const std::set<int>& ended,
+// Sets the states of the ranks by who has started, who has ended, and with what if not with 0.
+// Pure.
+void SetRankStates(const std::set<int>& started, const std::set<int>& ended,
                    const std::map<int, int>& exit_codes, JobStatus* status);
 
-class StatusFile {
+class StatusFile : public JobWatcher {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = WatchedJob::Clock;
 
   // Without threads left there is no file: a job does not end for that.
-  explicit StatusFile(const StatusFileOptions& options);
+  explicit StatusFile(StatusFileOptions options);
   // From then on nothing is written, so that the directory can be removed; where the file system
   // hangs it waits for 2 s at most.
-  ~StatusFile();
-  StatusFile(const StatusFile&) = delete;
-  StatusFile& operator=(const StatusFile&) = delete;
+  ~StatusFile() override;
 
-  // When Write is to be called the next time; nullopt: never.
-  std::optional<Clock::time_point> deadline() const { return next_; }
+  void OnLaunch(WatchedJob& job) override;
+  // Writes from time to time what is known, with what the other watchers know.
+  void Poll(WatchedJob& job) override;
+  Deadline deadline() const override { return next_; }
   // What the file says from now on, as soon as it can be written.  One that cannot is left as it
   // is.
   void Write(JobStatus status);
@@ -49,7 +45,8 @@ class StatusFile {
  private:
   struct Shared;
 
-  std::optional<Clock::time_point> next_;
+  StatusFileOptions options_;
+  Deadline next_;
   std::shared_ptr<Shared> shared_;
 };
 

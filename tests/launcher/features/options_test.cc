@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/cli/options.h"
-
 #include "launcher/base/error.h"
+#include "launcher/features/features.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 
@@ -204,7 +203,7 @@ TEST(Options, RejectsAWrongValueAndSaysWhatIsExpected) {
 }
 
 TEST(HelpText, NamesEveryOptionAndFitsALine) {
-  const std::string help = HelpText();
+  const std::string help = HelpText(OptionTable());
   for (const OptionSpec& option : OptionTable()) {
     for (const std::string& name : option.names) EXPECT_THAT(help, HasSubstr("-" + name));
   }
