@@ -11,6 +11,7 @@
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/system/files.h"
 #include "launcher/system/run_directory.h"
+#include "support/number.h"
 #include "support/quoting.h"
 
 namespace launcher {
@@ -32,6 +33,7 @@ class Merger {
     MergeRankOrder();
     MergeGpuVisibility();
     settings_.check = Pick("check", options_.check, site_.check, "auto");
+    MergeCheckLimits();
     MergeRunDirectory();
     settings_.grace = PickSeconds("grace_seconds", site_.grace_seconds, settings_.grace);
     settings_.start = PickSeconds("start_seconds", site_.start_seconds, settings_.start);
@@ -110,6 +112,16 @@ class Merger {
     const std::string chosen =
         Pick("gpu_visibility", options_.gpu_visibility, site_.gpu_visibility, "auto");
     if (chosen != "auto") settings_.rank_settings[kGpuVisibilityVariable] = chosen;
+  }
+
+  void MergeCheckLimits() {
+    for (const CheckLimitKey& key : kCheckLimitKeys) {
+      const auto value = site_.check_limits.find(key.name);
+      if (value == site_.check_limits.end()) continue;
+      settings_.check_limits.*key.limit = support::WholeNumber<double>(value->second.value).value();
+      Show(std::string("check_limits.") + key.name, value->second.value,
+           InSite(value->second.line));
+    }
   }
 
   void MergeRunDirectory() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "launcher/base/environment.h"
+#include "launcher/cli/check_limits.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/site_config.h"
 
@@ -32,9 +33,10 @@ struct Settings {
   std::vector<std::string> srun_arguments;           // of srun
   bool has_requested_srun_arguments = false;         // by the command line
   bool bind = true;
-  std::string rank_order;     // "auto", "topology", "node", "cyclic"
-  bool stays_here = true;     // ranks must be in ddlrun's directory; false: in whichever they are
-  std::string check;          // "auto", "full", "off"
+  std::string rank_order;  // "auto", "topology", "node", "cyclic"
+  bool stays_here = true;  // ranks must be in ddlrun's directory; false: in whichever they are
+  std::string check;       // "auto", "full", "off"
+  CheckLimits check_limits;
   std::string run_directory;  // base of the private run directory
   std::chrono::seconds grace{3};
   std::chrono::seconds start{300};  // how long a start may take; 0: no limit

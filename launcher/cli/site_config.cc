@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "launcher/base/error.h"
+#include "launcher/cli/check_limits.h"
 #include "launcher/cli/option_values.h"
 #include "launcher/system/files.h"
 #include "support/file.h"
@@ -152,10 +153,12 @@ std::map<std::string, SiteValue<std::string>> ReadEnvironment(const Entry& entry
   return variables;
 }
 
-scaling::Machine ReadMachine(const Entry& entry) {
-  if (!entry.node.IsMap()) throw entry.Wrong("a map: {gpu: V100, adapters: 2}");
-  const std::vector<std::string>& keys = scaling::MachineKeys();
-  scaling::Machine machine;
+// A map that has some of `keys`: `set` gets each with its value, and returns "" or what it should
+// have been.
+void ReadKeys(const Entry& entry, const std::string& example, const std::vector<std::string>& keys,
+              const std::function<std::string(const std::string& key,
+                                              const SiteValue<std::string>& value)>& set) {
+  if (!entry.node.IsMap()) throw entry.Wrong("a map: " + example);
   std::vector<std::string> seen;
   for (const auto& item : entry.node) {
     const std::string key = ReadText({entry.path, entry.key, item.first}).value;
@@ -170,13 +173,34 @@ scaling::Machine ReadMachine(const Entry& entry) {
       throw Rejection(entry.path, line, entry.key + "." + key + " is given twice");
     }
     seen.push_back(key);
-    const Entry value = {entry.path, entry.key, item.second};
-    const std::string expected = scaling::SetMachineValue(machine, key, ReadText(value).value);
+    const std::string expected = set(key, ReadText({entry.path, entry.key, item.second}));
     if (!expected.empty()) {
       throw Rejection(entry.path, line, entry.key + "." + key + " must be " + expected);
     }
   }
+}
+
+scaling::Machine ReadMachine(const Entry& entry) {
+  scaling::Machine machine;
+  ReadKeys(entry, "{gpu: V100, adapters: 2}", scaling::MachineKeys(),
+           [&machine](const std::string& key, const SiteValue<std::string>& value) {
+             return scaling::SetMachineValue(machine, key, value.value);
+           });
   return machine;
+}
+
+std::map<std::string, SiteValue<std::string>> ReadCheckLimits(const Entry& entry) {
+  std::map<std::string, SiteValue<std::string>> limits;
+  std::vector<std::string> keys;
+  for (const CheckLimitKey& key : kCheckLimitKeys) keys.emplace_back(key.name);
+  ReadKeys(entry, "{clock_seconds: 2}", keys,
+           [&limits](const std::string& key, const SiteValue<std::string>& value) -> std::string {
+             const auto number = support::WholeNumber<double>(value.value);
+             if (!number || !(*number >= 0) || *number > 1e6) return "a number from 0 to 1e6";
+             limits[key] = value;
+             return "";
+           });
+  return limits;
 }
 
 using Reader = std::function<void(SiteConfig&, const Entry&)>;
@@ -212,6 +236,8 @@ const std::map<std::string, Reader>& Readers() {
        [](SiteConfig& site, const Entry& entry) {
          site.check = ReadChoice(entry, {"auto", "full", "off"});
        }},
+      {"check_limits",
+       [](SiteConfig& site, const Entry& entry) { site.check_limits = ReadCheckLimits(entry); }},
       {"min_nodes",
        [](SiteConfig& site, const Entry& entry) { site.min_nodes = ReadNodes(entry); }},
       {"machine", [](SiteConfig& site, const Entry& entry) { site.machine = ReadMachine(entry); }},

@@ -12,6 +12,7 @@
 //   rank_order: auto | topology | node | cyclic
 //   gpu_visibility: auto | all | rank
 //   check: auto | full | off
+//   check_limits: {KEY: X, ...}       when a check warns or fails (check_limits.h)
 //   min_nodes: N                      nodes that are enough for a restart when one was lost, from 1
 //   machine: {KEY: value, ...}       its GPUs and links, for predictions (scaling/machine.h)
 //   run_directory: DIR                base of the private run directories
@@ -52,6 +53,7 @@ struct SiteConfig {
   std::optional<SiteValue<std::vector<std::string>>> mpi_arguments, srun_arguments;
   std::optional<SiteValue<int>> grace_seconds, start_seconds, min_nodes;
   std::map<std::string, SiteValue<std::string>> environment;
+  std::map<std::string, SiteValue<std::string>> check_limits;  // numbers, by kCheckLimitKeys
   scaling::Machine machine;
 };
 

@@ -161,7 +161,9 @@ void QueryThisMachine(const Environment& environment, Findings& found) {
       return;
     }
     if (found.verdicts.empty()) {
-      found.verdicts = CheckNodes({{{here.host, 0}}, "", ""}, {here});
+      CheckedJob alone;
+      alone.nodes.push_back({here.host, 0});
+      found.verdicts = CheckNodes(alone, {here});
     } else {
       found.odd.push_back(
           {"this machine", here.host + " is reported below, and is no node of the job"});

@@ -126,7 +126,7 @@ std::vector<std::string> OddOnes(HostsByText groups, std::size_t nodes) {
 
 }  // namespace
 
-Verdict CheckClocks(const Nodes& nodes) {
+Verdict CheckClocks(const Nodes& nodes, const CheckedJob& job) {
   const std::string check = "clocks";
   if (nodes.size() == 1) return {check, Status::kOk, "one node", ""};
   std::vector<double> clocks;
@@ -140,9 +140,9 @@ Verdict CheckClocks(const Nodes& nodes) {
   }
   std::sort(clocks.begin(), clocks.end());
   const double middle = clocks[clocks.size() / 2];
-  const HostsByText off = GroupHosts(nodes, [middle](const NodeInfo& info) -> std::string {
+  const HostsByText off = GroupHosts(nodes, [&job, middle](const NodeInfo& info) -> std::string {
     const double offset = info.exchange.clock_seconds - middle;
-    if (std::abs(offset) <= kClockToleranceSeconds) return "";
+    if (std::abs(offset) <= job.limits.clock_seconds) return "";
     return SecondsText(std::abs(offset)) + (offset > 0 ? " ahead" : " behind");
   });
   if (!off.empty()) {
@@ -152,7 +152,7 @@ Verdict CheckClocks(const Nodes& nodes) {
   return {check, Status::kOk, "in step within " + SecondsText(clocks.back() - clocks.front()), ""};
 }
 
-Verdict CheckVersions(const Nodes& nodes) {
+Verdict CheckVersions(const Nodes& nodes, const CheckedJob& /*job*/) {
   const HostsByText groups = GroupHosts(nodes, VersionsText);
   if (groups.size() > 1) {
     return {"versions", Status::kFail, GroupsText(groups),
@@ -164,8 +164,10 @@ Verdict CheckVersions(const Nodes& nodes) {
           has_mpi ? "" : "module load openmpi, if the program needs MPI"};
 }
 
-Verdict CheckConnections(const Nodes& nodes, const std::vector<std::string>& hosts) {
+Verdict CheckConnections(const Nodes& nodes, const CheckedJob& job) {
   const std::string check = "connections";
+  std::vector<std::string> hosts;  // of the plan
+  for (const PlannedNode& node : job.nodes) hosts.push_back(node.host);
   const std::string advice =
       "look at cables, switches and firewalls between them; choose the fabric with UCX_TLS and "
       "UCX_NET_DEVICES, or leave the node out (sbatch --exclude)";
@@ -197,7 +199,7 @@ Verdict CheckConnections(const Nodes& nodes, const std::vector<std::string>& hos
       (links.slowest.first < 0 ? std::string("not known")
                                : PairsText({links.slowest}, hosts) + " in " +
                                      SecondsText(links.slowest_seconds) + " there and back");
-  if (links.slowest_seconds > kLinkWantedSeconds) return {check, Status::kWarn, seen, advice};
+  if (links.slowest_seconds > job.limits.link_seconds) return {check, Status::kWarn, seen, advice};
   return {check, Status::kOk, seen, ""};
 }
 

@@ -66,7 +66,7 @@ std::string DomainsText(const std::vector<Domain>& domains) {
 
 }  // namespace
 
-Verdict CheckNvlinkDomains(const Nodes& nodes) {
+Verdict CheckNvlinkDomains(const Nodes& nodes, const CheckedJob& /*job*/) {
   const std::string check = "nvlink-domains";
   const std::vector<Domain> domains = DomainsOf(nodes);
   const bool any_domain = std::any_of(domains.begin(), domains.end(),
@@ -92,7 +92,7 @@ Verdict CheckNvlinkDomains(const Nodes& nodes) {
   return {check, Status::kOk, DomainsText(domains), ""};
 }
 
-Verdict CheckImex(const Nodes& nodes) {
+Verdict CheckImex(const Nodes& nodes, const CheckedJob& /*job*/) {
   const std::string check = "imex";
   std::set<std::string> hosts;  // that share a domain with another node
   for (const Domain& domain : DomainsOf(nodes)) {

@@ -90,7 +90,7 @@ std::map<std::string, int> MaxNvlinks(const Nodes& nodes) {
 
 }  // namespace
 
-Verdict CheckGpuCount(const Nodes& nodes) {
+Verdict CheckGpuCount(const Nodes& nodes, const CheckedJob& /*job*/) {
   const std::string check = "gpus";
   int planned = 0;
   bool any_device = false;
@@ -120,7 +120,7 @@ Verdict CheckGpuCount(const Nodes& nodes) {
           HostsOf(faults)};
 }
 
-Verdict CheckGpuUse(const Nodes& nodes) {
+Verdict CheckGpuUse(const Nodes& nodes, const CheckedJob& /*job*/) {
   const std::string check = "gpu-use";
   if (CountGpus(nodes) == 0) return NoGpus(check);
   const HostsByText used = GroupGpus(nodes, UseFault);
@@ -133,7 +133,7 @@ Verdict CheckGpuUse(const Nodes& nodes) {
   return {check, Status::kOk, CountText(CountGpus(nodes), "GPU") + " free", ""};
 }
 
-Verdict CheckGpuErrors(const Nodes& nodes) {
+Verdict CheckGpuErrors(const Nodes& nodes, const CheckedJob& /*job*/) {
   const std::string check = "gpu-errors";
   if (CountGpus(nodes) == 0) return NoGpus(check);
   const HostsByText broken = GroupGpus(nodes, [](const GpuInfo& gpu) -> std::string {
@@ -157,7 +157,7 @@ Verdict CheckGpuErrors(const Nodes& nodes) {
   return {check, Status::kOk, "no memory errors", ""};
 }
 
-Verdict CheckGpuLinks(const Nodes& nodes) {
+Verdict CheckGpuLinks(const Nodes& nodes, const CheckedJob& /*job*/) {
   const std::string check = "gpu-links";
   if (CountGpus(nodes) == 0) return NoGpus(check);
   const std::map<std::string, int> max = MaxNvlinks(nodes);

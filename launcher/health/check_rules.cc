@@ -53,23 +53,17 @@ std::string Decimal(double number, int digits) {
 
 std::vector<Verdict> CheckNodes(const CheckedJob& job, const std::vector<NodeInfo>& info) {
   std::vector<Verdict> verdicts = {CheckAnswers(job, info)};
-  std::vector<std::string> hosts;
   Nodes nodes;
   for (std::size_t node = 0; node < info.size(); ++node) {
-    hosts.push_back(job.nodes[node].host);
     if (!info[node].host.empty()) nodes.push_back({&info[node], job.nodes[node].gpus});
   }
   if (nodes.empty()) return verdicts;
   for (const auto& check :
        {CheckHardware, CheckGpuCount, CheckGpuUse, CheckGpuErrors, CheckGpuLinks,
-        CheckNvlinkDomains, CheckImex, CheckInfiniband, CheckMemlock, CheckShm}) {
-    verdicts.push_back(check(nodes));
+        CheckNvlinkDomains, CheckImex, CheckInfiniband, CheckMemlock, CheckShm, CheckDirectory,
+        CheckMaster, CheckClocks, CheckVersions, CheckConnections}) {
+    verdicts.push_back(check(nodes, job));
   }
-  verdicts.push_back(CheckDirectory(nodes, job.directory_error));
-  verdicts.push_back(CheckMaster(nodes));
-  verdicts.push_back(CheckClocks(nodes));
-  verdicts.push_back(CheckVersions(nodes));
-  verdicts.push_back(CheckConnections(nodes, hosts));
   return verdicts;
 }
 

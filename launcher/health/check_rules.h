@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Judges the facts of all nodes: one verdict for each check.  doc/reference/launching.md has the
-// table of checks for users; the limits are here.  Pure.
+// table of checks for users; limits: launcher/cli/check_limits.h.  Pure.
 
 #pragma once
 
@@ -10,25 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "launcher/cli/check_limits.h"
 #include "launcher/health/node_info.h"
 #include "launcher/health/verdict.h"
 
 namespace launcher {
-
-// By how much the memory of two nodes may differ: firmware keeps some of it for itself.
-inline constexpr double kMemoryTolerance = 0.05;
-// The locked memory that RDMA needs, for gradients and for the buffers of NCCL and MPI.
-inline constexpr long long kMemlockNeeded = 1LL << 30;
-// The free memory in /dev/shm that NVIDIA asks for in containers (--shm-size=1g).
-inline constexpr long long kShmWanted = 1LL << 30;
-// The free space in the working directory: five checkpoints of ResNet-50, of 205 MB each.
-inline constexpr long long kDirectoryWanted = 1LL << 30;
-// By how much clocks may differ.  They are read after a barrier, which even busy nodes leave within
-// a tenth of a second.  A second is what logs and the times of files are put in order by.
-inline constexpr double kClockToleranceSeconds = 1.0;
-// How long a pair may take for kLinkMessageBytes there and back; the slowest network takes a tenth
-// of it.
-inline constexpr double kLinkWantedSeconds = 1.0;
 
 struct PlannedNode {
   std::string host;
@@ -37,6 +23,7 @@ struct PlannedNode {
 
 struct CheckedJob {
   std::vector<PlannedNode> nodes;
+  CheckLimits limits;
   std::string directory_error;  // why ddlrun could not make a file where ranks will start
   std::string launcher_end;     // why a node may not have answered
 };
@@ -53,22 +40,10 @@ struct AnsweredNode {
 };
 using Nodes = std::vector<AnsweredNode>;
 
-Verdict CheckHardware(const Nodes& nodes);
-Verdict CheckGpuCount(const Nodes& nodes);
-Verdict CheckGpuUse(const Nodes& nodes);
-Verdict CheckGpuErrors(const Nodes& nodes);
-Verdict CheckGpuLinks(const Nodes& nodes);
-Verdict CheckNvlinkDomains(const Nodes& nodes);
-Verdict CheckImex(const Nodes& nodes);
-Verdict CheckInfiniband(const Nodes& nodes);
-Verdict CheckMemlock(const Nodes& nodes);
-Verdict CheckShm(const Nodes& nodes);
-Verdict CheckDirectory(const Nodes& nodes, const std::string& directory_error);
-Verdict CheckMaster(const Nodes& nodes);
-Verdict CheckClocks(const Nodes& nodes);
-Verdict CheckVersions(const Nodes& nodes);
-// `hosts` are all hosts of the plan.
-Verdict CheckConnections(const Nodes& nodes, const std::vector<std::string>& hosts);
+using CheckNodesOf = Verdict(const Nodes& nodes, const CheckedJob& job);
+CheckNodesOf CheckHardware, CheckGpuCount, CheckGpuUse, CheckGpuErrors, CheckGpuLinks,
+    CheckNvlinkDomains, CheckImex, CheckInfiniband, CheckMemlock, CheckShm, CheckDirectory,
+    CheckMaster, CheckClocks, CheckVersions, CheckConnections;
 
 // The hosts by the text that `text_of` gives them.  Hosts with "" are left out.
 using HostsByText = std::map<std::string, std::vector<std::string>>;
@@ -81,6 +56,7 @@ std::vector<std::string> HostsOf(const HostsByText& groups);
 // "A (n[1-2]), B (n3)"
 std::string GroupsText(const HostsByText& groups);
 
+constexpr double kGib = 1LL << 30;
 // "3.2 GiB"
 std::string BytesText(long long bytes);
 // "12.3 s", "1.25 ms"

@@ -44,15 +44,16 @@ std::string PortsText(const NodeInfo& info) {
 
 }  // namespace
 
-Verdict CheckHardware(const Nodes& nodes) {
+Verdict CheckHardware(const Nodes& nodes, const CheckedJob& job) {
   const HostsByText kinds = GroupHosts(nodes, HardwareText);
   const auto [min, max] = std::minmax_element(nodes.begin(), nodes.end(),
                                               [](const AnsweredNode& a, const AnsweredNode& b) {
                                                 return a.info->memory_bytes < b.info->memory_bytes;
                                               });
   std::string seen = kinds.size() == 1 ? kinds.begin()->first : GroupsText(kinds);
-  const bool same_memory = static_cast<double>(min->info->memory_bytes) >=
-                           (1 - kMemoryTolerance) * static_cast<double>(max->info->memory_bytes);
+  const bool same_memory =
+      static_cast<double>(min->info->memory_bytes) >=
+      (1 - job.limits.memory_difference) * static_cast<double>(max->info->memory_bytes);
   if (same_memory) {
     seen += ", " + BytesText(max->info->memory_bytes) + " of memory";
   } else {
@@ -67,7 +68,7 @@ Verdict CheckHardware(const Nodes& nodes) {
           "the job runs at the speed of the slowest; ask for one kind with sbatch --constraint"};
 }
 
-Verdict CheckInfiniband(const Nodes& nodes) {
+Verdict CheckInfiniband(const Nodes& nodes, const CheckedJob& /*job*/) {
   const std::string check = "infiniband";
   std::size_t max = 0;
   bool any_port = false;
@@ -95,10 +96,11 @@ Verdict CheckInfiniband(const Nodes& nodes) {
   return {check, Status::kOk, groups.begin()->first + " on every node", ""};
 }
 
-Verdict CheckMemlock(const Nodes& nodes) {
+Verdict CheckMemlock(const Nodes& nodes, const CheckedJob& job) {
   const std::string check = "memlock";
-  const HostsByText low = GroupHosts(nodes, [](const NodeInfo& info) -> std::string {
-    const bool enough = info.memlock_bytes < 0 || info.memlock_bytes >= kMemlockNeeded;
+  const HostsByText low = GroupHosts(nodes, [&job](const NodeInfo& info) -> std::string {
+    const bool enough = info.memlock_bytes < 0 ||
+                        static_cast<double>(info.memlock_bytes) >= job.limits.memlock_gib * kGib;
     return enough || ActivePorts(info) == 0 ? "" : BytesText(info.memlock_bytes);
   });
   if (!low.empty()) {
@@ -114,19 +116,20 @@ Verdict CheckMemlock(const Nodes& nodes) {
           any_port ? "enough for InfiniBand" : "without InfiniBand the limit does not matter", ""};
 }
 
-Verdict CheckShm(const Nodes& nodes) {
+Verdict CheckShm(const Nodes& nodes, const CheckedJob& job) {
   const std::string check = "shm";
   const HostsByText errors = GroupHosts(nodes, [](const NodeInfo& info) { return info.shm_error; });
   if (!errors.empty()) {
     return {check, Status::kFail, "nothing can be made in /dev/shm: " + GroupsText(errors),
             "ranks of a node meet there: mount a tmpfs with mode 1777", HostsOf(errors)};
   }
-  const HostsByText low = GroupHosts(nodes, [](const NodeInfo& info) -> std::string {
-    return info.shm_free_bytes < kShmWanted ? BytesText(info.shm_free_bytes) : "";
+  const double wanted = job.limits.shm_gib * kGib;
+  const HostsByText low = GroupHosts(nodes, [wanted](const NodeInfo& info) -> std::string {
+    return static_cast<double>(info.shm_free_bytes) < wanted ? BytesText(info.shm_free_bytes) : "";
   });
   if (!low.empty()) {
     return {check, Status::kWarn, "little is free in /dev/shm: " + GroupsText(low),
-            "NCCL wants " + BytesText(kShmWanted) +
+            "NCCL wants " + BytesText(static_cast<long long>(wanted)) +
                 "; remove what old jobs left there, or give the container --shm-size=1g"};
   }
   const auto min = std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
@@ -135,10 +138,12 @@ Verdict CheckShm(const Nodes& nodes) {
   return {check, Status::kOk, BytesText(min->info->shm_free_bytes) + " free in /dev/shm", ""};
 }
 
-Verdict CheckDirectory(const Nodes& nodes, const std::string& directory_error) {
+Verdict CheckDirectory(const Nodes& nodes, const CheckedJob& job) {
   const std::string check = "directory";
   const std::string advice = "start from a directory that all nodes share and you may write";
-  if (!directory_error.empty()) return {check, Status::kFail, directory_error, advice};
+  if (!job.directory_error.empty()) {
+    return {check, Status::kFail, job.directory_error, advice};
+  }
   const HostsByText errors =
       GroupHosts(nodes, [](const NodeInfo& info) { return info.directory.write_error; });
   const std::string& path = nodes.front().info->directory.path;
@@ -159,14 +164,14 @@ Verdict CheckDirectory(const Nodes& nodes, const std::string& directory_error) {
   const long long free = min->info->directory.free_bytes;
   const std::string seen =
       path + " on " + CountText(nodes.size(), "node") + ", " + BytesText(free) + " free";
-  if (free < kDirectoryWanted) {
+  if (static_cast<double>(free) < job.limits.directory_gib * kGib) {
     return {check, Status::kWarn, seen, "checkpoints may not fit; make room or start elsewhere"};
   }
   return {check, Status::kOk, seen, ""};
 }
 
 // It is no failure, since programs of MPI do not ask for the address.
-Verdict CheckMaster(const Nodes& nodes) {
+Verdict CheckMaster(const Nodes& nodes, const CheckedJob& /*job*/) {
   const std::string check = "master-addr";
   const HostsByText problems =
       GroupHosts(nodes, [](const NodeInfo& info) { return info.master.problem; });

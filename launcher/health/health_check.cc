@@ -109,8 +109,9 @@ class ProbeFile {
   std::optional<CleanupProcess> cleanup_process_;
 };
 
-CheckedJob MakeCheckedJob(const LaunchPlan& plan) {
+CheckedJob MakeCheckedJob(const LaunchPlan& plan, const CheckLimits& limits) {
   CheckedJob job;
+  job.limits = limits;
   for (const NodePlacement& node : plan.nodes) {
     std::set<int> gpus;
     for (const int rank : node.ranks) {
@@ -366,7 +367,7 @@ HealthCheckResult CheckHealth(const HealthCheck& check) {
     report.exit_code = 128 + *result.interrupted;
     return report;
   }
-  CheckedJob job = MakeCheckedJob(check.planned.plan);
+  CheckedJob job = MakeCheckedJob(check.planned.plan, check.settings.check_limits);
   job.directory_error = probe.error();
   job.launcher_end = result.end;
   report.info = result.info;

@@ -56,7 +56,7 @@ run_function='run() { local start=$SECONDS; "$@"; echo "code $? $([ $((SECONDS -
 @test "a process of no rank that holds the output does not hold the job" {
   script rank '[ $RANK = 0 ] || exit 0' 'echo $$ > pid; until [ -e held ]; do sleep 0.05; done'
   script job 'for l in srun mpirun; do rm -f pid held; start=$SECONDS; ddlrun --launcher=$l ./rank & ddlrun=$!' \
-    'until [ -s pid ]; do sleep 0.05; done; sleep 40 > "/proc/$(cat pid)/fd/1" 2>&1 & : > held; wait $ddlrun' \
+    'until [ -s pid ]; do sleep 0.05; done; exec 3> "/proc/$(cat pid)/fd/1"; sleep 40 >&3 2>&3 & exec 3>&-; : > held; wait $ddlrun' \
     'echo "code $? $([ $((SECONDS - start)) -le 25 ] && echo in time)"; kill %-; done'
   batch job -N2 --gres=gpu:1
   echo "$output"

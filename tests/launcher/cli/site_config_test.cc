@@ -43,6 +43,20 @@ TEST(SiteConfig, RejectsAMachineThatIsNone) {
             "site.yaml:1: machine.adapters is given twice");
 }
 
+TEST(SiteConfig, HasLimitsOfChecks) {
+  const SiteConfig site = ParseSiteConfig("check_limits:\n  clock_seconds: 2.5\n", "site.yaml");
+  EXPECT_EQ(site.check_limits.at("clock_seconds").value, "2.5");
+  EXPECT_EQ(site.check_limits.at("clock_seconds").line, 2);
+  EXPECT_EQ(MessageOf("check_limits: 2\n"),
+            "site.yaml:1: check_limits must be a map: {clock_seconds: 2}");
+  EXPECT_EQ(MessageOf("check_limits: {clock_second: 2}\n"),
+            "site.yaml:1: unknown key 'check_limits.clock_second'; did you mean 'clock_seconds'?");
+  for (const char* const wrong : {"much", "-1", "2e6", "nan"}) {
+    EXPECT_EQ(MessageOf(std::string("check_limits: {shm_gib: ") + wrong + "}\n"),
+              "site.yaml:1: check_limits.shm_gib must be a number from 0 to 1e6");
+  }
+}
+
 TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
   const SiteConfig site = ParseSiteConfig(
       "# a comment\n"

@@ -186,5 +186,14 @@ TEST(Settings, RejectsAnExportOfAVariableThatIsNotSet) {
               ElementsAre("IS_SET"));
 }
 
+TEST(Settings, LimitsOfChecksAreThoseOfTheSiteElseTheDefaults) {
+  const SiteConfig site = ParseSiteConfig("check_limits: {clock_seconds: 2.5}\n", "site.yaml");
+  const Settings settings = MergeSettings(ParseOptions({}), site, {});
+  EXPECT_EQ(settings.check_limits.clock_seconds, 2.5);
+  EXPECT_EQ(settings.check_limits.link_seconds, 1);
+  EXPECT_THAT(SettingsText(settings),
+              ::testing::ContainsRegex("check_limits.clock_seconds: 2.5 +# site.yaml:1"));
+}
+
 }  // namespace
 }  // namespace launcher

@@ -272,7 +272,7 @@ TEST(Memlock, FailsWhereInfinibandIsAndTheLimitIsLow) {
   const Verdict verdict = made.Of("memlock");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_THAT(verdict.seen, HasSubstr("the limit is 64 KiB (n2)"));
-  made.info[1].memlock_bytes = kMemlockNeeded;
+  made.info[1].memlock_bytes = 1LL << 30;
   EXPECT_EQ(made.Of("memlock").status, Status::kOk);
   EXPECT_EQ(made.Of("memlock").seen, "enough for InfiniBand");
 }
@@ -479,7 +479,7 @@ TEST(Connections, AreNotKnownWhenNodesWereEndedBeforeTheyMet) {
 
 TEST(Connections, WarnWhenAPairTakesLongerThanASecond) {
   FakeJob made(2);
-  made.info[0].exchange.slowest = {1, "", kLinkWantedSeconds};
+  made.info[0].exchange.slowest = {1, "", 1.0};
   EXPECT_EQ(made.Of("connections").status, Status::kOk);
   made.info[0].exchange.slowest = {1, "", 1.5};
   EXPECT_EQ(made.Of("connections").status, Status::kWarn);
@@ -565,6 +565,31 @@ TEST(Imex, IsAWarningWhereAllNodesLackIt) {
   EXPECT_EQ(verdict.status, Status::kWarn);
   EXPECT_EQ(verdict.seen, "no channel: there is none (n[1-2])");
   EXPECT_THAT(verdict.bad_hosts, IsEmpty());
+}
+
+TEST(CheckNodes, GoesByTheLimitsOfTheSite) {
+  FakeJob made(2);
+  made.info[1].memory_bytes = made.info[0].memory_bytes / 2;
+  made.info[1].ports = made.info[0].ports = {{"mlx5_0:1", "ACTIVE", 100, "InfiniBand"}};
+  made.info[1].memlock_bytes = 1000;
+  made.info[1].shm_free_bytes = 1000;
+  made.info[1].directory.free_bytes = 1000;
+  made.info[1].exchange.clock_seconds = made.info[0].exchange.clock_seconds + 5;
+  made.info[0].exchange.slowest = {1, "", 5};
+  const std::map<std::string, double CheckLimits::*> limits = {
+      {"hardware", &CheckLimits::memory_difference},
+      {"memlock", &CheckLimits::memlock_gib},
+      {"shm", &CheckLimits::shm_gib},
+      {"directory", &CheckLimits::directory_gib},
+      {"clocks", &CheckLimits::clock_seconds},
+      {"connections", &CheckLimits::link_seconds}};
+  ASSERT_EQ(limits.size(), kCheckLimitKeys.size());
+  for (const auto& [check, limit] : limits) {
+    EXPECT_NE(made.Of(check).status, Status::kOk) << check;
+    const double gib_or_ratio = check == "hardware" ? 0.6 : 1e-9;
+    made.job.limits.*limit = check == "clocks" || check == "connections" ? 6 : gib_or_ratio;
+    EXPECT_EQ(made.Of(check).status, Status::kOk) << check << ": " << made.Of(check).seen;
+  }
 }
 
 }  // namespace
