@@ -36,8 +36,8 @@ struct UpdateParameters {
 // What a loss call adds up, on the device, in this order.  Read back with Backend::CopyToHost.
 struct LossSums {
   float loss;     // sum over the valid samples
-  float top1;     // samples whose label has the largest logit
-  float top5;     // samples whose label is among the five largest
+  float top1;     // samples whose label is the argmax of the logits
+  float top5;     // samples whose label is among the first five
   float samples;  // valid samples
 };
 

@@ -73,11 +73,11 @@ class CpuSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
     const double peak = *std::max_element(logits, logits + classes_);
     double exponentials = 0;
     double relative = 0;
-    Index larger = 0;
+    Index before = 0;  // classes that rank before the label
     for (Index k = 0; k < classes_; ++k) {
       exponentials += std::exp(logits[k] - peak);
       relative += logits[k] - peak;
-      larger += logits[k] > logits[label] ? 1 : 0;
+      before += logits[k] > logits[label] || (logits[k] == logits[label] && k < label) ? 1 : 0;
     }
     const double log_sum = std::log(exponentials);
     const double uniform = smoothing_ / static_cast<double>(classes_);
@@ -88,8 +88,8 @@ class CpuSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
     Sample sample;
     sample.loss = log_sum - uniform * relative - hit * (logits[label] - peak);
     if (partner_hit != 0) sample.loss -= partner_hit * (logits[partner] - peak);
-    sample.top1 = counts && larger < 1 ? 1 : 0;
-    sample.top5 = counts && larger < 5 ? 1 : 0;
+    sample.top1 = counts && before < 1 ? 1 : 0;
+    sample.top5 = counts && before < 5 ? 1 : 0;
 
     if (diff != nullptr) {  // diff may be logits: nothing reads those after this
       const double scale = call.diff_scale / static_cast<double>(batch_);

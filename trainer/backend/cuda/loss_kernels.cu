@@ -23,15 +23,15 @@ __device__ Softmax SoftmaxOf(const float* x, std::int64_t classes) {
   return {largest, SumOverBlock<kThreads>(sum)};
 }
 
-// How many classes have a larger logit than `label`; infinitely many when its own is not a number.
-__device__ float CountLarger(const float* x, std::int64_t classes, std::int32_t label) {
+// How many classes rank before `label`; infinitely many when its own logit is NaN.
+__device__ float CountBefore(const float* x, std::int64_t classes, std::int32_t label) {
   const float own = x[label];
-  float larger = 0;
+  float before = 0;
   for (std::int64_t k = threadIdx.x; k < classes; k += kThreads) {
-    if (x[k] > own) larger += 1;
+    if (x[k] > own || (x[k] == own && k < label)) before += 1;
   }
-  larger = SumOverBlock<kThreads>(larger);
-  return isnan(own) ? FLT_MAX : larger;
+  before = SumOverBlock<kThreads>(before);
+  return isnan(own) ? FLT_MAX : before;
 }
 
 __global__ void LossOfSample(LossKernelCall call, LossSums* of_samples) {
@@ -49,7 +49,7 @@ __global__ void LossOfSample(LossKernelCall call, LossSums* of_samples) {
   const std::int32_t partner = call.labels[call.samples - 1 - n];
   const float lambda = call.lambda == nullptr ? 1.0F : call.lambda[n];
   const Softmax softmax = SoftmaxOf(x, classes);
-  const float larger = CountLarger(x, classes, label);
+  const float before = CountBefore(x, classes, label);
   float sum = 0;
   if (call.smoothing > 0) {
     for (std::int64_t k = threadIdx.x; k < classes; k += kThreads) sum += x[k] - softmax.largest;
@@ -62,8 +62,8 @@ __global__ void LossOfSample(LossKernelCall call, LossSums* of_samples) {
     float likely = lambda * (x[label] - softmax.largest - log_sum);
     if (lambda != 1) likely += (1 - lambda) * (x[partner] - softmax.largest - log_sum);
     const float spread = call.smoothing > 0 ? sum - static_cast<float>(classes) * log_sum : 0.0F;
-    of_samples[n] = {-(certain * likely + even * spread), larger < 1 ? 1.0F : 0.0F,
-                     larger < 5 ? 1.0F : 0.0F, 1.0F};
+    of_samples[n] = {-(certain * likely + even * spread), before < 1 ? 1.0F : 0.0F,
+                     before < 5 ? 1.0F : 0.0F, 1.0F};
   }
   if (diff == nullptr) return;
   __syncthreads();  // diff may be x, of which the others have read all by now

@@ -35,9 +35,9 @@ class ReferenceSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
         continue;
       }
       const float* row = logits.As<float>() + n * classes_;
-      const Index larger = CountLarger(row, labels[n]);  // before diff_row, which may be row
-      top1 += larger < 1 ? 1 : 0;
-      top5 += larger < 5 ? 1 : 0;
+      const Index before = CountBefore(row, labels[n]);  // before diff_row, which may be row
+      top1 += before < 1 ? 1 : 0;
+      top5 += before < 5 ? 1 : 0;
       const double own = lambda == nullptr ? 1 : lambda[n];
       loss += RunRow(call, row, {labels[n], labels[batch_ - 1 - n], own}, diff_row);
     }
@@ -78,10 +78,14 @@ class ReferenceSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
     return loss;
   }
 
-  // How many classes have a larger logit than the label's; all of them if that is not a number.
-  Index CountLarger(const float* row, std::int32_t label) const {
+  // How many classes rank before the label; all of them if its logit is NaN.
+  Index CountBefore(const float* row, std::int32_t label) const {
     if (std::isnan(row[label])) return classes_ + 5;
-    return std::count_if(row, row + classes_, [&](float logit) { return logit > row[label]; });
+    Index before = 0;
+    for (Index k = 0; k < classes_; ++k) {
+      if (row[k] > row[label] || (row[k] == row[label] && k < label)) ++before;
+    }
+    return before;
   }
 
   Index batch_;
