@@ -281,12 +281,12 @@ class Linear {
 //   loss[n] = - sum over k of target[n,k] * log softmax(logits[n])[k]
 //   diff_logits[n,k] = diff_scale / N * (softmax(logits[n])[k] - target[n,k]);  0 for n >= valid
 // The sums are added to *sums (device memory).  top1 and top5 are about label[n] alone: a sample
-// counts when fewer than 1 (5) classes rank before its label.  A class ranks before another one by a
-// larger logit, and of equal logits the one with the smaller number, as argmax of NumPy and PyTorch
-// and TopClasses (train/evaluation/evaluate.h) have it: a network whose logits are all equal is
-// right about class 0 alone.  A label whose logit is NaN never counts.  logits (N,K) fp32 row-major; labels: N int32 in [0, K),
-// lambda: N floats, or null for 1 everywhere, both in device memory.  diff_logits may be logits, or
-// empty (evaluation).
+// counts when fewer than 1 (5) classes rank before its label.  A class ranks before another one by
+// a larger logit, and of equal logits the one with the smaller number, as argmax of NumPy and
+// PyTorch and TopClasses (train/evaluation/evaluate.h) have it: a network whose logits are all
+// equal is right about class 0 alone.  A label whose logit is NaN never counts.  logits (N,K) fp32
+// row-major; labels: N int32 in [0, K), lambda: N floats, or null for 1 everywhere, both in device
+// memory.  diff_logits may be logits, or empty (evaluation).
 struct SoftmaxCrossEntropySpec {
   TensorDesc logits;
   float label_smoothing = 0;

@@ -161,17 +161,17 @@ TEST_P(LossOn, RanksEqualLogitsByTheNumberOfTheClass) {
     std::int32_t label;
     float top1, top5;
   };
-  for (const auto& [logits, label, top1, top5] : std::vector<Tie>{
-           {Floats(7, 1), 0, 1, 1},
-           {Floats(7, 1), 1, 0, 1},
-           {Floats(7, 1), 4, 0, 1},
-           {Floats(7, 1), 5, 0, 0},
-           {{1, 1, 3, 3, 1, 1, 1}, 2, 1, 1},  // the other one is behind
-           {{1, 1, 3, 3, 1, 1, 1}, 3, 0, 1},  // and before
-           {{2, 2, 2, 2, 2, 1, 1}, 6, 0, 0},
-           {{2, 2, 2, 2, 1, 1, 1}, 4, 0, 1},
-           {{2, 2, 2, 2, 1, 1, 1}, 5, 0, 0},
-           {{2, 2, 2, 1, 1, 1, 2}, 6, 0, 1}}) {
+  for (const auto& [logits, label, top1, top5] :
+       std::vector<Tie>{{Floats(7, 1), 0, 1, 1},
+                        {Floats(7, 1), 1, 0, 1},
+                        {Floats(7, 1), 4, 0, 1},
+                        {Floats(7, 1), 5, 0, 0},
+                        {{1, 1, 3, 3, 1, 1, 1}, 2, 1, 1},  // the other one is behind
+                        {{1, 1, 3, 3, 1, 1, 1}, 3, 0, 1},  // and before
+                        {{2, 2, 2, 2, 2, 1, 1}, 6, 0, 0},
+                        {{2, 2, 2, 2, 1, 1, 1}, 4, 0, 1},
+                        {{2, 2, 2, 2, 1, 1, 1}, 5, 0, 0},
+                        {{2, 2, 2, 1, 1, 1, 2}, 6, 0, 1}}) {
     const LossCase c{.classes = 7, .labels = {label}, .call = {.valid = 1}};
     const LossSums sums = Run(c, logits).sums;
     EXPECT_EQ(sums.top1, top1) << "label " << label;
