@@ -46,7 +46,7 @@ void CheckNumbers(const PredictOptions& options) {
   for (const int nodes : options.nodes) RequireRange("--nodes", nodes, 1, scaling::kMaxNodes);
   if (options.nodes.empty()) throw Error(EX_USAGE, "--nodes is empty: --nodes=1,2,4");
   for (const int ranks : options.ranks) {
-    RequireRange("--ranks", ranks, 1, 64 * scaling::kMaxNodes);
+    RequireRange("--ranks", ranks, 1, 64LL * scaling::kMaxNodes);
   }
   if (options.batch_size < 1 || options.batch_size > 1000000) {
     throw Error(EX_USAGE, "--batch_size must be from 1 to 1000000");

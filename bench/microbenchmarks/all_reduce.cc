@@ -283,7 +283,6 @@ std::string FormatNcclHead(const AllReduceOptions& options, const std::string& d
 }
 
 std::string FormatNcclRow(const AllReduceTimes& times, int ranks) {
-  constexpr std::int64_t kBytesOfNumber = 4;
   const double bandwidth = AlgorithmBandwidth(times.bytes, times.mean_seconds);
   return fmt::format(
       "{:12}  {:12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6}  {:>5}  {}  {:6.2f}  {:6.2f}  {:5}\n",

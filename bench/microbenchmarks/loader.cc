@@ -23,8 +23,6 @@
 namespace bench {
 namespace {
 
-using trainer::Error;
-
 trainer::Augmentation AugmentationOf(const std::string& name) {
   const auto* const found = std::ranges::find(trainer::kAugmentations, name,
                                               &trainer::Named<trainer::Augmentation>::name);
