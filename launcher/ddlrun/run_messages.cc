@@ -70,7 +70,7 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
   if (own && own->kind == Kind::kClosedOutput) {
     return "ddlrun: " + own->text + " (exit code " + std::to_string(result.exit_code) + ")\n";
   }
-  if (own && (own->kind == Kind::kStartHung || result.lost_nodes.empty())) return Failed(own->text);
+  if (own && own->kind == Kind::kHung && result.lost_nodes.empty()) return Failed(own->text);
   // A step to which ddlrun has passed SIGTERM on is called cancelled by Slurm as well.
   if (result.cancelled && (result.stop_signal == 0 || !result.cancelled->empty())) {
     return StoppedText(result, "cancelled by Slurm" + InLowerCase(*result.cancelled));
@@ -78,6 +78,7 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.stop_signal != 0) {
     return StoppedText(result, std::string("stopped by ") + NameOfStopRequest(result.stop_signal));
   }
+  if (own && own->kind == Kind::kStartHung) return Failed(own->text);
   if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
   if (result.failure) return FailureReport(*result.failure);
   if (!result.unresponsive.empty()) {

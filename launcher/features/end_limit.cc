@@ -35,6 +35,15 @@ std::unique_ptr<JobWatcher> WatchEndLimit(const JobRun& run) {
   return limit == 0 ? nullptr : std::make_unique<EndLimit>(std::chrono::seconds(limit));
 }
 
+// That of ranks that stopped early, unless one has failed: after a request to stop a failure does
+// not end the job.
+int CodeOf(const std::map<int, int>& exit_codes) {
+  for (const auto& [rank, code] : exit_codes) {
+    if (code != EX_TEMPFAIL) return code;
+  }
+  return exit_codes.empty() ? EX_UNAVAILABLE : EX_TEMPFAIL;
+}
+
 }  // namespace
 
 const Feature kEndLimit = {EndLimitRows, MergeEndLimit, WatchEndLimit};
@@ -58,9 +67,7 @@ void EndLimit::Poll(WatchedJob& job) {
   if (!job.IsRunning()) return deadline_.reset();
   if (!deadline_ || job.Now() < *deadline_) return;
   if (job.IsOutputHeld()) return OnContinue(job);  // who waits for a reader cannot go on
-  // Any other failure than an early stop would have ended the job.
-  const auto& codes = job.exit_codes();
-  job.Kill({.exit_code = codes.empty() ? EX_UNAVAILABLE : codes.begin()->second,
+  job.Kill({.exit_code = CodeOf(job.exit_codes()),
             .text = "its end hung: " + SomeOf(RanksNotEnded(job.hosts(), job.ended())) +
                     " did not end in time after the other ranks had (--end-limit)"});
 }

@@ -12,7 +12,7 @@ extern const Feature kStartLimit;
 
 // Ends a job whose shims have not all reported within `limit` that their programs run, and names
 // the nodes of the others.  The time begins anew when srun has waited for resources.  There is no
-// limit where ddlrun starts the ranks itself, nor under an mpirun from which no shim was heard:
+// limit where ddlrun starts the ranks itself, nor under an mpirun from which no shim has reported:
 // options of the user (--mpiarg) may send the output of the ranks elsewhere.  An mpirun without any
 // child process has a limit all the same, since it can have started neither a rank nor a daemon.
 class StartLimit : public JobWatcher {

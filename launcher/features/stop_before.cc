@@ -55,8 +55,8 @@ void MergeStopBefore(const Options& options, Settings* settings) {
 
 std::unique_ptr<JobWatcher> WatchStopBefore(const JobRun& run) {
   if (!run.options.stop_before) return nullptr;
-  return std::make_unique<StopBefore>(
-      StopBeforeTimeLimit(run.options, run.environment, run.planned.restart_count > 0));
+  auto stop = StopBeforeTimeLimit(run.options, run.environment, run.planned.restart_count > 0);
+  return stop ? std::make_unique<StopBefore>(*std::move(stop)) : nullptr;
 }
 
 StopBefore::Clock::duration Seconds(double seconds) {
@@ -68,8 +68,9 @@ StopBefore::Clock::duration Seconds(double seconds) {
 
 const Feature kStopBefore = {StopBeforeRows, MergeStopBefore, WatchStopBefore};
 
-StopBeforeOptions StopBeforeTimeLimit(const Options& options, const Environment& environment,
-                                      bool were_started_before) {
+std::optional<StopBeforeOptions> StopBeforeTimeLimit(const Options& options,
+                                                     const Environment& environment,
+                                                     bool is_restart) {
   const std::chrono::seconds margin(*options.stop_before);
   const std::string option = "--stop-before " + std::to_string(margin.count());
   const auto seconds = static_cast<double>(margin.count());
@@ -79,6 +80,7 @@ StopBeforeOptions StopBeforeTimeLimit(const Options& options, const Environment&
   if (left && *left <= seconds && !number.empty()) {
     if (const auto job = QuerySlurmForJob(environment)) left = job->seconds_left;
   }
+  if (!left && is_restart) return std::nullopt;
   if (!left) {
     throw LaunchError(EX_CONFIG,
                       option +
@@ -86,7 +88,7 @@ StopBeforeOptions StopBeforeTimeLimit(const Options& options, const Environment&
                           "'scontrol show job' tells a time limit; write #SBATCH --time, or leave "
                           "the option out");
   }
-  if (*left <= seconds && !were_started_before) {
+  if (*left <= seconds && !is_restart) {
     throw LaunchError(EX_CONFIG, option + ": the job's time ends in " +
                                      std::to_string(std::max(0LL, static_cast<long long>(*left))) +
                                      " s already: give fewer seconds, or more #SBATCH --time");

@@ -30,10 +30,12 @@ struct StopBeforeOptions {
 };
 
 // The end of the job from its environment.  Asks scontrol, and waits for the answer, where that has
-// none, or one that is too near.  Throws LaunchError(EX_CONFIG) where the end is not known, or,
-// unless the ranks were started before, too near.
-StopBeforeOptions StopBeforeTimeLimit(const Options& options, const Environment& environment,
-                                      bool were_started_before);
+// none, or one that is too near.  Throws LaunchError(EX_CONFIG) where the end is not known or too
+// near, but not for a restart: then the limit may have been taken away (nullopt) or be extended
+// yet.
+std::optional<StopBeforeOptions> StopBeforeTimeLimit(const Options& options,
+                                                     const Environment& environment,
+                                                     bool is_restart);
 
 class StopBefore : public JobWatcher {
  public:

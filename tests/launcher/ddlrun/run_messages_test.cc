@@ -78,6 +78,8 @@ TEST(EndText, SaysWhyDdlrunHasEndedTheJobUnlessANodeWasLost) {
     result.lost_nodes = {"n2"};
     EXPECT_THAT(EndText(result, {}),
                 HasSubstr(kind == Kind::kHung ? "node n2 was lost" : "it hangs"));
+    result.stop_signal = SIGTERM;
+    EXPECT_EQ(EndText(result, {}), "ddlrun: stopped by SIGTERM (exit code 70)\n");
     result.exit_code = 75;
     EXPECT_EQ(EndText(result, {}),
               "ddlrun: it hangs; what was left was killed\n"

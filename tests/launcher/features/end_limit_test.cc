@@ -3,7 +3,7 @@
 #include "launcher/features/end_limit.h"
 
 #include "launcher/features/features.h"
-#include "tests/launcher/features/fake_job.h"
+#include "tests/launcher/features/fake_watched_job.h"
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -23,7 +23,7 @@ class EndLimitTest : public testing::Test {
     return job_.At(ms, limit_, Event::kEnd);
   }
 
-  FakeJob job_{{"n1", "n2", "n2"}};
+  FakeWatchedJob job_{{"n1", "n2", "n2"}};
   EndLimit limit_{std::chrono::milliseconds(100)};
 };
 
@@ -44,6 +44,14 @@ TEST_F(EndLimitTest, AnEarlyStopKeepsItsCode) {
   Ends(0, 0, 75);
   EXPECT_THAT(job_.At(100, limit_), HasSubstr("rank 1 on n2, rank 2 on n2 did not end"));
   EXPECT_EQ(job_.end->exit_code, 75);
+}
+
+TEST_F(EndLimitTest, AFailureAfterARequestToStopCountsMoreThanAnEarlyStop) {
+  job_.is_stop_requested = true;
+  Ends(0, 0, 75);
+  Ends(1, 10, 3);
+  EXPECT_THAT(job_.At(100, limit_), HasSubstr("rank 2 on n2 did not end"));
+  EXPECT_EQ(job_.end->exit_code, 3);
 }
 
 TEST_F(EndLimitTest, IsNoneOnceAllHaveEndedOrBeforeAllHaveStarted) {

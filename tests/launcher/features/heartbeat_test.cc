@@ -8,7 +8,7 @@
 #include "launcher/base/error.h"
 #include "launcher/features/features.h"
 #include "launcher/supervise/supervisor.h"
-#include "tests/launcher/features/fake_job.h"
+#include "tests/launcher/features/fake_watched_job.h"
 #include "tests/launcher/supervise/supervisor_fixture.h"
 #include "tests/support/test.h"
 
@@ -88,7 +88,7 @@ class HeartbeatTest : public SupervisorTest {};
 TEST_F(HeartbeatTest, NamesTheRankThatIsLate) {
   Heartbeat heartbeat({.pattern = directory_ + "/beat.%r", .limit = kLimit, .ranks = 2});
   EXPECT_EQ(heartbeat.fd(), -1);
-  FakeJob job;
+  FakeWatchedJob job;
   heartbeat.OnLaunch(job);
   // Rank 0 touches its file once, and so has less time than rank 1, which never does.
   while (!IsReadable(heartbeat, std::chrono::milliseconds(50))) {
@@ -112,7 +112,7 @@ TEST_F(HeartbeatTest, NamesTheRankThatIsLate) {
 TEST_F(HeartbeatTest, PassesOverRanksThatHaveEnded) {
   Heartbeat heartbeat(
       {.pattern = directory_ + "/beat.%r", .limit = std::chrono::milliseconds(20), .ranks = 2});
-  FakeJob job;
+  FakeWatchedJob job;
   job.ended_ranks = {0, 1};
   heartbeat.OnLaunch(job);
   ASSERT_TRUE(IsReadable(heartbeat, kLong));
@@ -123,7 +123,7 @@ TEST_F(HeartbeatTest, PassesOverRanksThatHaveEnded) {
 TEST_F(HeartbeatTest, NamesNoRankWhereTheFileIsThatOfAll) {
   Heartbeat heartbeat(
       {.pattern = directory_ + "/beat", .limit = std::chrono::milliseconds(20), .ranks = 2});
-  FakeJob job;
+  FakeWatchedJob job;
   job.ended_ranks = {0};
   heartbeat.OnLaunch(job);
   ASSERT_TRUE(IsReadable(heartbeat, kLong));
@@ -134,7 +134,7 @@ TEST_F(HeartbeatTest, NamesNoRankWhereTheFileIsThatOfAll) {
 TEST_F(HeartbeatTest, IsNotAskedForWhereRanksCannotGoOnOrEnd) {
   Heartbeat heartbeat(
       {.pattern = directory_ + "/beat", .limit = std::chrono::milliseconds(20), .ranks = 2});
-  FakeJob job;
+  FakeWatchedJob job;
   heartbeat.OnLaunch(job);
   ASSERT_TRUE(IsReadable(heartbeat, kLong));
   job.is_output_held = true;

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "tests/launcher/features/fake_job.h"
+#include "tests/launcher/features/fake_watched_job.h"
 #include "tests/launcher/supervise/supervisor_fixture.h"
 #include "tests/support/test.h"
 
@@ -45,7 +45,7 @@ class NodesOfJobTest : public SupervisorTest {
   void SetAnswer(const std::string& text) const { std::ofstream(directory_ + "/answer") << text; }
 
   NodesOfJobOptions options_;
-  FakeJob job_;
+  FakeWatchedJob job_;
 };
 
 TEST_F(NodesOfJobTest, AreAskedForAgainAndAgainWhileNoRankStarts) {

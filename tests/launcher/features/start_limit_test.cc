@@ -2,7 +2,7 @@
 
 #include "launcher/features/start_limit.h"
 
-#include "tests/launcher/features/fake_job.h"
+#include "tests/launcher/features/fake_watched_job.h"
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -23,7 +23,7 @@ struct Start {
     return job.At(ms, limit, Event::kStart);
   }
 
-  FakeJob job;
+  FakeWatchedJob job;
   StartLimit limit{std::chrono::milliseconds(100)};
 };
 

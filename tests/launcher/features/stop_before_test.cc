@@ -8,7 +8,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/features/features.h"
-#include "tests/launcher/features/fake_job.h"
+#include "tests/launcher/features/fake_watched_job.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 
@@ -65,7 +65,7 @@ class StopBeforeTest : public testing::Test {
 
   const Clock::time_point start_ = Clock::now();
   StopBeforeOptions options_;
-  FakeJob job_;
+  FakeWatchedJob job_;
   int answers_ = 0;  // that were read
 };
 
@@ -84,7 +84,7 @@ TEST_F(StopBeforeTest, RanksAreToldOnceSoLongBefore) {
 TEST_F(StopBeforeTest, SaysSoAndKeepsQuietWhereTheJobEnds) {
   options_.signal = SIGUSR2;
   for (const bool is_ending : {false, true}) {
-    FakeJob job;
+    FakeWatchedJob job;
     job.is_running = !is_ending;
     StopBefore stop(options_);
     job.now = At(75);
@@ -234,9 +234,8 @@ class StopBeforeTimeLimitTest : public testing::Test {
 
   // Seconds until the end that is found.
   double Left() const {
-    const StopBeforeOptions options =
-        StopBeforeTimeLimit(run_options_, environment_, were_started_before_);
-    return std::chrono::duration<double>(options.end - Clock::now()).count();
+    const auto options = StopBeforeTimeLimit(run_options_, environment_, is_restart_);
+    return std::chrono::duration<double>(options.value().end - Clock::now()).count();
   }
 
   std::string Rejection() const {
@@ -246,7 +245,7 @@ class StopBeforeTimeLimitTest : public testing::Test {
 
   const fs::path directory_;
   Options run_options_;
-  bool were_started_before_ = false;
+  bool is_restart_ = false;
   Environment environment_;
 };
 
@@ -275,8 +274,10 @@ TEST_F(StopBeforeTimeLimitTest, AnEndThatIsNearIsRejected) {
   EXPECT_THAT(Rejection(), HasSubstr("the end of this job is not known: "));
   // A restart is not refused: the limit may become later yet.
   ScontrolSays("RunTime=00:59:30 TimeLimit=01:00:00");
-  were_started_before_ = true;
+  is_restart_ = true;
   EXPECT_NEAR(Left(), 30, 5);
+  ScontrolSays("RunTime=00:59:30 TimeLimit=UNLIMITED");
+  EXPECT_FALSE(StopBeforeTimeLimit(run_options_, environment_, is_restart_));
 }
 
 }  // namespace

@@ -11,10 +11,10 @@
 
 namespace launcher {
 
-class FakeJob final : public WatchedJob {
+class FakeWatchedJob final : public WatchedJob {
  public:
-  explicit FakeJob(std::vector<std::string> rank_hosts = {"n1", "n2"},
-                   const char* launcher = "srun")
+  explicit FakeWatchedJob(std::vector<std::string> rank_hosts = {"n1", "n2"},
+                          const char* launcher = "srun")
       : hosts_(std::move(rank_hosts)), launcher_(&TraitsOf(launcher)) {}
 
   Clock::time_point Now() const override { return now; }
