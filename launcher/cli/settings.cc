@@ -101,11 +101,10 @@ class Merger {
     } else if (site_.min_nodes && is_used && conflict.empty()) {
       settings_.min_nodes = site_.min_nodes->value;
     }
-    const bool is_of_site = settings_.min_nodes > 0 && !options_.min_nodes;
     Show("min_nodes", settings_.min_nodes > 0 ? std::to_string(settings_.min_nodes) : "all",
-         options_.min_nodes ? kCommandLine
-         : is_of_site       ? InSite(site_.min_nodes->line)
-                            : kDefault);
+         options_.min_nodes        ? kCommandLine
+         : settings_.min_nodes > 0 ? InSite(site_.min_nodes->line)
+                                   : kDefault);
   }
 
   void MergeGpuVisibility() {

@@ -148,7 +148,7 @@ void LookAtSite(const Options& options, const Settings& settings, const Environm
 
 // This machine where it is no node of the job, as the login node on which salloc was typed, or
 // where no node has answered.
-void QueryThisMachine(const Environment& environment, Findings& found) {
+void QueryThisMachine(const Environment& environment, const CheckLimits& limits, Findings& found) {
   const bool is_known =
       std::any_of(found.info.begin(), found.info.end(), [&](const NodeInfo& node) {
         return !node.host.empty() && IsThisMachine(node.host, environment);
@@ -163,6 +163,7 @@ void QueryThisMachine(const Environment& environment, Findings& found) {
     if (found.verdicts.empty()) {
       CheckedJob alone;
       alone.nodes.push_back({here.host, 0});
+      alone.limits = limits;
       found.verdicts = CheckNodes(alone, {here});
     } else {
       found.odd.push_back(
@@ -205,7 +206,7 @@ int ReportSite(const Options& options, const Environment& environment) {
     found.odd.push_back({"ddlrun", std::string("no rank would start: ") + error.what()});
   }
   if (found.exit_code != EX_OK) return found.exit_code;
-  QueryThisMachine(environment, found);
+  QueryThisMachine(environment, settings.check_limits, found);
 
   const std::vector<SiteReportField> nodes = NodeLines(found.info);
   for (const std::vector<SiteReportField>& more :

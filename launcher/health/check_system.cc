@@ -130,7 +130,7 @@ Verdict CheckShm(const Nodes& nodes, const CheckedJob& job) {
   if (!low.empty()) {
     return {check, Status::kWarn, "little is free in /dev/shm: " + GroupsText(low),
             "NCCL wants " + BytesText(static_cast<long long>(wanted)) +
-                "; remove what old jobs left there, or give the container --shm-size=1g"};
+                "; remove what old jobs left there, or give the container as much by --shm-size"};
   }
   const auto min = std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
     return a.info->shm_free_bytes < b.info->shm_free_bytes;

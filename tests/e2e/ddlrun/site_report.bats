@@ -19,6 +19,19 @@ load common
   run ! compgen -G "$PWD/.ddlrun-check.*"
 }
 
+@test "the checks of --site-report and --check-only go by the limits of the site" {
+  printf '%s\n' 'check_limits:' '  directory_gib: 1e6' '  shm_gib: 0' > site.yaml
+  expect=0 run_ddlrun --site ./site.yaml --site-report -n 1
+  grep -qE '^  directory +warn: .* free: checkpoints may not fit' <<< "$output"
+  grep -qE '^  shm +ok: ' <<< "$output"
+  grep -qE '^  check_limits.directory_gib +1e6  # ./site.yaml:2$' <<< "$output"
+  expect=0 run_ddlrun --site ./site.yaml --check-only -n 1
+  grep -qE '^directory +warn ' <<< "$output"
+  echo 'check_limits: {shm_gb: 0}' > site.yaml
+  expect=78 run_ddlrun --site ./site.yaml --check-only -n 1
+  [[ $messages == *"./site.yaml:1: unknown key 'check_limits.shm_gb'; did you mean 'shm_gib'?"* ]]
+}
+
 @test "no secret of the environment, the site file or the command line is told" {
   mkdir home
   cat > home/site.yaml << 'SITE'
