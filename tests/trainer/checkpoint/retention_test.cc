@@ -433,5 +433,16 @@ TEST(Manifest, RejectsAFormatThatNeverWas) {
       HasSubstr("not the manifest of a checkpoint: there is no format 0"));
 }
 
+// Nobody here can ask whether the process of another host still runs.
+TEST(IsStale, OfAnotherHostAfterAnHour) {
+  const ScratchDirectory scratch;
+  const fs::path path = scratch.path() / "partial";
+  std::ofstream(path) << "x";
+  for (const auto& [minutes, is_stale] : {std::pair(59, false), std::pair(61, true)}) {
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(minutes));
+    EXPECT_EQ(IsStale(path, {.host = "elsewhere", .pid = 1}), is_stale) << minutes;
+  }
+}
+
 }  // namespace
 }  // namespace trainer
