@@ -34,7 +34,7 @@ int ShowStacks(Session& session, const StacksOptions& options);
 
 // The stacks of the ranks of a training as text for people.  Pure.
 
-// What was heard of a rank.
+// What a rank has reported.
 struct RankAnswer {
   std::string host;
   std::int64_t pid = 0;

@@ -32,7 +32,7 @@ std::string RequestedText(const trainer::RunStatus& status);
 // it does not know an order, with both.
 std::string RejectionText(const trainer::ControlAnswer& answer);
 
-// With `digits` decimals; "?" for what is no number.
+// With `digits` decimals; "?" for NaN and infinity.
 std::string NumberText(double value, int digits);
 
 // `text` from another program, without anything that moves a cursor.
@@ -83,7 +83,7 @@ class Seen {
 };
 
 // The last `width` values as one letter each, from the smallest to the largest of them; a blank for
-// what is no number.
+// NaN.
 std::string Sparkline(const std::deque<double>& values, std::size_t width, bool is_utf8);
 
 // Less than screen.rows lines, the first ones, of less than screen.columns letters: one row is left

@@ -63,9 +63,9 @@ inline constexpr int kMaxAnnotationPixels = 1'000'000;
 //
 // Throws Error(EX_DATAERR) "PATH:LINE: ..." if the XML is not well-formed or has a document type
 // (whose entities could make a small file a large one), the outermost element another one, a number
-// of a box or the size missing, there twice or no number, or the size not from 1, and a corner not
-// from -kMaxAnnotationPixels, to kMaxAnnotationPixels.  An annotation without boxes needs no size.
-// Pure.
+// of a box or the size missing, there twice or not a number, or the size not from 1, and a corner
+// not from -kMaxAnnotationPixels, to kMaxAnnotationPixels.  An annotation without boxes needs no
+// size. Pure.
 std::vector<BoundingBox> ParseAnnotation(std::string_view text, const std::string& path);
 
 // Reads the bounding boxes of images where people have them:

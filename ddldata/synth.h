@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes an ImageNet-like data set out of painted pictures.
+// Makes an ImageNet-like data set out of generated pictures.
 
 #pragma once
 

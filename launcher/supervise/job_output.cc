@@ -62,7 +62,7 @@ void JobOutput::ExpectLast() {
   for (Stream& stream : streams_) stream.reader.ReadNoMoreThanThePipeHolds();
 }
 
-// When the patience with a reader that takes nothing is over.
+// When the time for a reader that takes nothing is over.
 std::optional<OutputQueue::Clock::time_point> JobOutput::deadline() const {
   std::optional<OutputQueue::Clock::time_point> first;
   for (const OutputQueue* queue : {stdout_.get(), stderr_.get()}) {

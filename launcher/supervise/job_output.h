@@ -22,7 +22,7 @@ namespace launcher {
 
 class JobOutput {
  public:
-  // While the job is ending, a reader may take nothing for as long as `patience`.
+  // While the job is ending, a reader may take nothing for as long as `timeout`.
   explicit JobOutput(std::chrono::milliseconds timeout);
 
   // Whether what is passed on to 1 and to 2 ends up in one file, where it could mix.
@@ -42,7 +42,7 @@ class JobOutput {
   // Adds a line of ddlrun itself to standard error.
   void Say(const std::string& line);
 
-  // The job is ending: from now on no child waits for a reader longer than the patience.
+  // The job is ending: from now on no child waits for a reader longer than the timeout.
   void ExpectEnd();
   // All children have ended.  Processes that they have left behind may still write to the same
   // pipes: from now on no more is read than a pipe can hold.

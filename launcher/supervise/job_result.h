@@ -46,7 +46,7 @@ struct JobResult {
   std::string launcher_end;
   bool launcher_has_given_up = false;       // the latter
   std::vector<std::string> launcher_lines;  // then: its last ones
-  // "rank 1 on n2": of an mpirun that ended with 0, of whose other ranks an end was heard.
+  // "rank 1 on n2": of an mpirun that ended with 0, of whose other ranks an end was reported.
   std::vector<std::string> unresponsive;
   bool is_before_start = false;  // no program of any rank of srun or mpirun has run
   bool has_started = false;      // the program of every rank of srun or mpirun has run
@@ -74,7 +74,7 @@ void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
 // even with 0, are of no rank.  Pure.
 void SetBeforeStart(JobResult* result);
 
-// Adds the nodes of which no end of a rank was heard, if srun has failed.  Pure.
+// Adds the nodes of which no end of a rank was reported, if srun has failed.  Pure.
 void AddSilentNodes(const RankEventParser& reports, const std::vector<std::string>& hosts,
                     JobResult* result);
 

@@ -43,7 +43,7 @@ class StepSignals {
   bool Send(const std::string& step, int number);
   // Whether all commands have ended.  When one ends, SIGCHLD comes.
   bool HaveArrived();
-  // A signal whose command has failed or has taken longer than the patience; nullopt when there is
+  // A signal whose command has failed or has taken longer than the timeout; nullopt when there is
   // no other one.  Each is returned only once.
   std::optional<int> TakeLost();
   // When TakeLost is to be asked although no child has ended; nullopt: never.

@@ -55,16 +55,16 @@ struct SupervisorOptions {
 //
 // Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCONT are passed on to every rank,
 // through srun or mpirun.  Through mpirun and mpiexec SIGINT and SIGHUP arrive as SIGTERM, and
-// mpiexec is not sent SIGUSR2.  After an order to
-// stop every rank gets SIGCONT, and what is still stopped a grace later (3 s under srun and mpirun)
-// is killed (launcher/features/stopped_ranks.h, shim/stopped_rank_monitor.h).  At SIGTSTP
-// every rank gets SIGSTOP, and then ddlrun stops, until SIGCONT; a job that is ending ends.  At the
-// second SIGINT, children that are ranks get SIGKILL; srun and mpirun get SIGTERM, at which they
-// kill their ranks.  While no rank has started there is nobody whom an order to stop could reach:
-// at SIGALRM mpirun would end with 0, and at one SIGINT srun would go on.  They get SIGTERM then,
-// and SIGKILL when they do not end.  The exit code is 128 + the first of these signals, whatever
-// they return.  This is not so where nothing would be heard of a rank: without shims, or where
-// mpirun was told to send the output elsewhere (ChildCommand::may_hide_events).
+// mpiexec is not sent SIGUSR2.  After an order to stop every rank gets SIGCONT, and what is still
+// stopped a grace later (3 s under srun and mpirun) is killed (launcher/features/stopped_ranks.h,
+// shim/stopped_rank_monitor.h).  At SIGTSTP every rank gets SIGSTOP, and then ddlrun stops, until
+// SIGCONT; a job that is ending ends.  At the second SIGINT, children that are ranks get SIGKILL;
+// srun and mpirun get SIGTERM, at which they kill their ranks.  While no rank has started there is
+// nobody whom an order to stop could reach: at SIGALRM mpirun would end with 0, and at one SIGINT
+// srun would go on.  They get SIGTERM then, and SIGKILL when they do not end.  The exit code is 128
+// + the first of these signals, whatever they return.  This is not so where no rank could report:
+// without shims, or where mpirun was told to send the output elsewhere
+// (ChildCommand::may_hide_events).
 //
 // Output: ranks wait for whoever reads their output, but ddlrun does not.  Once the job is ending,
 // and nobody has read for `grace`, lines are dropped that do not fit into a MiB, and after an order
@@ -87,7 +87,7 @@ struct SupervisorOptions {
 //   running,  all shims have reported that their ranks    the shims of mpirun end, which   (same)
 //   ending    are gone                                    stay until then
 //             srun or mpirun is still there               as when the time of ending is    killing
-//             launcher_timeout later                over
+//             launcher_timeout later                      over
 //   ending    its time is over                            the step gets SIGKILL, mpirun    killing
 //                                                         SIGTERM
 //   killing   scancel has arrived and srun has had its    children get SIGKILL             killed

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::pair kFirstThatShares(2, 30);
 
-// As NCCL reads its variables: what is no number, and one that is too large, are as if not set.
+// As NCCL reads its variables: what is not a number, and one that is too large, are as if not set.
 bool IsOn(const std::optional<std::string>& multi_rank) {
   if (!multi_rank) return false;
   errno = 0;

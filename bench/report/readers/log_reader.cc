@@ -375,7 +375,7 @@ namespace {
 
 constexpr std::uintmax_t kMaxBytes = std::uintmax_t{64} * 1024 * 1024;
 
-// The lists of a key in one row: [[1, 2], [3]] is [1, 2, 3].  What is no number is NaN.
+// The lists of a key in one row: [[1, 2], [3]] is [1, 2, 3].  What is not a number becomes NaN.
 std::vector<double> RowOf(const json& iterations, const char* key) {
   std::vector<double> row;
   const auto lists = iterations.find(key);

@@ -31,7 +31,7 @@ void ReadRunLog(const std::filesystem::path& path, int skip_steps, RunRecord& ru
 //         "type": "LOG", "step": [0, 21], "data": {"imgs_per_sec": 365.1, ...}}
 //   DLLL {..., "type": "METADATA", "metric": "imgs_per_sec", "metadata": {"unit": "images/s"}}
 // What a launcher has put in front of DLLL does not matter.  Numbers that Python writes as NaN or
-// Infinity, which are no JSON, are read as no number.  Pure.
+// Infinity, which are no JSON, are read as null.  Pure.
 
 // JSON as Python's json.dumps writes it: the words NaN, Infinity and -Infinity, which are no JSON,
 // become null.  Pure.

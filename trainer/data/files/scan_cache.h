@@ -127,7 +127,7 @@ class PrivateDirectory {
   void Prune(const std::string& prefix, std::size_t kept) const;
 
   // A lock, which is held as long as the descriptor lives, and no longer than this process does;
-  // nothing if another process has it for all of `patience`, or where there are no locks.
+  // nothing if another process holds it for all of `timeout`, or where there are no locks.
   std::optional<support::Descriptor> Lock(const std::string& name,
                                           std::chrono::milliseconds timeout) const;
 

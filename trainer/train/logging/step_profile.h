@@ -86,7 +86,7 @@ class StepProfile : public StepObserver {
 struct VariabilityLogDeps {
   KernelTrace* kernels = nullptr;  // of the GPU; null: ops stand in the place of kernels
   OpRecorder* recorder = nullptr;  // of the back end of the run (backend/measured_backend.h), else
-  std::string why_ops;             // where a GPU's kernels cannot be had
+  std::string why_ops;             // why a GPU's kernels are not traced
   std::string device;              // its name, such as "NVIDIA H200"
   int local_rank = 0;
   std::string host;

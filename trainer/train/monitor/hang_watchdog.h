@@ -57,7 +57,7 @@ struct RankState {
   double seconds = 0;     // since when
   bool reading = false;   // at work of its own: it waits for its data
   std::string file = {};  // from which, or ""
-  // How long who reads it has read the same, in seconds: not a part of what is said.
+  // How long who reads it has read the same, in seconds: not a part of what is reported.
   double unchanged_seconds = 0;
 };
 

@@ -64,7 +64,7 @@ class StragglerDetector {
 
   explicit StragglerDetector(int ranks);
 
-  // `busy_seconds` of a step, by rank; what is no number, or not above 0, is not known, and leaves
+  // `busy_seconds` of a step, by rank; what is NaN, or not above 0, is not known, and leaves
   // that rank as it was.  In the order of the ranks: those that have now been kSlower or more above
   // the median in each block of the last kSteps; and of those told of before, the ones that have
   // not been in any.  The median of an even number is the lower of the middle two: of two ranks the
@@ -239,7 +239,7 @@ class SpikeDetector {
   explicit SpikeDetector(double share) : share_(share) {}
 
   // Takes `value` into the window, one that is an outlier too, so that a new level is told once or
-  // twice and not for ever.  What is no number is left out.
+  // twice and not for ever.  NaN is left out.
   std::optional<Outlier> Add(double value);
 
  private:

@@ -130,7 +130,7 @@ class CudnnConvolution final : public Convolution {
     const auto run = [&](const ConvolutionAlgorithm* algorithm, ConvolutionPass pass,
                          const ConvolutionOperands& operands, cudaStream_t stream) {
       algorithm->Run(device_->handle(), pass, operands, workspace.data(), stream);
-      // The handle outlives the stream of the race.
+      // The handle outlives the stream of the autotuning.
       CheckCudnn(cudnnSetStream(device_->handle(), nullptr), "cuDNN: setting the stream");
     };
     passes.backward_filter = [&](const ExpansionPasses::Operands& operands, cudaStream_t stream) {

@@ -66,7 +66,7 @@ struct TimingMemory {
         .relu_mask = graph.masked ? relu_mask.data() : nullptr,
         .statistics = static_cast<const float*>(statistics.data())};
     algorithm.Run(handle, graph.pass, operands, workspace.data(), stream);
-    // The handle outlives the stream of the race.
+    // The handle outlives the stream of the autotuning.
     CheckCudnn(cudnnSetStream(handle, nullptr), "cuDNN: setting the stream");
   }
 };

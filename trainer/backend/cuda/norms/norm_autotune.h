@@ -51,7 +51,7 @@ inline constexpr std::array<NormLaunchConfig, 4> kNormLaunchConfigs = {
 std::size_t TensorBytes(const NormShape& shape);
 
 // For one run at a time of one batch norm in training, of which the sums are given: the pass that
-// adds up has one pace, and goes with the convolution before.
+// adds up has one launch configuration, and goes with the convolution before.
 class NormTimingMemory {
  public:
   explicit NormTimingMemory(const NormSize& size);
