@@ -36,6 +36,13 @@ ProcessState ReadProcessState(pid_t pid) {
   process.state = name_end[2];
   snprintf(process.name, sizeof(process.name), "%.*s", static_cast<int>(name_end - name - 1),
            name + 1);
+  // Number 20 of proc(5), "num_threads"; the state is number 3.
+  const char* field = name_end + 2;
+  for (int number = 3; number < 20 && field != nullptr; ++number) {
+    field = strchr(field, ' ');
+    if (field != nullptr) ++field;
+  }
+  if (field != nullptr) process.threads = static_cast<int>(strtol(field, nullptr, 10));
   return process;
 }
 
@@ -105,7 +112,8 @@ bool Visit(pid_t pid, void* context) {
     return true;
   }
   const ProcessState process = ReadProcessState(pid);
-  if (process.state == '\0' || process.state == 'Z') return true;
+  // One that has ended since waitpid() is reaped by the next pass.
+  if (is_child ? process.state == '\0' : process.HasEnded()) return true;
   if (pass->found.count < kMaxSurvivors) {
     Survivor& survivor = pass->found.first[pass->found.count];
     survivor.pid = pid;

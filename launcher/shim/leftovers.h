@@ -2,7 +2,8 @@
 //
 // Ends what a rank leaves behind: workers of a rank that was killed, helpers that it has started
 // with setsid(2) or by two forks.  They would hold the GPU's memory and the output of the job.
-// Without the C++ library, since the shim uses it for its rank, and ddlrun for ranks of its own.
+// Reads /proc: what is there of a process, and which processes it has started.  Without the C++
+// library, since the shim uses it for its rank, and ddlrun for ranks of its own.
 
 #pragma once
 
@@ -10,9 +11,6 @@
 #include <sys/types.h>
 
 namespace launcher {
-
-// Reads /proc: what is there of a process, and which processes it has started.  Without the C++
-// library, since the shim uses it.
 
 // How deep the tree of the processes of a rank is looked at.
 inline constexpr int kMaxGenerations = 16;
@@ -22,8 +20,12 @@ void ReadProcText(const char* path, char* text, size_t size);
 
 // A part of /proc/PID/stat.
 struct ProcessState {
-  char state = '\0';   // 'R', 'S', 'T', 'Z', ...; '\0': there is no such process
+  char state = '\0';   // of its first thread: 'R', 'S', 'T', 'Z', ...; '\0': no such process
   char name[16] = "";  // of its program, cut by the kernel
+  int threads = 0;     // that are there, the first one included also when it has ended
+  // Of a process with several threads the first may have ended, and be 'Z', while others still run
+  // or give back their memory: it holds its GPU until the last has ended.
+  bool HasEnded() const { return state == '\0' || (state == 'Z' && threads <= 1); }
 };
 ProcessState ReadProcessState(pid_t pid);
 

@@ -12,8 +12,9 @@
 namespace trainer {
 namespace {
 
-// The end of rank 0 ends the other ranks within this time: Open MPI 4.1's mpirun takes a second.
-constexpr std::chrono::seconds kForRankZero{2};
+// The end of rank 0 ends the other ranks within this time: mpirun of Open MPI 4.1 takes a second,
+// and on a busy node two.
+constexpr std::chrono::seconds kForRankZero{5};
 
 int CodeOf(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();

@@ -2,12 +2,14 @@
 
 #include "launcher/shim/leftovers.h"
 
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "tests/support/emulated.h"
 #include "tests/support/test.h"
@@ -127,6 +129,38 @@ TEST_F(LeftoversTest, AreNamedWhenTheyCannotBeEnded) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs root";
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// A process with several threads: its first thread ends before the others, by pthread_exit(3), or
+// for the moment in which a process that was killed gives back its memory.
+TEST_F(LeftoversTest, AreThereUntilTheirLastThreadHasEnded) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::thread([] {
+      for (;;) pause();
+    }).detach();
+    syscall(SYS_exit, 0);  // of this thread alone; pthread_exit(3) would unwind the test
+  }
+  while (ReadProcessState(child).state != 'Z') usleep(1'000);
+  const ProcessState running = ReadProcessState(child);
+  EXPECT_GE(running.threads, 2);
+  EXPECT_FALSE(running.HasEnded());
+  LeftoverOptions options;
+  options.grace_ms = kLong;
+  options.kill_ms = kLong;
+  EXPECT_EQ(EndLeftovers(options).count, 0);
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), -1) << "it is still there";
+}
+
+TEST_F(LeftoversTest, HaveEndedThoughNobodyHasWaitedForThem) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  siginfo_t info = {};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(ReadProcessState(child).state, 'Z');
+  EXPECT_TRUE(ReadProcessState(child).HasEnded());
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(ReadProcessState(child).HasEnded());
 }
 
 TEST_F(LeftoversTest, AreNotChildrenThatAreSpared) {
