@@ -70,7 +70,29 @@ Environment WithoutInheritedComponents(Environment environment) {
   return environment;
 }
 
+namespace {
+
+// Where torchrun and JAX are to meet, if an enclosing ddlrun has set it (protocol/rank_variables.h).
+void EraseMeetingPoint(Environment* environment) {
+  const std::string address = ValueOr(*environment, "DDLRUN_MASTER_ADDR", "");
+  const std::string port = ValueOr(*environment, "DDLRUN_MASTER_PORT", "");
+  if (address.empty()) return;
+  if (ValueOr(*environment, "JAX_COORDINATOR_ADDRESS", "") == address + ":" + port) {
+    environment->erase("JAX_COORDINATOR_ADDRESS");
+  }
+  if (ValueOr(*environment, "PET_MASTER_ADDR", "") != address ||
+      ValueOr(*environment, "PET_MASTER_PORT", "") != port) {
+    return;
+  }
+  for (const char* name : {"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"}) {
+    environment->erase(name);
+  }
+}
+
+}  // namespace
+
 Environment WithoutEnclosingLaunch(Environment environment) {
+  EraseMeetingPoint(&environment);
   for (const auto& [name, copy] : kCopies) {
     const auto kept = environment.find(copy);
     if (kept == environment.end()) continue;

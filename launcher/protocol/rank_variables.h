@@ -58,6 +58,24 @@ inline constexpr RankVariable kRankVariables[] = {
     {"DDLRUN_GPUS", RankValue::kGpus},
 };
 
+// The options of torchrun that have these names without PET_.  Without --nnodes it is a world of its
+// own on each node, and reads no MASTER_ADDR.  For jobs with one rank on each of several nodes, and
+// only where the user has not set PET_NNODES or PET_RDZV_ENDPOINT.
+inline constexpr RankVariable kTorchrunVariables[] = {
+    {"PET_NNODES", RankValue::kNodeCount},
+    {"PET_NODE_RANK", RankValue::kNodeRank},
+    {"PET_MASTER_ADDR", RankValue::kMasterAddress},
+    {"PET_MASTER_PORT", RankValue::kMasterPort},
+};
+
+// MASTER_ADDR:MASTER_PORT, unless the user has set it.  jax.distributed.initialize() reads it before
+// it looks at Slurm's or Open MPI's variables, by which it would wait at the first node of the step
+// or at the node of mpirun, where rank 0 need not be.
+inline constexpr char kJaxCoordinatorVariable[] = "JAX_COORDINATOR_ADDRESS";
+// The GPUs of the rank for jax.distributed.initialize(), which otherwise takes the one with the
+// number of the rank on its node: there is no such one where a rank sees its own alone.
+inline constexpr char kJaxDevicesVariable[] = "JAX_LOCAL_DEVICE_IDS";
+
 // What the shim has set OMP_NUM_THREADS to, where the user has not.  Like DDLRUN_MASTER_ADDR and
 // DDLRUN_MASTER_PORT a copy, by which a ddlrun that a rank starts knows its own value from a wish
 // of the user (base/environment.h).

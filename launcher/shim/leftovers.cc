@@ -42,7 +42,8 @@ ProcessState ReadProcessState(pid_t pid) {
     field = strchr(field, ' ');
     if (field != nullptr) ++field;
   }
-  if (field != nullptr) process.threads = static_cast<int>(strtol(field, nullptr, 10));
+  char* end = nullptr;
+  if (field != nullptr) process.threads = static_cast<int>(strtol(field, &end, 10));
   return process;
 }
 

@@ -58,11 +58,28 @@ void OutputMarks::WriteLines(int fd, bool is_marked, const char* text, size_t si
   WriteAll(fd, marked_, length + size);
 }
 
-bool OutputRelay::Open(int log, const char* key) {
+void WholeLines::Write(int fd, const char* text, size_t size) {
+  memcpy(held_ + size_, text, size);
+  size_ += size;
+  size_t whole = size_;  // bytes up to the last line end
+  while (whole > 0 && held_[whole - 1] != '\n' && held_[whole - 1] != '\r') --whole;
+  if (whole == 0 && size_ > kMaxPiece) whole = size_;  // a line without an end
+  WriteAll(fd, held_, whole);
+  size_ -= whole;
+  memmove(held_, held_ + whole, size_);
+  if (size_ > kMaxPiece) Flush(fd);
+}
+
+void WholeLines::Flush(int fd) {
+  WriteAll(fd, held_, size_);
+  size_ = 0;
+}
+
+bool OutputRelay::Open(int log, const char* key, bool passes_on_output) {
   marks_.SetKey(key);
   log_ = log;
   streams_[0].to = STDERR_FILENO;
-  if (log >= 0) streams_[1].to = STDOUT_FILENO;
+  if (log >= 0 || passes_on_output) streams_[1].to = STDOUT_FILENO;
   for (Stream& stream : streams_) {
     if (stream.to < 0) continue;
     int ends[2] = {-1, -1};
@@ -97,7 +114,7 @@ bool OutputRelay::PassOn(const Stream& stream) {
     marks_.Write(stream.to, chunk, size);
     last_lines_.Add(chunk, size);
   } else {
-    WriteAll(stream.to, chunk, size);
+    lines_.Write(stream.to, chunk, size);
   }
   return size > 0;
 }
@@ -121,9 +138,12 @@ int OutputRelay::WaitFor(pid_t child, int (*look)(void* context), void* context)
       status = of_ended;
     }
     if (has_ended) break;
-    const int limit = look(context);
+    int limit = look(context);
+    if (lines_.is_holding() && limit > WholeLines::kMaxWaitMs) limit = WholeLines::kMaxWaitMs;
     const timespec time = {limit / 1000, limit % 1000 * 1'000'000L};
-    if (ppoll(ready_, 2, &time, &nothing) > 0) PassOnReady();
+    const int count = ppoll(ready_, 2, &time, &nothing);
+    if (count > 0) PassOnReady();
+    if (count == 0) lines_.Flush(STDOUT_FILENO);
   }
   PassOnRest();
   last_lines_.End();
@@ -133,6 +153,7 @@ int OutputRelay::WaitFor(pid_t child, int (*look)(void* context), void* context)
 void OutputRelay::PassOnRest() {
   constexpr int kChunksOfLargestPipe = 64;  // 1 MiB, pipe(7)
   for (int i = 0; i < kChunksOfLargestPipe && poll(ready_, 2, 0) > 0; ++i) PassOnReady();
+  lines_.Flush(STDOUT_FILENO);
 }
 
 }  // namespace launcher

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Passes on what the program of the shim writes: standard error, so that its last lines can be
-// reported when the rank fails and no line of it is taken for one of srun or mpirun, and standard
-// output as well where the rank has a log file.
+// reported when the rank fails and no line of it is taken for one of srun or mpirun.  Standard
+// output as well where the rank has a log file, or its launcher would mix pieces of lines.
 
 #pragma once
 
@@ -53,11 +53,32 @@ class OutputMarks {
   char marked_[sizeof(RankEvent) + kMaxBytes] = {};
 };
 
+// Writes a text that comes in pieces in whole lines, each with one call: the daemons of mpirun and
+// mpiexec pass on what they read, and pieces of lines of several ranks would be mixed.  It has a
+// fixed size and no C++ library.
+class WholeLines {
+ public:
+  static constexpr size_t kMaxPiece = OutputMarks::kMaxBytes;
+  // A beginning of a line, such as a question or a progress bar, is held this long.
+  static constexpr int kMaxWaitMs = 20;
+
+  // Writes all lines that `text`, of at most kMaxPiece bytes, ends.
+  void Write(int fd, const char* text, size_t size);
+  // Writes what is held.
+  void Flush(int fd);
+  bool is_holding() const { return size_ > 0; }
+
+ private:
+  char held_[2 * kMaxPiece] = {};
+  size_t size_ = 0;
+};
+
 class OutputRelay {
  public:
   // `log`: descriptor of the rank's log file, or -1.  `key` is that of the reports to ddlrun.
-  // False, with errno, if there are no pipes.
-  bool Open(int log, const char* key);
+  // Standard output is passed on as well where there is a log, or `passes_on_output`.  False, with
+  // errno, if there are no pipes.
+  bool Open(int log, const char* key, bool passes_on_output);
 
   // In the child, between fork and exec.
   void ConnectChild() const;
@@ -87,6 +108,7 @@ class OutputRelay {
 
   Stream streams_[2];
   OutputMarks marks_;  // of standard error
+  WholeLines lines_;   // of standard output
   pollfd ready_[2] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}};
   int log_ = -1;
   StreamTail last_lines_;

@@ -74,6 +74,7 @@ void SetVisibleGpu(const LocalRankJob& job) {
     snprintf(entry.text, sizeof(entry.text), "%d", job.gpu);
   }
   setenv("CUDA_VISIBLE_DEVICES", entry.text, 1);
+  setenv(kJaxDevicesVariable, "0", 0);
 }
 
 void SetHeartbeat(int rank) {
@@ -97,6 +98,21 @@ void SetUnlessSet(const char* name, int value) {
   char digits[16];
   snprintf(digits, sizeof(digits), "%d", value);
   setenv(name, digits, 0);
+}
+
+void SetMeetingPoint(const LocalRankJob& job) {
+  if (job.master_address[0] == '\0' || job.master_port == 0) return;
+  char address[sizeof(job.master_address) + 16];
+  snprintf(address, sizeof(address), "%s:%d", job.master_address, job.master_port);
+  setenv(kJaxCoordinatorVariable, address, 0);
+  const bool has_one_on_each_node = job.node_count > 1 && job.world_size == job.node_count;
+  if (!has_one_on_each_node || getenv("PET_NNODES") != nullptr ||
+      getenv("PET_RDZV_ENDPOINT") != nullptr) {
+    return;
+  }
+  for (const RankVariable& variable : kTorchrunVariables) {
+    setenv(variable.name, TextOf(job, variable.value), 0);
+  }
 }
 
 // Frameworks and other programs of Slurm read the variables of the step.  srun lays it out by the
@@ -145,6 +161,7 @@ void SetEnvironment(const LocalRankJob& job, int usable_cpus) {
   }
   // CUDA then numbers the GPUs as the plan, nvidia-smi and Slurm do.
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
+  SetMeetingPoint(job);
   SetVisibleGpu(job);
   SetHeartbeat(job.rank);
   RestorePath(job);
@@ -159,7 +176,11 @@ void SetEnvironment(const LocalRankJob& job, int usable_cpus) {
   if (!HasOwnCpus(job) && job.local_world_size > usable_cpus && usable_cpus > 0) {
     SetUnlessSet("OMPI_MCA_mpi_yield_when_idle", 1);
   }
-  SetUnlessSet("PYTHONUNBUFFERED", 1);  // else what it prints into a pipe comes late, or never
+  // Else what Python prints into a pipe comes late, or never.  At a terminal, which mpirun makes for
+  // the output of each rank, Python writes whole lines at once; unbuffered it would write them in
+  // pieces, which mpirun mixes with those of other ranks.
+  const bool is_at_terminal = isatty(STDOUT_FILENO) == 1 && job.log_directory[0] == '\0';
+  if (!is_at_terminal) SetUnlessSet("PYTHONUNBUFFERED", 1);
   for (int i = 0; i < kMaxRankJobChunks; ++i) unsetenv(NameOfChunk(i).name);
 }
 

@@ -262,7 +262,9 @@ int RunProgram(char** argv, const RankProcess& rank) {
   sigprocmask(SIG_BLOCK, &while_waiting, &original);
   static OutputRelay output;
   int exec_error[2] = {-1, -1};
-  if (!output.Open(rank.log, rank.event_key) || pipe2(exec_error, O_CLOEXEC) != 0) return errno;
+  // A terminal gets whole lines from the program itself: mpirun makes one for each rank.
+  const bool passes_on_output = rank.launcher->has_daemons && isatty(STDOUT_FILENO) == 0;
+  if (!output.Open(rank.log, rank.event_key, passes_on_output) || pipe2(exec_error, O_CLOEXEC) != 0) return errno;
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return errno;

@@ -96,18 +96,23 @@ yields() { # RANKS LAUNCHER
   done
 }
 
-@test "variables whose names no shell takes reach the ranks of every node" {
-  require_mpirun
-  # The other node has an environment of its own.
+# The host n2 of -H is this machine as well, with an environment of its own: "${agent[@]}" are options for ddlrun.
+two_nodes() {
   printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\ndirectory=$TMPDIR/$1\nshift\nexec env -i PATH="$PATH" HOME=/ TMPDIR="$directory" sh -c "$*"\n' > agent
   chmod +x agent
+  agent=(--mpiarg "--mca plm_rsh_agent $PWD/agent")
+}
+
+@test "variables whose names no shell takes reach the ranks of every node" {
+  require_mpirun
+  two_nodes
   printf '%s\n' 'import os, sys' \
     'line = " ".join([os.environ["RANK"], *(repr(os.environ.get(name)) for name in sys.argv[1:])])' \
     'os.write(1, (line + "\n").encode())' > show.py # in one piece, since PYTHONUNBUFFERED would make several
   local -a names=(FOO.BAR foo-bar 'BASH_FUNC_x%%' 1X PLAIN G.IVEN)
   search_path=$PATH
   run --separate-stderr env FOO.BAR=1 foo-bar=2 'BASH_FUNC_x%%=() {  echo "a b"
-}' 1X=4 PLAIN=5 "$ddlrun" -H 127.0.0.1:1,n2:1 --mpiarg "--mca plm_rsh_agent $PWD/agent" -x G.IVEN=6 -x foo-bar python3 show.py "${names[@]}"
+}' 1X=4 PLAIN=5 "$ddlrun" -H 127.0.0.1:1,n2:1 "${agent[@]}" -x G.IVEN=6 -x foo-bar python3 show.py "${names[@]}"
   expect_status 0 "$output $stderr"
   local rank
   for rank in 0 1; do
@@ -125,6 +130,46 @@ yields() { # RANKS LAUNCHER
   [[ $output != *"the last words"* ]] # who has set it has it so
   PYTHONUNBUFFERED=x run_ddlrun -n 1 --launcher=local sh -c 'echo "$PYTHONUNBUFFERED"'
   [ "$output" = x ]
+}
+
+@test "what several ranks print comes in whole lines, however Python writes them" {
+  printf '%s\n' 'import os' 'rank = os.environ["RANK"]' 'for i in range(300): print("rank", rank, "line", i, "of", 300)' > print.py
+  local launcher options line='^(\[[0-3]\] )?rank [0-3] line [0-9]+ of 300$'
+  unset PYTHONUNBUFFERED
+  for launcher in $(launchers); do
+    # mpirun cuts lines itself, at each 4 kB; Python is not to write pieces besides (52 of 2,000 lines of several ranks were mixed).
+    if [ "$launcher" = mpirun ]; then
+      expect=0 run_ddlrun -n 1 --launcher=mpirun sh -c 'echo "${PYTHONUNBUFFERED-unset}"'
+      [ "$output" = unset ]
+      expect=0 run_ddlrun -n 1 --launcher=mpirun --log-dir logs sh -c 'echo "${PYTHONUNBUFFERED-unset}"'
+      [ "$output" = 1 ]
+      continue
+    fi
+    for options in "" --tag-output "--log-dir logs"; do
+      # shellcheck disable=SC2086 # options are words
+      expect=0 run_ddlrun -n 4 --oversubscribe --launcher="$launcher" $options python3 print.py
+      [ "$(grep -cE "$line" <<< "$output")" -eq 1200 ] || { grep -vE "$line" <<< "$output" | head; false; }
+    done
+  done
+}
+
+@test "torchrun on each node, and JAX, meet at rank 0" {
+  require_mpirun
+  two_nodes
+  local show='echo "$RANK $PET_NNODES $PET_NODE_RANK $PET_MASTER_ADDR:$PET_MASTER_PORT $MASTER_ADDR:$MASTER_PORT $JAX_COORDINATOR_ADDRESS"'
+  expect=0 run_ddlrun -H 127.0.0.1:1,n2:1 "${agent[@]}" sh -c "$show"
+  grep -xE '0 2 0 (127.0.0.1:[0-9]+) \1 \1' <<< "$output"
+  grep -xE '1 2 1 (127.0.0.1:[0-9]+) \1 \1' <<< "$output"
+  expect=0 run_ddlrun -H 127.0.0.1:2,n2:1 "${agent[@]}" sh -c "$show" # not one on each node
+  [ "$(grep -cxE '[0-2]   : (127.0.0.1:[0-9]+) \1' <<< "$output")" -eq 3 ]
+  expect=0 run_ddlrun -n 1 sh -c "$show"
+  grep -xE '0   : (127.0.0.1:[0-9]+) \1' <<< "$output"
+  # What the user has set stays.
+  PET_RDZV_ENDPOINT=n2:29400 JAX_COORDINATOR_ADDRESS=n2:1 expect=0 run_ddlrun -H 127.0.0.1:1,n2:1 -x PET_RDZV_ENDPOINT \
+    -x JAX_COORDINATOR_ADDRESS "${agent[@]}" sh -c "$show"
+  [ "$(grep -cxE '[01]   : 127.0.0.1:[0-9]+ n2:1' <<< "$output")" -eq 2 ]
+  PET_NNODES=1:4 expect=0 run_ddlrun -H 127.0.0.1:1,n2:1 -x PET_NNODES "${agent[@]}" sh -c "$show"
+  [ "$(grep -cE '^[01] 1:4  : ' <<< "$output")" -eq 2 ]
 }
 
 # limit_cpus QUOTA: makes the group $group, below that of this test, which has QUOTA of 100000 microseconds.

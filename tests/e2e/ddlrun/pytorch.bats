@@ -86,3 +86,16 @@ has_saved() { [ checkpoint.pt -nt before ]; }
   run -0 "$ddlrun" --launcher=local --oversubscribe -n 2 --heartbeat 'beats/%r' python3 loop.py $((step + 5))
   [[ $output == *"from step $step on, "* && $output == *"rank 1 is through"* ]]
 }
+
+@test "torchrun as one rank on each of two nodes is one world" {
+  command -v mpirun > /dev/null || skip "mpirun is not installed"
+  export USE_LIBUV=0 # Debian 13's PyTorch has no libuv
+  torchrun --no_python --nproc_per_node=1 true 2> /dev/null || skip "torchrun does not run (PyTorch 1.13 with Python 3.11)"
+  printf '%s\n' '#!/bin/sh' 'mkdir -p "$TMPDIR/$1"; directory=$TMPDIR/$1; shift' \
+    'exec env -i PATH="$PATH" HOME=/ TMPDIR="$directory" sh -c "$*"' > agent
+  chmod +x agent
+  printf '%s\n' 'import os, torch, torch.distributed as dist' 'dist.init_process_group("gloo")' 'ones = torch.ones(1)' \
+    'dist.all_reduce(ones)' 'os.write(1, f"rank {dist.get_rank()} sum {int(ones)}\n".encode())' > sum.py
+  expect=0 run_ddlrun -H 127.0.0.1:1,n2:1 --launcher=mpirun --mpiarg "--mca plm_rsh_agent $PWD/agent" torchrun --nproc_per_node=2 sum.py
+  [ "$(grep '^rank' <<< "$output" | sort)" = $'rank 0 sum 4\nrank 1 sum 4\nrank 2 sum 4\nrank 3 sum 4' ]
+}

@@ -70,6 +70,11 @@ const Environment kOfARank = {{"DDLRUN_LAUNCHER", "local"},
                               {"DDL_HOST_LIST", "n1:0,1"},
                               {"DDL_OPTIONS", "-mode p:2x1x1x1 "},
                               {"DDLRUN_HEARTBEAT", "beats/1"},
+                              {"JAX_COORDINATOR_ADDRESS", "n1:61234"},
+                              {"PET_NNODES", "2"},
+                              {"PET_NODE_RANK", "1"},
+                              {"PET_MASTER_ADDR", "n1"},
+                              {"PET_MASTER_PORT", "61234"},
                               {"MINE", "x"}};
 
 TEST(InheritedVariables, OfAnEnclosingLaunchAreNobodysWish) {
@@ -88,10 +93,29 @@ TEST(InheritedVariables, StayWhereARankHasSetThemAnew) {
   }
 }
 
+TEST(InheritedVariables, OfTorchrunAndJaxStayWhereARankHasSetThemAnew) {
+  for (const auto& [name, value] : Environment{{"JAX_COORDINATOR_ADDRESS", "n2:61234"},
+                                               {"PET_MASTER_ADDR", "n2"},
+                                               {"PET_MASTER_PORT", "29500"}}) {
+    Environment environment = kOfARank;
+    environment[name] = value;
+    environment = WithoutEnclosingLaunch(environment);
+    EXPECT_EQ(environment[name], value);
+    EXPECT_EQ(environment.contains("PET_NODE_RANK"), name.starts_with("PET_"));
+  }
+}
+
 TEST(InheritedVariables, StayOutsideOfALaunch) {
-  const Environment wishes = {{"MASTER_ADDR", "n2"},     {"MASTER_PORT", "29500"},
-                              {"OMP_NUM_THREADS", "4"},  {"DDL_OPTIONS", "-mode r:2x1x1x1 "},
-                              {"DDL_HOST_LIST", "n2:0"}, {"DDLRUN_HEARTBEAT", "beats"}};
+  const Environment wishes = {{"MASTER_ADDR", "n2"},
+                              {"MASTER_PORT", "29500"},
+                              {"OMP_NUM_THREADS", "4"},
+                              {"DDL_OPTIONS", "-mode r:2x1x1x1 "},
+                              {"DDL_HOST_LIST", "n2:0"},
+                              {"DDLRUN_HEARTBEAT", "beats"},
+                              {"JAX_COORDINATOR_ADDRESS", "n2:29500"},
+                              {"PET_NNODES", "2"},
+                              {"PET_MASTER_ADDR", "n2"},
+                              {"PET_MASTER_PORT", "29500"}};
   EXPECT_EQ(WithoutEnclosingLaunch(wishes), wishes);
 }
 

@@ -2,6 +2,7 @@
 
 #include "launcher/shim/output_relay.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -87,6 +88,52 @@ TEST(OutputMarks, AreInFrontOfWhatCouldBeALineOfTheLauncher) {
 TEST(OutputMarks, FitInFrontOfTheLargestPiece) {
   const std::string line = "srun: " + std::string(OutputMarks::kMaxBytes - 6, 'x');
   EXPECT_EQ(Marked({line}, "0123456789abcdef"), "ddlrun-rank[0123456789abcdef]: output: " + line);
+}
+
+// What is written after each of `pieces`, and at the end.
+std::vector<std::string> WrittenOf(const std::vector<std::string>& pieces) {
+  static WholeLines lines;
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  std::vector<std::string> written;
+  const auto read_all = [&] {
+    std::string text;
+    char chunk[4096];
+    for (ssize_t got = 0; (got = read(ends[0], chunk, sizeof(chunk))) > 0;) {
+      text.append(chunk, static_cast<std::size_t>(got));
+    }
+    written.push_back(text);
+  };
+  for (const std::string& piece : pieces) {
+    lines.Write(ends[1], piece.data(), piece.size());
+    read_all();
+  }
+  lines.Flush(ends[1]);
+  EXPECT_FALSE(lines.is_holding());
+  read_all();
+  close(ends[0]);
+  close(ends[1]);
+  return written;
+}
+
+TEST(WholeLines, HoldTheBeginningOfALineUntilItsEndHasCome) {
+  const std::string most(WholeLines::kMaxPiece, 'x');
+  const struct {
+    std::vector<std::string> pieces;
+    std::vector<std::string> written;
+  } kCases[] = {
+      {{}, {""}},
+      {{"a\n"}, {"a\n", ""}},
+      {{"a", " ", "b", "\n"}, {"", "", "", "a b\n", ""}},
+      {{"a\nb", "c\nd"}, {"a\n", "bc\n", "d"}},
+      {{"10%\r2", "0%\r"}, {"10%\r", "20%\r", ""}},
+      {{"", "\n"}, {"", "\n", ""}},
+      {{most, "\n"}, {"", most + "\n", ""}},
+      {{most, "y", "z\n"}, {"", most + "y", "z\n", ""}},  // longer than what is held
+      {{"a\n" + most.substr(2), most}, {"a\n", most.substr(2) + most, ""}},
+      {{most.substr(1) + "\n", most}, {most.substr(1) + "\n", "", most}},
+  };
+  for (const auto& [pieces, written] : kCases) EXPECT_EQ(WrittenOf(pieces), written);
 }
 
 }  // namespace
