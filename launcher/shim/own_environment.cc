@@ -135,6 +135,16 @@ bool HasOwnCpus(const LocalRankJob& job) {
   return job.bind && !Is(job.cpus, "-") && strncmp(job.cpus, "- ", 2) != 0;
 }
 
+namespace {
+
+// 0 where that is not known.
+int CpusOfUnboundRank(const LocalRankJob& job, int usable_cpus) {
+  if (usable_cpus <= 0) return 0;
+  return usable_cpus > job.local_world_size ? usable_cpus / job.local_world_size : 1;
+}
+
+}  // namespace
+
 void SetEnvironment(const LocalRankJob& job, int usable_cpus) {
   const LauncherTraits& launcher = TraitsOf(job.launcher);
   // The daemon on this node may have been started by srun.  Its variables say who the daemon is,
@@ -165,9 +175,12 @@ void SetEnvironment(const LocalRankJob& job, int usable_cpus) {
   SetVisibleGpu(job);
   SetHeartbeat(job.rank);
   RestorePath(job);
-  // One thread per core of the rank; hardware threads share the units that training needs.
-  if (job.cores > 0 && getenv("OMP_NUM_THREADS") == nullptr) {
-    const int threads = support::ThreadsWithinQuota("", job.cores, job.local_world_size);
+  // One thread per core of the rank; hardware threads share the units that training needs.  Ranks
+  // that are not bound have an equal part each: with a thread for each CPU of the node in every rank,
+  // the threads of OpenMP, which wait actively, would keep each other from working.
+  const int cores = job.cores > 0 ? job.cores : CpusOfUnboundRank(job, usable_cpus);
+  if (cores > 0 && getenv("OMP_NUM_THREADS") == nullptr) {
+    const int threads = support::ThreadsWithinQuota("", cores, job.local_world_size);
     SetUnlessSet("OMP_NUM_THREADS", threads);
     SetUnlessSet(kThreadsVariable, threads);
   }

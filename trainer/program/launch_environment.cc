@@ -3,6 +3,7 @@
 #include "trainer/program/launch_environment.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -19,11 +20,17 @@ std::optional<std::string> EnvironmentVariable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+int CpusOfRank(int usable, int online, int local_world_size) {
+  return usable < online ? usable : std::max(1, usable / std::max(1, local_world_size));
+}
+
 int ThreadsOfRank(int local_world_size) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  const int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  return std::max(1, support::ThreadsWithinQuota("", cores, std::max(1, local_world_size)));
+  const int usable = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const int cpus = CpusOfRank(usable, online, local_world_size);
+  return std::max(1, support::ThreadsWithinQuota("", cpus, std::max(1, local_world_size)));
 }
 
 launcher::RankInfo ReadRank(const EnvironmentLookup& get) {

@@ -21,8 +21,13 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const std::st
 // Of this process.
 std::optional<std::string> EnvironmentVariable(const std::string& name);
 
-// How many a rank of this node may start: one for each core that it may run on, or fewer where the
-// CPU quota of its control group is less for each of `local_world_size` ranks.  At least 1.
+// How many CPUs of the `usable` ones are a rank's own: all, or where these are all that the machine
+// has `online`, so that nobody has bound the rank, an equal part for each of `local_world_size`
+// ranks.  At least 1.  Pure.
+int CpusOfRank(int usable, int online, int local_world_size);
+
+// How many threads a rank of this node may start: one for each of its CPUs, or fewer where the CPU
+// quota of its control group is less for each of `local_world_size` ranks.  At least 1.
 int ThreadsOfRank(int local_world_size);
 
 // What the environment says of this rank.  Throws Error(EX_CONFIG) as

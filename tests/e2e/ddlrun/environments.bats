@@ -120,6 +120,20 @@ two_nodes() {
   done
 }
 
+@test "ranks that are not bound have an equal part of the CPUs each" {
+  local launcher cpus
+  cpus=$(nproc)
+  unset OMP_NUM_THREADS
+  for launcher in $(launchers); do
+    expect=0 run_ddlrun -n $((cpus * 2)) --oversubscribe --launcher="$launcher" sh -c 'echo "$OMP_NUM_THREADS"'
+    [ "$(sort -u <<< "$output")" = 1 ]
+    expect=0 run_ddlrun -n 1 --bind=none --launcher="$launcher" sh -c 'echo "$OMP_NUM_THREADS"'
+    [ "$output" = "$cpus" ]
+  done
+  OMP_NUM_THREADS=7 expect=0 run_ddlrun -n $((cpus * 2)) --oversubscribe sh -c 'echo "$OMP_NUM_THREADS"'
+  [ "$(sort -u <<< "$output")" = 7 ]
+}
+
 @test "what Python prints comes when it is printed" {
   echo 'import os, signal; print("the last words"); os.kill(os.getpid(), signal.SIGKILL)' > killed.py
   for launcher in $(launchers); do
@@ -160,10 +174,11 @@ two_nodes() {
   expect=0 run_ddlrun -H 127.0.0.1:1,n2:1 "${agent[@]}" sh -c "$show"
   grep -xE '0 2 0 (127.0.0.1:[0-9]+) \1 \1' <<< "$output"
   grep -xE '1 2 1 (127.0.0.1:[0-9]+) \1 \1' <<< "$output"
-  expect=0 run_ddlrun -H 127.0.0.1:2,n2:1 "${agent[@]}" sh -c "$show" # not one on each node
-  [ "$(grep -cxE '[0-2]   : (127.0.0.1:[0-9]+) \1' <<< "$output")" -eq 3 ]
-  expect=0 run_ddlrun -n 1 sh -c "$show"
-  grep -xE '0   : (127.0.0.1:[0-9]+) \1' <<< "$output"
+  local ranks
+  for ranks in 1 2; do # on one node
+    expect=0 run_ddlrun -n "$ranks" --launcher=local sh -c "$show"
+    [ "$(grep -cxE '[01]   : (127.0.0.1:[0-9]+) \1' <<< "$output")" -eq "$ranks" ]
+  done
   # What the user has set stays.
   PET_RDZV_ENDPOINT=n2:29400 JAX_COORDINATOR_ADDRESS=n2:1 expect=0 run_ddlrun -H 127.0.0.1:1,n2:1 -x PET_RDZV_ENDPOINT \
     -x JAX_COORDINATOR_ADDRESS "${agent[@]}" sh -c "$show"

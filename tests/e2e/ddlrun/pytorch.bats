@@ -11,7 +11,7 @@ setup() {
     skip "PyTorch is not installed (tools/bootstrap peers)"
   sed -n '/^```python file=loop.py$/,/^```$/p' "$BATS_TEST_DIRNAME/../../../doc/user-guide/your-program.md" | sed '1d;$d' > loop.py
   [ "$(wc -l < loop.py)" -gt 20 ]
-  export OMP_NUM_THREADS=1
+  export OMP_NUM_THREADS=1 USE_LIBUV=0 # Debian 13's PyTorch has no libuv
 }
 
 # Nothing goes on behind a test that has failed.
@@ -89,13 +89,14 @@ has_saved() { [ checkpoint.pt -nt before ]; }
 
 @test "torchrun as one rank on each of two nodes is one world" {
   command -v mpirun > /dev/null || skip "mpirun is not installed"
-  export USE_LIBUV=0 # Debian 13's PyTorch has no libuv
-  torchrun --no_python --nproc_per_node=1 true 2> /dev/null || skip "torchrun does not run (PyTorch 1.13 with Python 3.11)"
+  unset USE_LIBUV
+  python3 -m torch.distributed.run --no_python --nproc_per_node=1 true 2> /dev/null ||
+    skip "torchrun of this PyTorch does not run: Debian's (1.13 with Python 3.11, 2.6 without libuv)"
   printf '%s\n' '#!/bin/sh' 'mkdir -p "$TMPDIR/$1"; directory=$TMPDIR/$1; shift' \
     'exec env -i PATH="$PATH" HOME=/ TMPDIR="$directory" sh -c "$*"' > agent
   chmod +x agent
   printf '%s\n' 'import os, torch, torch.distributed as dist' 'dist.init_process_group("gloo")' 'ones = torch.ones(1)' \
     'dist.all_reduce(ones)' 'os.write(1, f"rank {dist.get_rank()} sum {int(ones)}\n".encode())' > sum.py
-  expect=0 run_ddlrun -H 127.0.0.1:1,n2:1 --launcher=mpirun --mpiarg "--mca plm_rsh_agent $PWD/agent" torchrun --nproc_per_node=2 sum.py
+  expect=0 run_ddlrun -H 127.0.0.1:1,n2:1 --launcher=mpirun --mpiarg "--mca plm_rsh_agent $PWD/agent" python3 -m torch.distributed.run --nproc_per_node=2 sum.py
   [ "$(grep '^rank' <<< "$output" | sort)" = $'rank 0 sum 4\nrank 1 sum 4\nrank 2 sum 4\nrank 3 sum 4' ]
 }

@@ -114,6 +114,17 @@ TEST(MakeCommOptions, LeavesOutHanUnlessTheUserAsksForComponents) {
   EXPECT_FALSE(leaves_out({{"OMPI_MCA_coll", "han,tuned,basic,libnbc"}}));
 }
 
+TEST(CpusOfRank, ArePartedWhereNobodyHasBoundTheRank) {
+  const struct {
+    int usable, online, ranks, cpus;
+  } kCases[] = {{8, 8, 1, 8}, {8, 8, 2, 4},   {8, 8, 3, 2}, {8, 8, 9, 1},
+                {7, 8, 2, 7}, {1, 64, 64, 1}, {9, 8, 2, 4}, {8, 8, 0, 8}};
+  for (const auto& each : kCases) {
+    EXPECT_EQ(CpusOfRank(each.usable, each.online, each.ranks), each.cpus)
+        << each.usable << " of " << each.online << ", " << each.ranks << " ranks";
+  }
+}
+
 TEST(SliceOfGpu, IsTheOneThatCudaShows) {
   const auto of = [](const std::string& visible) {
     return SliceOfGpu(LookupIn({{"CUDA_VISIBLE_DEVICES", visible}}));
