@@ -35,6 +35,16 @@ void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
   directory.Append(kRunLogName, SettingsText(settings) + PlanAsText(planned.plan) + announcement);
 }
 
+// The log is for people: neither the ranks nor restarts nor the exit code depend on it.  What cleans
+// /tmp (systemd-tmpfiles, epilogs of jobs on shared nodes) may have taken the directory away.
+void AddToLog(const RunDirectory& directory, const std::string& text) {
+  try {
+    directory.Append(kRunLogName, text);
+  } catch (const LaunchError& error) {
+    Say(std::string("ddlrun: ") + error.what() + "; that log lacks the end of this run\n");
+  }
+}
+
 // The host of each rank.
 std::vector<std::string> HostsOfRanks(const LaunchPlan& plan) {
   std::vector<std::string> hosts;
@@ -150,7 +160,7 @@ std::optional<RunResult> LookAtNodes(const Invocation& invocation, const Planned
   }
   const bool continues = !is_all && !bad_hosts.empty() && restarts.LeaveOut(bad_hosts);
   last_lines = continues ? last_lines + "ddlrun: checking again, without them\n" : report.rejection;
-  directory.Append(kRunLogName, report.commands + report.table + report.messages + last_lines);
+  AddToLog(directory, report.commands + report.table + report.messages + last_lines);
   const bool is_stop_requested = report.exit_code > 128;
   Say(report.commands, is_stop_requested);
   if (is_all) {
@@ -195,7 +205,7 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   LookForLostNodes(planned.plan, launch, invocation.environment, &result);
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);
-  directory.Append(kRunLogName, text + "exit code " + std::to_string(result.exit_code) + "\n");
+  AddToLog(directory, text + "exit code " + std::to_string(result.exit_code) + "\n");
   Say(text, result.stop_requested);
   return {result.exit_code, decision.next == Decision::Next::kRestart, result.step_is_left,
           decision.pause};

@@ -76,11 +76,9 @@ void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
     result->exit_code = EX_UNAVAILABLE;
   }
   result->cancelled = reports.cancelled();
-  // srun and mpirun may end as a rank that they have killed; where ranks stopped early, with 0.
-  const bool may_be_wrong = result->exit_code != 0 || launcher.hides_exit_codes;
-  if (result->failure && (may_be_wrong || result->failure->exit_code == EX_TEMPFAIL)) {
-    result->exit_code = result->failure->exit_code;
-  }
+  // srun and mpirun may end as a rank that they have killed; where ranks stopped early, with 0, and
+  // so does an mpirun that is not to abort then (orte_abort_on_non_zero_status).
+  if (result->failure) result->exit_code = result->failure->exit_code;
   if (have_responded) AddOwnEnd(reports, launcher, hosts, result);
 }
 

@@ -169,3 +169,17 @@ ends_with() {
     [ "$(cat shown)" = "loading... done" ]
   done
 }
+
+@test "a run directory that is removed meanwhile costs the log, and neither the exit code nor a restart" {
+  # In the place of what cleans /tmp: systemd-tmpfiles, or the epilog of another job on this node.
+  printf '%s\n' '[ "$RANK" != 0 ] || rm -rf "$TMPDIR"/ddlrun.*' 'sleep 0.2' 'exit "$1"' > rank
+  local launcher code
+  for launcher in $(launchers); do
+    for code in 0 75 9; do
+      expect=$code run_ddlrun -n 1 --launcher="$launcher" sh rank "$code"
+      [[ $messages == *"/ddlrun.log: No such file or directory; that log lacks the end of this run"* ]]
+      [ "$code" -ne 9 ] || [[ ${messages##*$'\n'} == *"the job failed: rank 0 "*"with exit code 9"* ]]
+    done
+    expect=0 run_ddlrun -n 1 --launcher="$launcher" --max-restarts 1 sh -c 'sh rank $((9 * (1 - DDLRUN_RESTART_COUNT)))'
+  done
+}

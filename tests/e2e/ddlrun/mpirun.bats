@@ -197,3 +197,14 @@ SH
   [ "$status" -ne 0 ]
   [[ $(tail -n 1 messages) == *"the job failed: node n2 was lost" ]]
 }
+
+@test "a rank that fails is the exit code, also of an mpirun that is not to abort then" {
+  require_mpirun
+  ! mpirun_is_prrte || skip "it is a parameter of Open MPI 4"
+  export OMPI_MCA_orte_abort_on_non_zero_status=0
+  run_ddlrun -n 2 --oversubscribe --launcher=mpirun sh -c 'exit $((RANK * 3))'
+  expect_status 3 "$messages"
+  [[ ${messages##*$'\n'} == *"the job failed: rank 1 on "*" with exit code 3"* ]]
+  run_ddlrun -n 2 --oversubscribe --launcher=mpirun sh -c '[ "$RANK" = 0 ] || kill -KILL $$'
+  expect_status 137 "$messages"
+}

@@ -128,6 +128,8 @@ TEST_F(SupervisorBeforeStartTest, AnEndOfSrunOrMpirunByItselfIsOfNoRank) {
     const std::string failed =
         "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 3 at x' >&2; ";
     EXPECT_EQ(RunLauncher(launcher, starts + failed + "exit 1").exit_code, 3);
+    // An mpirun that is told not to abort (orte_abort_on_non_zero_status) ends with 0.
+    EXPECT_EQ(RunLauncher(launcher, starts + failed + ends + "exit 0").exit_code, 3);
     const std::string rejected = "echo 'ddlrun-rank: [ERROR DDL-20-78] rank 1 on n2: x' >&2; ";
     EXPECT_EQ(RunLauncher(launcher, rejected + "exit 78").exit_code, 78);
   }
