@@ -86,7 +86,7 @@ RankJob ReadRankJob(const Environment& environment) {
 }
 
 // Plans the cores of all ranks of node `node`, which is this one.
-void PlanThisNode(int node, LaunchPlan* plan) {
+void PlanThisNode(int node, const Environment& environment, LaunchPlan* plan) {
   std::vector<RankPlacement*> ranks;
   for (RankPlacement& rank : plan->ranks) {
     if (rank.node == node) ranks.push_back(&rank);
@@ -94,7 +94,7 @@ void PlanThisNode(int node, LaunchPlan* plan) {
   std::sort(ranks.begin(), ranks.end(), [](const RankPlacement* a, const RankPlacement* b) {
     return a->local_rank < b->local_rank;
   });
-  const NodeTopology topology = ReadLiveTopology();
+  const NodeTopology topology = ReadTopologyOfJob(environment);
   for (RankPlacement* rank : ranks) {
     rank->cores.clear();
     rank->cpus.clear();
@@ -146,7 +146,7 @@ void Run(int argc, char** argv) {
     const bool may_plan = job.bind && !job.planned_for.empty() && !is_direct;
     const bool has_other_gpus = may_plan && granted != environment.end() &&
                                 TakeGrantedGpus(granted->second, own.node, &job.plan);
-    if (has_other_gpus || !IsLikePlanned(job)) PlanThisNode(own.node, &job.plan);
+    if (has_other_gpus || !IsLikePlanned(job)) PlanThisNode(own.node, environment, &job.plan);
     BecomeShim(job, own.rank, arguments.program);
   } catch (const LaunchError& error) {
     const std::string& host = job.plan.nodes[static_cast<std::size_t>(own.node)].host;

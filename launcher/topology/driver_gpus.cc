@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <utility>
+
+#include "support/number.h"
 
 namespace launcher {
 
@@ -29,9 +32,27 @@ std::vector<DriverGpu> ReadDriverGpus(const std::string& root) {
       if (colon == std::string::npos || start == std::string::npos) continue;
       if (line.starts_with("Model:")) gpu.model = line.substr(start);
       if (line.starts_with("GPU UUID:")) gpu.uuid = line.substr(start);
+      if (line.starts_with("Device Minor:")) {
+        gpu.minor = support::WholeNumber<int>(line.substr(start)).value_or(-1);
+      }
     }
   }
   return gpus;
+}
+
+void OrderByDeviceFile(const std::vector<DriverGpu>& known, NodeTopology* node) {
+  constexpr int kMostGpus = 1024;
+  std::vector<Gpu> ordered;
+  for (const Gpu& gpu : node->gpus) {
+    const auto same = std::find_if(known.begin(), known.end(), [&gpu](const DriverGpu& candidate) {
+      return candidate.pci_bus_id == gpu.pci_bus_id;
+    });
+    if (same == known.end() || same->minor < 0 || same->minor >= kMostGpus) return;
+    const auto place = static_cast<std::size_t>(same->minor);
+    if (place >= ordered.size()) ordered.resize(place + 1);
+    ordered[place] = gpu;
+  }
+  node->gpus = std::move(ordered);
 }
 
 }  // namespace launcher

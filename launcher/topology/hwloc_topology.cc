@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
+#include "launcher/topology/driver_gpus.h"
 #include "support/number.h"
 
 namespace launcher {
@@ -231,6 +232,16 @@ NodeTopology ReadLiveTopology() {
   const bool is_other = hwloc_topology_is_thissystem(topology.get()) == 0;
   if (is_other && !has_gpu) topology = LoadLive(true);
   return ReadAll(topology.get(), EX_OSERR, "this machine");
+}
+
+NodeTopology ReadTopologyOfJob(const Environment& environment) {
+  NodeTopology node = ReadLiveTopology();
+  for (const char* name : {"SLURM_JOB_GPUS", "SLURM_STEP_GPUS"}) {
+    if (ValueOr(environment, name, "").empty()) continue;
+    OrderByDeviceFile(ReadDriverGpus(""), &node);
+    break;
+  }
+  return node;
 }
 
 NodeTopology ReadTopologyFile(const std::string& path) {

@@ -13,6 +13,7 @@
 
 #include <string>
 
+#include "launcher/base/environment.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {
@@ -22,6 +23,12 @@ namespace launcher {
 // CPUs count.  No GPU driver is started, so the models of GPUs stay empty.  Throws
 // LaunchError(EX_OSERR).
 NodeTopology ReadLiveTopology();
+
+// This machine, whose GPUs are in the order by which `environment` numbers them: those of
+// SLURM_JOB_GPUS and SLURM_STEP_GPUS are device files, which need not be in PCI order
+// (PrincetonUniversity/jobstats#34); all others in PCI order, as CUDA is told to number them.
+// Throws as ReadLiveTopology does.
+NodeTopology ReadTopologyOfJob(const Environment& environment);
 
 // The machine of an XML file of hwloc 2.x, as `lstopo --of xml` writes it.  The second function
 // takes the text of such a file, whose `name` is for messages.  Throws LaunchError(EX_DATAERR) when

@@ -32,7 +32,7 @@ struct Gpu {
 struct NodeTopology {
   std::vector<NumaNode> numa_nodes;  // those with CPUs, by os_index
   std::vector<Core> cores;           // those this job may use, in logical order
-  std::vector<Gpu> gpus;             // in PCI order; those this job may use
+  std::vector<Gpu> gpus;             // by the numbers of the job (driver_gpus.h), else in PCI order
 };
 
 }  // namespace launcher

@@ -261,3 +261,29 @@ make_machine() { # FOLDER
   echo "$output$messages"
   [[ $output$messages == *"0     localhost  0      0    node 1  2-3    2-3"* ]]
 }
+
+# Slurm numbers GPUs by their device files, CUDA by their places on the bus; on some machines these differ.
+@test "GPU 0 of Slurm is /dev/nvidia0, wherever it is on the bus" {
+  unshare -m true 2> /dev/null || skip "needs root"
+  make_machine machine
+  local other=machine/sys/bus/pci/devices/0000:86:00.0 gpu
+  cp -r machine/sys/bus/pci/devices/0000:3b:00.0 "$other"
+  cp -r machine/sys/bus/pci/devices/0000:3a:00.0 machine/sys/bus/pci/devices/0000:85:00.0
+  echo c > "$other/local_cpus"
+  sed -i 's/\x3a\x3b\x3b/\x85\x86\x86/' machine/sys/bus/pci/devices/0000:85:00.0/config
+  echo c > machine/sys/bus/pci/devices/0000:85:00.0/local_cpus
+  for gpu in 3b:1 86:0; do
+    mkdir -p "driver/nvidia/gpus/0000:${gpu%:*}:00.0"
+    printf 'Model: \t\t Tesla V100-SXM2-16GB\nDevice Minor: \t %s\n' "${gpu#*:}" > "driver/nvidia/gpus/0000:${gpu%:*}:00.0/information"
+  done
+  export HWLOC_FSROOT=$PWD/machine HWLOC_COMPONENTS=linux,stop HWLOC_PCI_LOCALITY="0000:3a 0x00000003;0000:85 0x0000000c"
+  export SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 SLURM_GPUS_ON_NODE=1 SLURMD_NODENAME=n1 SLURM_TASKS_PER_NODE=1
+  planned() { # JOB_GPUS: the NUMA node of the rank, with Slurm's GPU
+    SLURM_JOB_GPUS=$1 CUDA_VISIBLE_DEVICES=$1 unshare -m sh -c 'mount --bind driver /proc/driver && exec "$@"' - \
+      "$ddlrun" --dry-run --launcher=local true 2>&1 | sed -nE 's/^0 +n1 +0 +([0-9]) +(node [01]) .*/\1 \2/p'
+  }
+  [ "$(planned 0)" = "0 node 1" ]
+  [ "$(planned 1)" = "1 node 0" ]
+  sed -i 's/^Device Minor/Device/' driver/nvidia/gpus/*/information # a driver that does not say
+  [ "$(planned 0)" = "0 node 0" ]
+}

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "launcher/base/error.h"
+#include "launcher/topology/driver_gpus.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/gpus_of_node.h"
 #include "launcher/topology/hwloc_topology.h"
@@ -239,6 +240,35 @@ TEST(HwlocTopology, KeepsToTheCpusOfThisProcess) {
   EXPECT_THAT(node.cores[0].cpus, ElementsAre(last));
   ASSERT_THAT(node.numa_nodes, SizeIs(1));
   EXPECT_THAT(node.numa_nodes[0].cores, ElementsAre(0));
+}
+
+// The NUMA nodes of the GPUs 3b, 86 and af, which are 0, 1 and 2, in the order of device files.
+std::vector<int> NumaByDeviceFile(const std::vector<int>& minors) {
+  const std::array<const char*, 3> kIds = {"0000:3b:00.0", "0000:86:00.0", "0000:af:00.0"};
+  NodeTopology node;
+  std::vector<DriverGpu> known;
+  for (std::size_t i = 0; i < minors.size(); ++i) {
+    node.gpus.push_back({kIds.at(i), static_cast<int>(i), ""});
+    known.push_back({kIds.at(i), "", "", minors[i]});
+  }
+  OrderByDeviceFile(known, &node);
+  std::vector<int> numa;
+  for (const Gpu& gpu : node.gpus) numa.push_back(gpu.numa);
+  return numa;
+}
+
+TEST(OrderByDeviceFile, NumbersGpusAsSlurmDoes) {
+  EXPECT_THAT(NumaByDeviceFile({0, 1, 2}), ElementsAre(0, 1, 2));
+  EXPECT_THAT(NumaByDeviceFile({1, 0, 2}), ElementsAre(1, 0, 2));
+  EXPECT_THAT(NumaByDeviceFile({2, 0, 1}), ElementsAre(1, 2, 0));
+  EXPECT_THAT(NumaByDeviceFile({3, 0}), ElementsAre(1, -1, -1, 0)) << "two have been lost";
+  EXPECT_THAT(NumaByDeviceFile({1, -1}), ElementsAre(0, 1)) << "the driver does not say";
+  EXPECT_THAT(NumaByDeviceFile({1'000'000, 0}), ElementsAre(0, 1));
+  EXPECT_THAT(NumaByDeviceFile({}), ElementsAre());
+  NodeTopology node;
+  node.gpus = {{"0000:3b:00.0", 0, ""}, {"0000:86:00.0", 1, ""}};
+  OrderByDeviceFile({{"0000:86:00.0", "", "", 0}}, &node);
+  EXPECT_EQ(node.gpus.front().numa, 0) << "the driver does not know one of them";
 }
 
 }  // namespace
