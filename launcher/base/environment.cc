@@ -35,6 +35,10 @@ std::string ValueOr(const Environment& environment, const std::string& name,
   return found == environment.end() || found->second.empty() ? fallback : found->second;
 }
 
+std::string GrantedBySlurm(const Environment& environment) {
+  return ValueOr(environment, "SLURM_STEP_GPUS", ValueOr(environment, "SLURM_JOB_GPUS", ""));
+}
+
 Environment WithoutDefaultsOfSlurmTools(Environment environment) {
   std::erase_if(environment, [](const auto& variable) {
     return variable.first.starts_with("SCANCEL_") || variable.first.starts_with("SQUEUE_");
@@ -72,7 +76,8 @@ Environment WithoutInheritedComponents(Environment environment) {
 
 namespace {
 
-// Where torchrun and JAX are to meet, if an enclosing ddlrun has set it (protocol/rank_variables.h).
+// Where torchrun and JAX are to meet, if an enclosing ddlrun has set it
+// (protocol/rank_variables.h).
 void EraseMeetingPoint(Environment* environment) {
   const std::string address = ValueOr(*environment, "DDLRUN_MASTER_ADDR", "");
   const std::string port = ValueOr(*environment, "DDLRUN_MASTER_PORT", "");

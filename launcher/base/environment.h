@@ -24,6 +24,10 @@ std::vector<std::string> ToStrings(const Environment& environment);
 std::string ValueOr(const Environment& environment, const std::string& name,
                     const std::string& fallback);
 
+// SLURM_STEP_GPUS, or SLURM_JOB_GPUS: which GPUs of this node Slurm has granted, by the numbers of
+// their device files (/dev/nvidia3).  "" where it has granted none.
+std::string GrantedBySlurm(const Environment& environment);
+
 // Without SCANCEL_* and SQUEUE_*: by such defaults of the user or the site scancel and
 // squeue look at some jobs only, or wait for an answer.
 Environment WithoutDefaultsOfSlurmTools(Environment environment);

@@ -255,7 +255,7 @@ BedeJob MakeJob(const BedeOptions& options, const Settings& settings,
   BedeJob job;
   job.mpirun = FindProgram(settings.mpirun, environment);
   const std::unique_ptr<CommandOutput> version = QueryMpirun(job.mpirun, environment);
-  job.plan = PlanBede(allocation, ReadTopologyOfJob(environment), options.par);
+  job.plan = PlanBede(allocation, ReadTopologyOfJob(GrantedBySlurm(environment)), options.par);
   job.par = options.par;
   job.mpi_runtime = RuntimeOf(job.mpirun, version.get(), settings);
   job.mpi_arguments = settings.mpi_arguments;

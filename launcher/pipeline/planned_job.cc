@@ -97,7 +97,7 @@ void ReadTopology(const Options& options, const Allocation& allocation,
       allocation.job_id.empty() ||
       std::any_of(allocation.nodes.begin(), allocation.nodes.end(),
                   [&](const AllocatedNode& node) { return IsThisMachine(node.host, environment); });
-  if (is_node_of_job) planned->topologies = {ReadTopologyOfJob(environment)};
+  if (is_node_of_job) planned->topologies = {ReadTopologyOfJob(GrantedBySlurm(environment))};
   planned->planned_for = "none";
   if (is_node_of_job) {
     Fingerprint fingerprint;
@@ -290,7 +290,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     }
   } else {
     planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");
-    planned.topologies = {options.topology.empty() ? ReadTopologyOfJob(environment)
+    planned.topologies = {options.topology.empty() ? ReadTopologyOfJob(GrantedBySlurm(environment))
                                                    : ReadTopologyFile(options.topology)};
     PlanByRankfile(options, environment, &planned);
   }

@@ -94,7 +94,7 @@ void PlanThisNode(int node, const Environment& environment, LaunchPlan* plan) {
   std::sort(ranks.begin(), ranks.end(), [](const RankPlacement* a, const RankPlacement* b) {
     return a->local_rank < b->local_rank;
   });
-  const NodeTopology topology = ReadTopologyOfJob(environment);
+  const NodeTopology topology = ReadTopologyOfJob(GrantedBySlurm(environment));
   for (RankPlacement* rank : ranks) {
     rank->cores.clear();
     rank->cpus.clear();

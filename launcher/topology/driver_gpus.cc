@@ -41,13 +41,13 @@ std::vector<DriverGpu> ReadDriverGpus(const std::string& root) {
 }
 
 void OrderByDeviceFile(const std::vector<DriverGpu>& known, NodeTopology* node) {
-  constexpr int kMostGpus = 1024;
+  constexpr int kMaxGpus = 1024;
   std::vector<Gpu> ordered;
   for (const Gpu& gpu : node->gpus) {
     const auto same = std::find_if(known.begin(), known.end(), [&gpu](const DriverGpu& candidate) {
       return candidate.pci_bus_id == gpu.pci_bus_id;
     });
-    if (same == known.end() || same->minor < 0 || same->minor >= kMostGpus) return;
+    if (same == known.end() || same->minor < 0 || same->minor >= kMaxGpus) return;
     const auto place = static_cast<std::size_t>(same->minor);
     if (place >= ordered.size()) ordered.resize(place + 1);
     ordered[place] = gpu;

@@ -234,13 +234,9 @@ NodeTopology ReadLiveTopology() {
   return ReadAll(topology.get(), EX_OSERR, "this machine");
 }
 
-NodeTopology ReadTopologyOfJob(const Environment& environment) {
+NodeTopology ReadTopologyOfJob(const std::string& granted_by_slurm) {
   NodeTopology node = ReadLiveTopology();
-  for (const char* name : {"SLURM_JOB_GPUS", "SLURM_STEP_GPUS"}) {
-    if (ValueOr(environment, name, "").empty()) continue;
-    OrderByDeviceFile(ReadDriverGpus(""), &node);
-    break;
-  }
+  if (!granted_by_slurm.empty()) OrderByDeviceFile(ReadDriverGpus(""), &node);
   return node;
 }
 

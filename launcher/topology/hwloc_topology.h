@@ -13,7 +13,6 @@
 
 #include <string>
 
-#include "launcher/base/environment.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {
@@ -24,11 +23,11 @@ namespace launcher {
 // LaunchError(EX_OSERR).
 NodeTopology ReadLiveTopology();
 
-// This machine, whose GPUs are in the order by which `environment` numbers them: those of
-// SLURM_JOB_GPUS and SLURM_STEP_GPUS are device files, which need not be in PCI order
-// (PrincetonUniversity/jobstats#34); all others in PCI order, as CUDA is told to number them.
-// Throws as ReadLiveTopology does.
-NodeTopology ReadTopologyOfJob(const Environment& environment);
+// This machine, with its GPUs in the order by which the job numbers them.  `granted_by_slurm` is
+// what GrantedBySlurm (base/environment.h) says: those numbers are of device files, which need not
+// be in PCI order (PrincetonUniversity/jobstats#34).  Where it is "" GPUs are in PCI order, as CUDA
+// is told to number them.  Throws as ReadLiveTopology does.
+NodeTopology ReadTopologyOfJob(const std::string& granted_by_slurm);
 
 // The machine of an XML file of hwloc 2.x, as `lstopo --of xml` writes it.  The second function
 // takes the text of such a file, whose `name` is for messages.  Throws LaunchError(EX_DATAERR) when
