@@ -116,6 +116,8 @@ function(ddl_test name)
   # Half the time to compile; what a test needs fast is in a library. SHELL: keeps CMake from taking it for the -O0 of the
   # sanitizers and leaving it out: it has to be the last.
   target_compile_options(${name} PRIVATE "SHELL:$<$<COMPILE_LANGUAGE:CXX>:-O0>")
+  # A test names the members that matter in it.
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
   if(TARGET test_headers)
     target_precompile_headers(${name} REUSE_FROM test_headers)
   endif()

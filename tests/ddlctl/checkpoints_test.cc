@@ -12,14 +12,9 @@
 namespace ddlctl {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
 using trainer::Error;
 using trainer::SampleRun;
 using trainer::ScratchDirectory;
-using trainer::Slurp;
 using trainer::Spill;
 
 void Ignore(const std::string&) {}
@@ -40,7 +35,7 @@ struct Verified {
   std::string bad;
 };
 
-Verified Verify(const std::filesystem::path& model_dir, std::optional<std::int64_t> step) {
+Verified Verify(const fs::path& model_dir, std::optional<std::int64_t> step) {
   Verified result;
   result.code = VerifyCheckpoints(
       model_dir, step, [&](const std::string& line) { result.good += line; },
@@ -49,8 +44,8 @@ Verified Verify(const std::filesystem::path& model_dir, std::optional<std::int64
 }
 
 // Changes the last byte, which is one of a tensor.
-void Damage(const std::filesystem::path& file) {
-  std::string bytes = Slurp(file);
+void Damage(const fs::path& file) {
+  std::string bytes = tests::TextOf(file);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   Spill(file, bytes);
 }
@@ -70,7 +65,7 @@ TEST(CtlCheckpoints, TheTableSaysWhatIsWrongWithOne) {
   const auto directory = SampleRun(50).Write(scratch.path());
   const auto other = SampleRun(60).Write(scratch.path());
   Spill(directory / trainer::kModelFile, "short");
-  std::filesystem::remove(other / trainer::kOptimizerFile);
+  fs::remove(other / trainer::kOptimizerFile);
   const std::string table = CheckpointTable(scratch.path());
   EXPECT_THAT(table, HasSubstr("model.safetensors: damaged: it has 5 bytes instead of "));
   EXPECT_THAT(table, HasSubstr("optimizer.safetensors: No such file or directory\n"));
@@ -117,8 +112,8 @@ TEST(CtlCheckpoints, DamageCountsOverWhatCannotBeRead) {
   const auto first = SampleRun(50).Write(scratch.path());
   const auto second = SampleRun(60).Write(scratch.path());
   // A link loop is none that a reader can follow.
-  std::filesystem::remove(second / trainer::kModelFile);
-  std::filesystem::create_symlink(trainer::kModelFile, second / trainer::kModelFile);
+  fs::remove(second / trainer::kModelFile);
+  fs::create_symlink(trainer::kModelFile, second / trainer::kModelFile);
   EXPECT_EQ(Verify(scratch.path(), std::nullopt).code, EX_OSERR);
   Damage(first / trainer::kOptimizerFile);
   EXPECT_EQ(Verify(scratch.path(), std::nullopt).code, EX_DATAERR);
@@ -148,7 +143,7 @@ TEST(CtlCheckpoints, ExportWritesTheWeightsOfTheNewestValidOne) {
   EXPECT_EQ(
       CodeOf([&] { ExportWeights(scratch.path(), 60, scratch.path() / "b", Ignore); }, "damaged"),
       EX_DATAERR);
-  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "b"));
+  EXPECT_FALSE(fs::exists(scratch.path() / "b"));
 }
 
 TEST(CtlCheckpoints, ExportTakesTheAveragesWhereThereAreAny) {
@@ -173,21 +168,21 @@ TEST(CtlCheckpoints, ExportReplacesNothingAndLeavesNothing) {
   const ScratchDirectory scratch;
   SampleRun(50).Write(scratch.path());
   const auto directory = scratch.path() / "out";
-  std::filesystem::create_directory(directory);
+  fs::create_directory(directory);
   const auto file = directory / "w.safetensors";
   Spill(file, "mine");
   EXPECT_EQ(CodeOf([&] { ExportWeights(scratch.path(), {}, file, Ignore); },
                    file.string() + " is there already, and is not replaced: give another name"),
             EX_USAGE);
-  EXPECT_EQ(Slurp(file), "mine");
-  std::filesystem::remove(file);
-  std::filesystem::create_symlink("nowhere", file);
+  EXPECT_EQ(tests::TextOf(file), "mine");
+  fs::remove(file);
+  fs::create_symlink("nowhere", file);
   EXPECT_EQ(CodeOf([&] { ExportWeights(scratch.path(), {}, file, Ignore); }, "is there already"),
             EX_USAGE);
   const auto missing = scratch.path() / "none" / "w.safetensors";
   EXPECT_EQ(CodeOf([&] { ExportWeights(scratch.path(), {}, missing, Ignore); }, "another FILE"),
             EX_OSERR);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory), {}), 1);
 }
 
 }  // namespace

@@ -11,9 +11,8 @@
 #include "ddlctl/job.h"
 #include "ddlctl/options.h"
 #include "tests/support/refusal.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/trainer/control/sample_status.h"
-#include "tests/trainer/temporary_directory.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/run_lock.h"
 #include "trainer/control/control_socket.h"
@@ -23,9 +22,6 @@ namespace ddlctl {
 namespace {
 
 using launcher::JobStatus;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
 using trainer::ControlCommand;
 using trainer::Error;
 
@@ -71,8 +67,7 @@ TEST(JobText, SaysWhatIsNotKnownAndWhatIsOld) {
   for (JobStatus::Rank& rank : status.ranks) rank.silence.reset();
   status.written = kNow - 60;
   const std::string text = JobText(status, kNow);
-  EXPECT_THAT(text, HasSubstr("time limit     not known\n"));
-  EXPECT_THAT(text, Not(HasSubstr("heartbeat")));
+  EXPECT_THAT(text, AllOf(HasSubstr("time limit     not known\n"), Not(HasSubstr("heartbeat"))));
   EXPECT_THAT(text, HasSubstr("old            this was written 0:01:00 ago: ddlrun is gone"));
 }
 
@@ -102,8 +97,8 @@ TEST(RunDirectoryBases, AreThoseOfDdlrun) {
 }
 
 TEST(RunDirectoryBases, HaveThatOfTheSite) {
-  const trainer::TemporaryDirectory directory;
-  const std::filesystem::path site = directory.path() / "site.yaml";
+  const TemporaryDirectory directory;
+  const fs::path site = directory.path() / "site.yaml";
   std::ofstream(site) << "run_directory: /local\n";
   EXPECT_THAT(RunDirectoryBases({{"DDLRUN_SITE", site.string()}}),
               ElementsAre("/local", "/tmp", "/dev/shm"));
@@ -120,15 +115,15 @@ TEST(IsJobNumber, IsOneThatIsNoDirectory) {
 class JobDirectoryTest : public testing::Test {
  protected:
   // The run directory of a job.
-  std::filesystem::path Make(const std::string& name, const JobStatus& status, mode_t mode = 0700) {
-    const std::filesystem::path directory = base_.path() / name;
-    std::filesystem::create_directory(directory);
+  fs::path Make(const std::string& name, const JobStatus& status, mode_t mode = 0700) {
+    const fs::path directory = base_.path() / name;
+    fs::create_directory(directory);
     std::ofstream(directory / launcher::kStatusFileName) << FormatJobStatus(status);
     EXPECT_EQ(::chmod(directory.c_str(), mode), 0);
     return directory;
   }
 
-  trainer::TemporaryDirectory base_;
+  TemporaryDirectory base_;
 };
 
 TEST_F(JobDirectoryTest, TheNewestOfTheJobIsFound) {
@@ -143,7 +138,7 @@ TEST_F(JobDirectoryTest, TheNewestOfTheJobIsFound) {
   Make("other", status);
   status.job = "13";
   Make("ddlrun.dddddd", status);
-  std::filesystem::create_directory(base_.path() / "ddlrun.eeeeee");
+  fs::create_directory(base_.path() / "ddlrun.eeeeee");
   const auto found = FindJobStatus("12", {base_.path() / "none", base_.path()});
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->restarts, 5);
@@ -173,7 +168,7 @@ class RunningJobTest : public testing::Test {
  protected:
   // What squeue writes, and its exit code.
   void Squeue(const std::string& text, int exit_code = 0) {
-    const std::filesystem::path file = directory_.path() / "squeue";
+    const fs::path file = directory_.path() / "squeue";
     std::ofstream(file) << "#!/bin/sh\nprintf '%s' '" << text << "'\nexit " << exit_code << "\n";
     EXPECT_EQ(::chmod(file.c_str(), 0700), 0);
   }
@@ -185,15 +180,10 @@ class RunningJobTest : public testing::Test {
   }
 
   std::string Rejection(const std::string& number) const {
-    try {
-      return Find(number);
-    } catch (const trainer::Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
-      return error.what();
-    }
+    return tests::Rejection<trainer::Error>(EX_UNAVAILABLE, [&] { Find(number); });
   }
 
-  trainer::TemporaryDirectory directory_;
+  TemporaryDirectory directory_;
 };
 
 TEST_F(RunningJobTest, IsOnTheNodeOfItsScript) {
@@ -258,7 +248,7 @@ class SessionTest : public testing::Test {
         EX_UNAVAILABLE, [&] { call(); }, "none");
   }
 
-  const trainer::TemporaryDirectory directory_;
+  const TemporaryDirectory directory_;
   trainer::ControlAddress address_;
   trainer::RunControl control_{{.ranks = 2, .host = "n1", .pid = 7, .version = "1", .job = ""}, 10};
 };
@@ -319,23 +309,23 @@ TEST_F(SessionTest, ATrainingThatRunsIsNotSaidToBeOverWhereItsSocketIsGone) {
   Write();
   const std::string results = directory_.path().string();
   const auto runs =
-      testing::AllOf(HasSubstr("the training in " + results + " runs (process "),
-                     HasSubstr("its socket " + address_.socket + " cannot be reached from here"),
-                     HasSubstr("touch " + results + "/stop ends it with a checkpoint"));
+      AllOf(HasSubstr("the training in " + results + " runs (process "),
+            HasSubstr("its socket " + address_.socket + " cannot be reached from here"),
+            HasSubstr("touch " + results + "/stop ends it with a checkpoint"));
   Session session(directory_.path());
   const auto refusals = [&] {
     return std::vector<std::string>{RejectionOf([&] { session.Status(); }),
                                     RejectionOf([&] { session.Ask({ControlCommand::kStop}); })};
   };
   auto lock = trainer::LockRun(directory_.path(), {});
-  EXPECT_THAT(refusals(), testing::Each(runs));
+  EXPECT_THAT(refusals(), Each(runs));
   // A socket that is left, at which nobody listens.
   std::ofstream(address_.socket).put('x');
-  EXPECT_THAT(refusals(), testing::Each(runs));
+  EXPECT_THAT(refusals(), Each(runs));
   // Left by a run that was killed.
   lock.reset();
   std::ofstream(Path(".ddltraind.lock")).put('x');
-  EXPECT_THAT(refusals(), testing::Each(HasSubstr("does not run any more")));
+  EXPECT_THAT(refusals(), Each(HasSubstr("does not run any more")));
   // The lock is in another --model_dir.
   address_.pid = ::getpid();
   Write();
@@ -361,12 +351,7 @@ Options Parsed(const std::vector<std::string>& words) {
 }
 
 std::string RejectionOf(const std::vector<std::string>& words) {
-  try {
-    Parsed(words);
-  } catch (const support::UsageError& error) {
-    return error.what();
-  }
-  return "none";
+  return tests::Rejection<support::UsageError>([&] { Parsed(words); }, "none");
 }
 
 TEST(CtlOptions, StatusAndWatchAskForNothing) {
@@ -472,7 +457,7 @@ TEST(CtlOptions, MisuseIsNamed) {
   }
   for (const char* job : {"", "--all", "1 2"}) {
     EXPECT_THAT(RejectionOf({"status", "RUN", "--job=" + std::string(job)}),
-                testing::Not(testing::StrEq("none")))
+                Not(testing::StrEq("none")))
         << job;
   }
   EXPECT_THAT(RejectionOf({"status", "RUN", "--job=abc"}), HasSubstr("needs the number of a job"));

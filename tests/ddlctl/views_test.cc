@@ -9,13 +9,6 @@
 namespace ddlctl {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::StartsWith;
-
 std::vector<std::string> LinesOf(const trainer::RunStatus& status) {
   std::vector<std::string> lines;
   for (const LoadRow& row : LoadRows(status)) {
@@ -42,7 +35,7 @@ TEST(LoadRows, OfFewRanksAreAllOfThemInTheirOrder) {
               ElementsAre("own time, median|550.0 ms|of 2 ranks; >: slowest",
                           "  rank 0, gpu025|550.0 ms|  +0 %  data  2 %  GPU 98 %  1980 MHz  61 C",
                           "> rank 1, gpu026|688.0 ms| +25 %  data 40 %"));
-  EXPECT_THAT(LinesOf(ManyRanks(6)), testing::SizeIs(7));
+  EXPECT_THAT(LinesOf(ManyRanks(6)), SizeIs(7));
 }
 
 TEST(LoadRows, OfOneRankNameNoneAsTheSlowest) {
@@ -107,8 +100,7 @@ TEST(StatusText, SaysWhatIsNotKnown) {
   const std::string text = StatusText(status);
   EXPECT_THAT(text, HasSubstr("speed          ? images/s, ? ms a step\n"));
   EXPECT_THAT(text, HasSubstr("loss           ?\neta            ?\ncheckpoint     none\n"));
-  EXPECT_THAT(text, HasSubstr("progress       step 0/0\n"));
-  EXPECT_THAT(text, Not(HasSubstr("job")));
+  EXPECT_THAT(text, AllOf(HasSubstr("progress       step 0/0\n"), Not(HasSubstr("job"))));
   EXPECT_THAT(text, Not(HasSubstr("asked for")));
 }
 
@@ -177,9 +169,7 @@ TEST(SeenSteps, CountsEachStepOnceAndForgetsTheOldest) {
   trainer::RunStatus status = trainer::SampleStatus();
   status.step = 2;
   seen.Add(status);
-  trainer::RunStatus unknown;
-  unknown.step = 9;
-  seen.Add(unknown);
+  seen.Add({.step = 9});
   EXPECT_EQ(seen.speeds().size(), 3U);
   seen = SeenSteps(static_cast<int>(Seen::kMax) + 5);
   EXPECT_EQ(seen.speeds().size(), Seen::kMax);
@@ -390,8 +380,7 @@ TEST(SrunCommand, RunsTheSameThereAndNoFurther) {
 
 TEST(SrunCommand, HasATerminalWhereItDraws) {
   const auto command = SrunCommand(kThere, {"/ddlctl", {"watch", "RUN"}, "17", true});
-  EXPECT_THAT(command, Contains("--pty"));
-  EXPECT_THAT(command, Not(Contains("--input=none")));
+  EXPECT_THAT(command, AllOf(Contains("--pty"), Not(Contains("--input=none"))));
 }
 
 TEST(SrunCommand, NamesTheHostWhereTheJobNamesNoNode) {

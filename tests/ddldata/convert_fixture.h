@@ -71,8 +71,8 @@ inline ImageFiles MakeImageFiles(const std::vector<std::string>& classes, int co
 
 inline void WriteImageFiles(const std::string& directory, const ImageFiles& files) {
   for (const auto& [name, content] : files) {
-    const std::filesystem::path path = std::filesystem::path(directory) / name;
-    std::filesystem::create_directories(path.parent_path());
+    const fs::path path = fs::path(directory) / name;
+    fs::create_directories(path.parent_path());
     WriteText(path.string(), content);
   }
 }
@@ -124,21 +124,19 @@ class ConvertTest : public ::testing::Test {
   // Name and content of all files of a directory.
   std::map<std::string, std::string> FilesOf(const std::string& name) const {
     std::map<std::string, std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(Path(name))) {
-      files[entry.path().filename().string()] = ReadText(entry.path().string());
+    for (const auto& entry : fs::directory_iterator(Path(name))) {
+      files[entry.path().filename().string()] = tests::TextOf(entry.path().string());
     }
     return files;
   }
 
   std::int64_t ProblemsOf(const std::string& name, int classes) const {
-    VerifyOptions options;
-    options.data_dir = Path(name);
-    options.classes = classes;
+    VerifyOptions options{.data_dir = Path(name), .classes = classes};
     return VerifyDataSet(options, [](const std::string& problem) { ADD_FAILURE() << problem; })
         .problems;
   }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
   std::string messages_;
 };
 

@@ -10,13 +10,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
-using ::testing::Not;
-using ::testing::UnorderedElementsAre;
-
 // Images "CLASS/NAME" of one directory.
 ImageListing ListingOf(const std::vector<std::string>& paths) {
   ImageListing listing;

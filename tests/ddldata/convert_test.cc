@@ -6,16 +6,12 @@
 
 #include "tests/ddldata/convert_fixture.h"
 #include "tests/ddldata/tar_text.h"
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "trainer/data/files/data_set.h"
 
 namespace trainer {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::UnorderedElementsAre;
 
 TEST_F(ConvertTest, StoresEveryImageAsItIs) {
   const ImageFiles images = MakeImageFiles(kSynsets, 5);
@@ -114,23 +110,19 @@ TEST_F(ConvertTest, GoesOnWhereItWasStopped) {
 
   options.dir = Path("stopped");
   std::atomic<int> left = 15;
-  try {
-    ConvertUntil(options, [&] { return --left < 0; });
-    FAIL() << "it was not stopped";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_TEMPFAIL);
-    EXPECT_THAT(error.what(), HasSubstr("the same command continues with the rest"));
-  }
+  EXPECT_THAT(tests::Rejection<Error>(EX_TEMPFAIL,
+                                      [&] { ConvertUntil(options, [&] { return --left < 0; }); }),
+              HasSubstr("the same command continues with the rest"));
   const std::size_t whole = FilesOf("stopped").size() - 2;
   EXPECT_GT(whole, 0U);
   EXPECT_LT(whole, 4U);
   EXPECT_FALSE(FilesOf("stopped").contains("ddldata.manifest"));
   // What a kill would leave.
   WriteText(Path("stopped/.train-00003-of-00004.tmp"), "half");
-  const auto before = std::filesystem::last_write_time(Path("stopped/train-00000-of-00004"));
+  const auto before = fs::last_write_time(Path("stopped/train-00000-of-00004"));
   EXPECT_EQ(Convert(options).files_before, static_cast<int>(whole));
   EXPECT_EQ(FilesOf("stopped"), FilesOf("whole"));
-  EXPECT_EQ(std::filesystem::last_write_time(Path("stopped/train-00000-of-00004")), before);
+  EXPECT_EQ(fs::last_write_time(Path("stopped/train-00000-of-00004")), before);
   // Once more: everything is there.
   EXPECT_EQ(Convert(options).files_before, 4);
   EXPECT_EQ(FilesOf("stopped"), FilesOf("whole"));
@@ -152,12 +144,12 @@ TEST_F(ConvertTest, RejectsADirectoryOfSomethingElse) {
   EXPECT_THAT(RejectionOf(other).second, HasSubstr("is of another conversion"));
   WriteText(Path("images/n01/n01_9.JPEG"), MakeJpeg({16, 16}, 99));
   EXPECT_THAT(RejectionOf(options).second, HasSubstr("is of another conversion"));
-  std::filesystem::remove(Path("images/n01/n01_9.JPEG"));
+  fs::remove(Path("images/n01/n01_9.JPEG"));
 
   WriteText(Path("set/train-00007-of-00009"), "");
   EXPECT_THAT(RejectionOf(options).second,
               HasSubstr("has the file train-00007-of-00009, which is none of this conversion"));
-  std::filesystem::remove(Path("set/ddldata.conversion"));
+  fs::remove(Path("set/ddldata.conversion"));
   EXPECT_EQ(RejectionOf(options).first, EX_USAGE);
   EXPECT_THAT(RejectionOf(options).second,
               HasSubstr("already has data files (5, one is train-00000-"));
@@ -194,13 +186,13 @@ TEST_F(ConvertTest, StopsAtABadImageOrLeavesItOut) {
 
 TEST_F(ConvertTest, NotesDirectoriesThatAreNoClasses) {
   WriteImageFiles(Path("images"), MakeImageFiles({"n02"}, 4));
-  std::filesystem::create_directory(Path("images/n01"));
+  fs::create_directory(Path("images/n01"));
   ConvertOptions options = OptionsFor("set");
   EXPECT_EQ(Convert(options).classes, 1);
   EXPECT_EQ(messages_.substr(0, messages_.find('\n')),
             "ddldata: note: " + Path("images/n01") +
                 " has no images and is no class, unless --class_list names it");
-  std::filesystem::create_directory(Path("images/n03"));
+  fs::create_directory(Path("images/n03"));
   options.dir = Path("two");
   Convert(options);
   EXPECT_THAT(messages_, HasSubstr("ddldata: note: " + Path("images/n01") +
@@ -228,22 +220,23 @@ TEST_F(ConvertTest, WritesWhatClassEachLabelIs) {
   WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
   ConvertOptions options = OptionsFor("set");
   Convert(options);
-  EXPECT_EQ(ReadText(Path("set/labels.txt")), "label\tclass\ttext\n1\tn01\t\n2\tn02\t\n3\tn03\t\n");
+  EXPECT_EQ(tests::TextOf(Path("set/labels.txt")),
+            "label\tclass\ttext\n1\tn01\t\n2\tn02\t\n3\tn03\t\n");
   // A list gives order, text, and classes without images; the list may be such a file.
   WriteText(Path("list"), "n03 the third\nn00\nn01\nn02\n");
   options.dir = Path("listed");
   options.class_list = Path("list");
   Convert(options);
-  const std::string labels = ReadText(Path("listed/labels.txt"));
+  const std::string labels = tests::TextOf(Path("listed/labels.txt"));
   EXPECT_EQ(labels, "label\tclass\ttext\n1\tn03\tthe third\n2\tn00\t\n3\tn01\t\n4\tn02\t\n");
   options.dir = Path("again");
   options.class_list = Path("listed/labels.txt");
   Convert(options);
-  EXPECT_EQ(ReadText(Path("again/labels.txt")), labels);
-  EXPECT_EQ(ReadText(Path("again/train-00000-of-00004")),
-            ReadText(Path("listed/train-00000-of-00004")));
+  EXPECT_EQ(tests::TextOf(Path("again/labels.txt")), labels);
+  EXPECT_EQ(tests::TextOf(Path("again/train-00000-of-00004")),
+            tests::TextOf(Path("listed/train-00000-of-00004")));
   // A conversion of before, which has none, gets one.
-  std::filesystem::remove(Path("set/labels.txt"));
+  fs::remove(Path("set/labels.txt"));
   options = OptionsFor("set");
   Convert(options);
   EXPECT_EQ(ReadLabels(Path("set")).size(), 3U);
@@ -251,12 +244,12 @@ TEST_F(ConvertTest, WritesWhatClassEachLabelIs) {
 
 TEST_F(ConvertTest, LeavesAnotherLabelsFileAlone) {
   WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
-  std::filesystem::create_directory(Path("set"));
+  fs::create_directory(Path("set"));
   WriteText(Path("set/labels.txt"), "0:daisy\n");
   const auto [code, what] = RejectionOf(OptionsFor("set"));
   EXPECT_EQ(code, EX_USAGE);
   EXPECT_THAT(what, HasSubstr("set/labels.txt is there already and says something else"));
-  EXPECT_EQ(ReadText(Path("set/labels.txt")), "0:daisy\n");
+  EXPECT_EQ(tests::TextOf(Path("set/labels.txt")), "0:daisy\n");
 }
 
 TEST_F(ConvertTest, NotesNumbersThatAreLabelledInAnotherOrder) {
@@ -266,7 +259,7 @@ TEST_F(ConvertTest, NotesNumbersThatAreLabelledInAnotherOrder) {
   ConvertOptions options = OptionsFor("set");
   Convert(options);
   EXPECT_THAT(messages_, HasSubstr("note: the names of the classes are numbers"));
-  EXPECT_THAT(ReadText(Path("set/labels.txt")), HasSubstr("\n3\t10\t\n"));
+  EXPECT_THAT(tests::TextOf(Path("set/labels.txt")), HasSubstr("\n3\t10\t\n"));
   std::string list;
   for (const std::string& name : directories) list += name + "\n";
   WriteText(Path("list"), list);
@@ -274,7 +267,7 @@ TEST_F(ConvertTest, NotesNumbersThatAreLabelledInAnotherOrder) {
   options.class_list = Path("list");
   Convert(options);
   EXPECT_THAT(messages_, Not(HasSubstr("note:")));
-  EXPECT_THAT(ReadText(Path("listed/labels.txt")), HasSubstr("\n11\t10\t\n"));
+  EXPECT_THAT(tests::TextOf(Path("listed/labels.txt")), HasSubstr("\n11\t10\t\n"));
 }
 
 TEST_F(ConvertTest, RejectsOptionsThatMakeNoSense) {
@@ -307,7 +300,7 @@ TEST_F(ConvertTest, RejectsOptionsThatMakeNoSense) {
               HasSubstr("--quality must be 1 to 100, not 101"));
   EXPECT_THAT(rejection([](ConvertOptions& o) { o.threads = 0; }),
               HasSubstr("--threads must be 1 to 1024, not 0"));
-  EXPECT_FALSE(std::filesystem::exists(Path("set")));
+  EXPECT_FALSE(fs::exists(Path("set")));
 }
 
 }  // namespace

@@ -9,17 +9,11 @@
 namespace trainer {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
 class ImageSourcesTest : public ::testing::Test {
  protected:
   std::string Path(const std::string& name) const { return dir_ / name; }
 
-  void Write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories(std::filesystem::path(Path(name)).parent_path());
-    WriteText(Path(name), text);
-  }
+  void Write(const std::string& name, const std::string& text) const { dir_.Write(name, text); }
 
   // "CLASS NAME=CONTENT" of each image, sorted.
   std::vector<std::string> ImagesOf(const std::vector<std::string>& names,
@@ -44,7 +38,7 @@ class ImageSourcesTest : public ::testing::Test {
     return DataErrorOf([&] { ImagesOf(names, labels); });
   }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
   ImageListing listing_;
 };
 
@@ -225,7 +219,7 @@ TEST_F(ImageSourcesTest, RejectsADirectoryBesideItsTar) {
   EXPECT_EQ(Rejection({"set"}), "both " + Path("set/n01") + " and " + Path("set/n01.tar") +
                                     " have images, most likely the same ones: move one of the two "
                                     "away");
-  std::filesystem::remove(Path("set/n01/1.JPEG"));
+  fs::remove(Path("set/n01/1.JPEG"));
   EXPECT_THAT(ImagesOf({"set"}), ElementsAre("n01 1.JPEG=a", "n02 2.JPEG=b"));
 }
 
@@ -281,7 +275,7 @@ TEST_F(ImageSourcesTest, RejectsASourceThatIsThereTwice) {
   Write("set/cat/1.jpg", "a");
   EXPECT_EQ(Rejection({"set", "set"}),
             Path("set") + " is there twice: its images would count twice; give it once");
-  std::filesystem::create_directory_symlink("set", Path("link"));
+  fs::create_directory_symlink("set", Path("link"));
   EXPECT_EQ(Rejection({"set", "link"}), Path("link") + " is the same as " + Path("set") +
                                             ": its images would count twice; give it once");
   Write("tars/n01.tar", TarOf({{"1.jpg", "a"}}));
@@ -295,12 +289,12 @@ TEST_F(ImageSourcesTest, RejectsLinksItCannotFollow) {
   Write("a.tar", TarHeader("cat/1.jpg", 0, '2') + TarEnd());
   EXPECT_THAT(Rejection({"a.tar"}),
               HasSubstr("a.tar, cat/1.jpg: a link to another file: pack the "));
-  std::filesystem::create_directories(Path("set/cat"));
-  std::filesystem::create_symlink(Path("nowhere"), Path("set/cat/1.jpg"));
+  fs::create_directories(Path("set/cat"));
+  fs::create_symlink(Path("nowhere"), Path("set/cat/1.jpg"));
   EXPECT_EQ(Rejection({"set"}), "cannot read " + Path("set/cat/1.jpg") + ", a link to " +
                                     Path("nowhere") + ": No such file or directory");
-  std::filesystem::remove(Path("set/cat/1.jpg"));
-  std::filesystem::create_directory_symlink("../cat", Path("set/cat/round"));
+  fs::remove(Path("set/cat/1.jpg"));
+  fs::create_directory_symlink("../cat", Path("set/cat/round"));
   EXPECT_THAT(Rejection({"set"}), HasSubstr("more than 16 directories in each other"));
 }
 

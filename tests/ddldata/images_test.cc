@@ -13,11 +13,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::SizeIs;
-
 constexpr int kClasses = 10;
 
 std::array<double, 3> MeanColor(const Picture& picture) {
@@ -153,7 +148,7 @@ class StatsTest : public ::testing::Test {
   }
   DataStats Measure() const { return MeasureDataSet(dir_.path(), 2); }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
 };
 
 TEST_F(StatsTest, CountsImagesClassesAndSizes) {
@@ -167,8 +162,7 @@ TEST_F(StatsTest, CountsImagesClassesAndSizes) {
   EXPECT_EQ(train.name, "train");
   EXPECT_EQ(train.files, 2);
   EXPECT_EQ(train.records, 4);
-  EXPECT_EQ(train.bytes, std::filesystem::file_size(Path("train-0")) +
-                             std::filesystem::file_size(Path("train-1")));
+  EXPECT_EQ(train.bytes, fs::file_size(Path("train-0")) + fs::file_size(Path("train-1")));
   EXPECT_EQ(train.classes, 2);
   EXPECT_EQ(train.images_per_class.min, 1);
   EXPECT_EQ(train.images_per_class.max, 3);
@@ -421,7 +415,7 @@ TEST(ImageLabels, RejectsOtherImages) {
   EXPECT_THAT(DataErrorOf([&] {
                 in_order.ClassesOf({"1.jpg", "2.jpg", "3.jpg"}, "val.tar");
               }),
-              ::testing::EndsWith("the two are not of one set"));
+              EndsWith("the two are not of one set"));
   const ImageLabels by_file("x a\ny b\n", "labels", kNoNumbers);
   EXPECT_EQ(DataErrorOf([&] {
               by_file.ClassesOf({"x.jpg", "z.jpg"}, "val.tar");

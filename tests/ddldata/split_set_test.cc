@@ -7,6 +7,7 @@
 #include "ddldata/convert_plan.h"
 #include "ddldata/inspect.h"
 #include "ddldata/shard_directory.h"
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/core/thread.h"
@@ -16,13 +17,6 @@
 
 namespace trainer {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
-
-namespace fs = std::filesystem;
 
 TEST(DrawRecords, DrawsSoManyInOrderByASeed) {
   const std::vector<std::uint32_t> drawn = DrawRecords(1000, 100, 1);
@@ -105,12 +99,12 @@ class SplitSetTest : public ::testing::Test {
   std::map<std::string, std::string> BytesOf(const std::string& name) const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(Path(name))) {
-      files[entry.path().filename().string()] = ReadText(entry.path().string());
+      files[entry.path().filename().string()] = tests::TextOf(entry.path().string());
     }
     return files;
   }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
   const std::string from_ = dir_ / "from";
 };
 
@@ -138,7 +132,7 @@ TEST_F(SplitSetTest, HasTheLabelsOfTheOther) {
   WriteLabels(from_, {{"cat", "a cat"}, {"dog", ""}});
   options.dir = Path("some");
   Run(options);
-  EXPECT_EQ(ReadText(Path("some/labels.txt")), ReadText(from_ + "/labels.txt"));
+  EXPECT_EQ(tests::TextOf(Path("some/labels.txt")), tests::TextOf(from_ + "/labels.txt"));
 }
 
 TEST_F(SplitSetTest, HasAsManyFilesAsBeforeUnlessToldOtherwise) {
@@ -247,13 +241,9 @@ TEST_F(SplitSetTest, GoesOnWhereItWasStopped) {
   for (int records = 0; records <= 13; ++records) {
     options.dir = Path("set" + std::to_string(records));
     std::atomic<int> left = records;
-    try {
-      Run(options, [&] { return left-- <= 0; });
-      ADD_FAILURE() << "not stopped";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_TEMPFAIL);
-      EXPECT_THAT(error.what(), HasSubstr("the same command continues with the rest"));
-    }
+    EXPECT_THAT(
+        tests::Rejection<Error>(EX_TEMPFAIL, [&] { Run(options, [&] { return left-- <= 0; }); }),
+        HasSubstr("the same command continues with the rest"));
     WriteText(options.dir + "/.train-00004-of-00005.tmp", "begun by one that was killed");
     const SplitSetSummary summary = Run(options);
     EXPECT_EQ(summary.files_before, std::min(records / 2, 5) + (records == 13 ? 1 : 0));
@@ -296,7 +286,7 @@ TEST_F(SplitSetTest, NeverOverwritesAnything) {
 }
 
 TEST_F(SplitSetTest, StopsAtADamagedRecord) {
-  std::string bytes = ReadText(from_ + "/train-00001-of-00003");
+  std::string bytes = tests::TextOf(from_ + "/train-00001-of-00003");
   bytes[12] ^= 1;
   WriteText(from_ + "/train-00001-of-00003", bytes);
   const auto rejection = RejectionOf(OptionsFor("set"));
@@ -355,7 +345,7 @@ TEST_F(SplitSetTest, OneSplitAloneWillDo) {
   EXPECT_EQ(RecordsOf("set").size(), 1U);
   fs::remove(from_ + "/validation-00000-of-00001");
   EXPECT_THAT(RejectionOf(OptionsFor("other")),
-              ::testing::Pair(EX_DATAERR, HasSubstr("from has no file train-* or validation-*")));
+              Pair(EX_DATAERR, HasSubstr("from has no file train-* or validation-*")));
 }
 
 }  // namespace

@@ -9,10 +9,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
-
 class TarTest : public ::testing::Test {
  protected:
   std::string Path() const { return dir_ / "a.tar"; }
@@ -39,7 +35,7 @@ class TarTest : public ::testing::Test {
     return message;
   }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
 };
 
 TEST_F(TarTest, NamesMembersAndWhereTheirDataIs) {
@@ -158,7 +154,7 @@ TEST_F(TarTest, RejectsAWrongChecksum) {
       {"Rar!", "a RAR archive: unpack it with unrar first"},
       {"\x89HDF", "HDF5, which is not read"},
       {"ARROW1", "Arrow, which is not read"},
-      {ReadText(dir_ / "records"), "a TFRecord file, which needs no conversion"}};
+      {tests::TextOf(dir_ / "records"), "a TFRecord file, which needs no conversion"}};
   for (const auto& [start, what] : kinds) {
     archive.replace(0, start.size(), start);
     EXPECT_THAT(Rejection(archive), HasSubstr("offset 0: the file is " + what));

@@ -7,13 +7,13 @@
 #include <cstdlib>
 
 #include "tests/support/directories.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
 
 namespace trainer {
 
 // The directory of it, which goes away with the program.
-inline const std::filesystem::path& KeptDirectory() {
+inline const fs::path& KeptDirectory() {
   static const TemporaryDirectory directory;
   static const int status =
       std::system(("tar -xzf '" + tests::SourceDirectory() +

@@ -4,13 +4,10 @@
 
 #include <sys/stat.h>
 
-#include <span>
-
 #include "launcher/cli/site_config.h"
 #include "launcher/protocol/job_status.h"
 #include "tests/formats/kept_directory.h"
-#include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 #include "trainer/backend/plan_cache.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/control/control_message.h"
@@ -22,13 +19,6 @@
 
 namespace trainer {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
-using testing::StartsWith;
 
 std::string KeptText(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

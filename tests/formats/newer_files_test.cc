@@ -13,8 +13,7 @@
 #include "launcher/cli/site_config.h"
 #include "launcher/protocol/job_status.h"
 #include "tests/formats/kept_directory.h"
-#include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/control/control_message.h"
@@ -25,11 +24,6 @@
 
 namespace trainer {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 constexpr char kAdvice[] = "use the version of ddlrun that has written it, or a newer one";
 
@@ -95,10 +89,9 @@ TEST_F(NewerCheckpointTest, IsNotPassedOverForAnOlderOne) {
 }
 
 TEST_F(NewerCheckpointTest, MayBeTheBestAndIsNotChanged) {
-  EXPECT_THAT(ListEvaluated(run_).unreadable, testing::ElementsAre(newer_));
+  EXPECT_THAT(ListEvaluated(run_).unreadable, ElementsAre(newer_));
   EXPECT_EQ(RejectionOfNewer([&] { NoteTop1(newer_, 0.5); }).exit_code, EX_CONFIG);
-  std::ifstream file(newer_ / "manifest.json");
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), NewerCheckpointManifest());
+  EXPECT_EQ(tests::TextOf(newer_ / "manifest.json"), NewerCheckpointManifest());
 }
 
 TEST_F(NewerCheckpointTest, WithABitTurnedItIsDamaged) {

@@ -11,11 +11,6 @@
 namespace manual {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-
 const Page& PageOf(const std::vector<Page>& pages, std::string_view name) {
   for (const Page& page : pages) {
     if (page.names[0] == name) return page;
@@ -129,9 +124,7 @@ TEST(AllPages, SayWhatIsAPathAndWhatIsAChoice) {
 }
 
 TEST(FormatRoff, EscapesWhatRoffWouldTakeForSomethingElse) {
-  Page page;
-  page.names = {"a-b", "c"};
-  page.summary = "say it";
+  Page page{.names = {"a-b", "c"}, .summary = "say it"};
   page.synopsis = {"a-b [--x]"};
   page.description = {".dot 'quoted' back\\slash ~ ^ `tick`"};
   page.program.groups = {{"", {{{"-x", "--long"}, {"FILE", false, {}}, "reads it"}}},
@@ -167,16 +160,13 @@ In detail, by subject: doc/reference.md
 }
 
 TEST(FormatRoff, FoldsLinesAndGuardsTheirFirstCharacter) {
-  Page page;
-  page.names = {"a"};
-  page.description = {std::string(76, 'x') + " y z .so file"};
+  Page page{.names = {"a"}, .description = {std::string(76, 'x') + " y z .so file"}};
   const std::string text = FormatRoff(page, "2026-01-02", "ddlrun 9");
   EXPECT_THAT(text, HasSubstr(std::string(76, 'x') + " y\nz \\&.so file\n"));
 }
 
 TEST(FormatBashCompletion, KnowsSubcommandsValuesAndBothDashes) {
-  Page page;
-  page.names = {"ddl-tool", "other"};
+  Page page{.names = {"ddl-tool", "other"}};
   page.program.groups = {{"", {{{"-n", "--np"}, {"N", false, {}}, ""}}}};
   page.commands = {{"make",
                     "",

@@ -12,13 +12,11 @@
 #include "rankfile/placement.h"
 #include "rankfile/scanner.h"
 #include "tests/rankfile/readme_vectors.h"
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 
 namespace rankfile {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 TEST(CpuList, ParsesAndRejectsAsTheReadmeSays) {
   CheckReadmeVectors("cpu-list-parse", [](const std::string& text) {
@@ -70,8 +68,7 @@ TEST(DdlOptions, ReadsAndRejectsAsTheReadmeSays) {
 TEST(DdlOptions, CountsRanks) { EXPECT_EQ(ParseDdlOptions("-mode p:6x18x4x2").RankCount(), 864); }
 
 TEST(DdlOptions, DoesNotWriteWhatWouldNotReadBack) {
-  DdlOptions options;
-  options.mode = 'z';
+  DdlOptions options{.mode = 'z'};
   EXPECT_THROW(FormatDdlOptions(options), std::invalid_argument);
   options = DdlOptions();
   options.gpus_per_node = 0;
@@ -186,14 +183,9 @@ TEST(Hostlist, RejectsNamesThatAreTooLong) {
 }
 
 TEST(Hostlist, NamesTheSourceInRefusals) {
-  try {
-    ExpandHostlist("n[1-2", "SLURM_JOB_NODELIST");
-    FAIL();
-  } catch (const ParseError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "SLURM_JOB_NODELIST:1:6: expected ']', as in n[1-3,07],login1, "
-              "not the end of the text");
-  }
+  EXPECT_EQ(tests::Rejection<ParseError>([&] { ExpandHostlist("n[1-2", "SLURM_JOB_NODELIST"); }),
+            "SLURM_JOB_NODELIST:1:6: expected ']', as in n[1-3,07],login1, "
+            "not the end of the text");
 }
 
 TEST(Hostlist, RejectsToCompressWhatIsNotAHostName) {
@@ -214,12 +206,10 @@ TEST(OmpiRankfile, ResolvesRelativeHostsAsTheReadmeSays) {
 }
 
 TEST(OmpiRankfile, RejectsDuplicateRankWithFileAndLine) {
-  try {
-    ParseRankfile("rank 0=a slot=0:0\n\nrank 0=a slot=0:1\n", "/tmp/RANKFILE");
-    FAIL();
-  } catch (const ParseError& error) {
-    EXPECT_EQ(std::string(error.what()), "/tmp/RANKFILE:3:1: rank 0 is already given at 1:1");
-  }
+  EXPECT_EQ(tests::Rejection<ParseError>([&] {
+              ParseRankfile("rank 0=a slot=0:0\n\nrank 0=a slot=0:1\n", "/tmp/RANKFILE");
+            }),
+            "/tmp/RANKFILE:3:1: rank 0 is already given at 1:1");
 }
 
 TEST(OmpiRankfile, KeepsEveryCoreOfASocketApartFromNumbers) {

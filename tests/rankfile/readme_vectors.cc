@@ -9,7 +9,6 @@
 #include "tests/support/test.h"
 
 namespace rankfile {
-
 namespace {
 
 int HexValue(Scanner& scanner) {
@@ -49,9 +48,7 @@ std::string ReadQuoted(Scanner& scanner) {
 
 ReadmeVector ReadVector(const std::string& text, int line) {
   Scanner scanner(text, "README.md line " + std::to_string(line));
-  ReadmeVector vector;
-  vector.line = line;
-  vector.input = ReadQuoted(scanner);
+  ReadmeVector vector{.line = line, .input = ReadQuoted(scanner)};
   scanner.SkipWhitespace();
   vector.is_rejection = scanner.Eat('!');
   if (vector.is_rejection) {
@@ -101,7 +98,7 @@ void CheckReadmeVectors(const std::string& name,
       if (vector.is_rejection) {
         EXPECT_EQ(error.where().line, vector.where.line) << error.what();
         EXPECT_EQ(error.where().column, vector.where.column) << error.what();
-        EXPECT_THAT(error.message(), testing::HasSubstr(vector.output));
+        EXPECT_THAT(error.message(), HasSubstr(vector.output));
       }
     }
   }

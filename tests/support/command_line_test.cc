@@ -8,10 +8,6 @@ namespace support {
 namespace {
 
 using testing::ContainsRegex;
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 // A program with a row of each kind.
 struct Values {
@@ -191,17 +187,14 @@ TEST(Parse, GivenTwiceIsRejectedButWhereTheLastCounts) {
 TEST(Parse, AnswersHelpAndVersion) {
   EXPECT_EQ(ParseLine({"--version"}).parsed.answer, "7.1\n");
   const std::string help = ParseLine({"--help"}).parsed.answer;
-  EXPECT_THAT(help, HasSubstr("Does something.\n"));
-  EXPECT_THAT(help, HasSubstr("Places:\n  --dir DIR"));
+  EXPECT_THAT(help, AllOf(HasSubstr("Does something.\n"), HasSubstr("Places:\n  --dir DIR")));
   EXPECT_THAT(help, ContainsRegex("--word WORD(=| \\[)red\\]? +A word\n"));
   EXPECT_THAT(help, ContainsRegex("-r,--rate X(=| \\[)0.5\\]? +How fast\n"));
   EXPECT_THAT(help, ContainsRegex("--numbers N,...(=| \\[)1,2\\]? +Numbers\n"));
   EXPECT_THAT(help, ContainsRegex("--bytes BYTES(=| \\[)8\\]? +A size\n"));
-  EXPECT_THAT(help, ContainsRegex("--hidden N +No default\n"));
-  EXPECT_THAT(help, EndsWith("Below.\n"));
+  EXPECT_THAT(help, AllOf(ContainsRegex("--hidden N +No default\n"), EndsWith("Below.\n")));
   const std::string make = ParseLine({"make", "--help"}).parsed.answer;
-  EXPECT_THAT(make, HasSubstr("Makes it\n"));
-  EXPECT_THAT(make, HasSubstr("TARGET TEXT REQUIRED"));
+  EXPECT_THAT(make, AllOf(HasSubstr("Makes it\n"), HasSubstr("TARGET TEXT REQUIRED")));
   EXPECT_THAT(make, EndsWith("Below.\n"));
 }
 

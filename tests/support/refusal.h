@@ -8,8 +8,18 @@
 
 namespace tests {
 
-// The message of the Error that `call` throws, whose exit code is this; `accepted` where it throws
-// none.
+// The message of the Error that `call` throws; `accepted` where it throws none.
+template <class Error, class Call>
+std::string Rejection(Call call, const std::string& accepted = "") {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return accepted;
+}
+
+// The same of an Error whose exit code is this.
 template <class Error, class Call>
 std::string Rejection(int exit_code, Call call, const std::string& accepted = "") {
   try {

@@ -4,22 +4,20 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+#include <climits>
 #include <thread>
 
 #include "support/build.h"
+#include "support/cpu_quota.h"
 #include "support/file.h"
 #include "support/format_version.h"
 #include "support/number.h"
 #include "support/quoting.h"
 #include "support/spelling.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 
 namespace support {
 namespace {
-
-using ::testing::MatchesRegex;
-namespace fs = std::filesystem;
 
 TEST(Build, VersionIsThreeNumbers) {
   EXPECT_THAT(ProgramVersion(), MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
@@ -43,24 +41,12 @@ TEST(Counted, KnowsSingularAndPlural) {
   EXPECT_EQ(Counted(16, "GPU"), "16 GPUs");
 }
 
-class FileTest : public ::testing::Test {
+class FileTest : public tests::DirectoryTest {
  protected:
-  FileTest() {
-    std::string directory = testing::TempDir() + "/files.XXXXXX";
-    directory_ = mkdtemp(directory.data());
-  }
-  ~FileTest() override { fs::remove_all(directory_); }
-
-  static std::string TextOf(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
   std::size_t CountFiles() const {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
   }
-
-  fs::path directory_;
 };
 
 using DescriptorTest = FileTest;
@@ -148,10 +134,10 @@ TEST_F(FileTest, TakesItsPlaceWhenItIsCommitted) {
       EXPECT_EQ(file.Write(text.substr(0, 1)), 0);
       EXPECT_EQ(file.Write(text.substr(1)), 0);
       EXPECT_EQ(file.Finish(), 0);
-      EXPECT_NE(TextOf(path), text);
+      EXPECT_NE(tests::TextOf(path), text);
       EXPECT_EQ(file.Commit(), 0);
     }
-    EXPECT_EQ(TextOf(path), text);
+    EXPECT_EQ(tests::TextOf(path), text);
     EXPECT_EQ(CountFiles(), 1U);
   }
 }
@@ -167,7 +153,7 @@ TEST_F(FileTest, IsNothingUnlessItIsCommitted) {
   EXPECT_EQ(CountFiles(), 0U);
   std::ofstream(directory_ / ".a.tmp") << "of a process that was killed, and longer";
   EXPECT_EQ(ReplaceFile(path, "new"), 0);
-  EXPECT_EQ(TextOf(path), "new");
+  EXPECT_EQ(tests::TextOf(path), "new");
 }
 
 TEST_F(FileTest, KeepsItsFirstErrorAndTheOldFile) {
@@ -178,7 +164,7 @@ TEST_F(FileTest, KeepsItsFirstErrorAndTheOldFile) {
   EXPECT_EQ(file.error(), EISDIR);
   EXPECT_EQ(file.Write("new"), EISDIR);
   EXPECT_EQ(file.Commit(), EISDIR);
-  EXPECT_EQ(TextOf(path), "old");
+  EXPECT_EQ(tests::TextOf(path), "old");
   EXPECT_EQ(ReplaceFile(directory_ / "none/a", "new"), ENOENT);
   fs::create_directory(directory_ / "directory");
   EXPECT_EQ(ReplaceFile(directory_ / "directory", "new"), EISDIR);
@@ -189,13 +175,13 @@ TEST_F(FileTest, FollowsNoLinkInItsTemporaryPlace) {
   std::ofstream(directory_ / "other") << "other";
   fs::create_symlink(directory_ / "other", directory_ / ".a.tmp");
   EXPECT_EQ(ReplaceFile(directory_ / "a", "new"), ELOOP);
-  EXPECT_EQ(TextOf(directory_ / "other"), "other");
+  EXPECT_EQ(tests::TextOf(directory_ / "other"), "other");
 }
 
 TEST_F(FileTest, IsWrittenInADirectoryThatIsOpen) {
   const Descriptor directory(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   EXPECT_EQ(ReplaceFile("a", "new", {.mode = 0600, .directory = directory.fd()}), 0);
-  EXPECT_EQ(TextOf(directory_ / "a"), "new");
+  EXPECT_EQ(tests::TextOf(directory_ / "a"), "new");
   EXPECT_EQ(fs::status(directory_ / "a").permissions(),
             fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_EQ(CountFiles(), 1U);
@@ -302,6 +288,161 @@ TEST(NearestSpelling, StaysSilentWhenNothingIsNear) {
   EXPECT_EQ(NearestSpelling("--quantize", {"--seed", "--mode"}), "");
   EXPECT_EQ(NearestSpelling(std::string(100000, 'x'), {"--seed"}), "");
   EXPECT_EQ(NearestSpelling("", {}), "");
+}
+
+TEST(CpuQuota, OfVersion2IsReadFromCpuMax) {
+  const CpuQuota quota = ParseCpuMax("150000 100000\n");
+  EXPECT_EQ(quota.time, 150000);
+  EXPECT_EQ(quota.period, 100000);
+  EXPECT_EQ(ParseCpuMax("150000 100000").period, 100000);
+}
+
+TEST(CpuQuota, OfVersion1IsReadFromTwoFiles) {
+  const CpuQuota quota = ParseCfsQuota("50000\n", "100000\n");
+  EXPECT_EQ(quota.time, 50000);
+  EXPECT_EQ(quota.period, 100000);
+}
+
+TEST(CpuQuota, IsNoLimitWhereTheTextSaysNone) {
+  for (const char* text :
+       {"max 100000\n", "", "\n", "100000\n", "x y\n", "-1 100000\n", "0 100000\n", "1000 0\n",
+        "1000 -5\n", "1000x 100000\n", "1000 100000x\n", "99999999999999999999 100000\n"}) {
+    EXPECT_EQ(ParseCpuMax(text).period, 0) << text;
+  }
+  EXPECT_EQ(ParseCfsQuota("-1\n", "100000\n").period, 0);
+  EXPECT_EQ(ParseCfsQuota("", "100000\n").period, 0);
+  EXPECT_EQ(ParseCfsQuota("50000\n", "").period, 0);
+  EXPECT_EQ(ParseCfsQuota("50000 7\n", "100000\n").period, 0);
+}
+
+TEST(CpuQuota, IsSharedByTheRanksAndRoundedUp) {
+  struct Case {
+    CpuQuota quota;
+    int ranks;
+    int threads;
+  };
+  for (const Case& c :
+       {Case{{50000, 100000}, 1, 1}, Case{{50000, 100000}, 4, 1}, Case{{150000, 100000}, 1, 2},
+        Case{{150000, 100000}, 2, 1}, Case{{200000, 100000}, 1, 2}, Case{{200001, 100000}, 1, 3},
+        Case{{800000, 100000}, 2, 4}, Case{{700000, 100000}, 2, 4}, Case{{600000, 100000}, 2, 3},
+        Case{{LLONG_MAX, 1}, 1, INT_MAX}, Case{{1, LLONG_MAX}, 3, 1}, Case{{}, 2, INT_MAX}}) {
+    EXPECT_EQ(ThreadsOfShare(c.quota, c.ranks), c.threads)
+        << c.quota.time << '/' << c.quota.period << " for " << c.ranks;
+  }
+}
+
+std::string GroupIn(const std::string& text, GroupVersion version) {
+  char path[16] = "untouched";
+  return FindCpuGroup(text.c_str(), version, path, sizeof(path)) ? path : "none";
+}
+
+TEST(CpuGroup, IsThatOfTheControllerCpu) {
+  const std::string hybrid =
+      "5:cpuset:/set\n4:cpuacct,cpu:/job_7\n3:name=cpu:/named\n1:memory:/m\n0::/job_8\n";
+  EXPECT_EQ(GroupIn(hybrid, GroupVersion::k1), "/job_7");
+  EXPECT_EQ(GroupIn(hybrid, GroupVersion::k2), "/job_8");
+  EXPECT_EQ(GroupIn("1:cpu:/a:b", GroupVersion::k1), "/a:b");
+  EXPECT_EQ(GroupIn("0::/\n", GroupVersion::k1), "none");
+  EXPECT_EQ(GroupIn("2:cpuacct:/\n1:cpu:/\n", GroupVersion::k2), "none");
+}
+
+TEST(CpuGroup, IsNotInATextOfAnotherForm) {
+  for (const char* text : {"", "\n\n", "0", "0:", "0::", "0::\n", "0::x", "1:cpu", "1:cpu\n:/x",
+                           "cpu:/x", "0:\n:/x", "1:cpu:relative\n"}) {
+    EXPECT_EQ(GroupIn(text, GroupVersion::k1), "none") << text;
+    EXPECT_EQ(GroupIn(text, GroupVersion::k2), "none") << text;
+  }
+}
+
+TEST(CpuGroup, IsNotFoundWhereItsPathIsTooLong) {
+  EXPECT_EQ(GroupIn("0::/4567890123456\n", GroupVersion::k2), "/4567890123456");
+  EXPECT_EQ(GroupIn("0::/456789012345678\n", GroupVersion::k2), "none");
+}
+
+// A made-up machine of 8 cores.
+class ThreadsWithinQuotaTest : public tests::DirectoryTest {
+ protected:
+  int Threads(int ranks = 1) { return ThreadsWithinQuota(directory_.c_str(), 8, ranks); }
+};
+
+TEST_F(ThreadsWithinQuotaTest, AreTheCoresWhereNothingIsKnown) {
+  EXPECT_EQ(Threads(), 8);
+  Write("proc/self/cgroup", "0::/job\n");
+  EXPECT_EQ(Threads(), 8);
+  Write("sys/fs/cgroup/job/cpu.max", "max 100000\n");
+  EXPECT_EQ(Threads(), 8);
+  Write("sys/fs/cgroup/job/cpu.max", "garbage\n");
+  EXPECT_EQ(Threads(), 8);
+  Write("sys/fs/cgroup/job/cpu.max", "1600000 100000\n");
+  EXPECT_EQ(Threads(), 8);
+}
+
+TEST_F(ThreadsWithinQuotaTest, AreOneForHalfACpuOfVersion2) {
+  Write("proc/self/cgroup", "0::/job\n");
+  Write("sys/fs/cgroup/job/cpu.max", "50000 100000\n");
+  EXPECT_EQ(Threads(), 1);
+}
+
+TEST_F(ThreadsWithinQuotaTest, AreTheShareOfEachRank) {
+  Write("proc/self/cgroup", "0::/\n");
+  Write("sys/fs/cgroup/cpu.max", "150000 100000\n");
+  EXPECT_EQ(Threads(1), 2);
+  EXPECT_EQ(Threads(2), 1);
+}
+
+TEST_F(ThreadsWithinQuotaTest, AreThoseOfTheTightestGroupAbove) {
+  Write("proc/self/cgroup", "0::/slurm/job_7/step_0\n");
+  Write("sys/fs/cgroup/slurm/job_7/step_0/cpu.max", "500000 100000\n");
+  EXPECT_EQ(Threads(), 5);
+  Write("sys/fs/cgroup/slurm/job_7/cpu.max", "300000 100000\n");
+  EXPECT_EQ(Threads(), 3);
+  Write("sys/fs/cgroup/slurm/cpu.max", "400000 100000\n");
+  EXPECT_EQ(Threads(), 3);
+  Write("sys/fs/cgroup/cpu.max", "200000 100000\n");
+  EXPECT_EQ(Threads(), 2);
+}
+
+// The limit of a group beside it, or of another machine's, is none of ours.
+TEST_F(ThreadsWithinQuotaTest, AreNotThoseOfOtherGroups) {
+  Write("proc/self/cgroup", "0::/job_7\n");
+  Write("sys/fs/cgroup/job_8/cpu.max", "100000 100000\n");
+  Write("sys/fs/cpu.max", "100000 100000\n");
+  EXPECT_EQ(Threads(), 8);
+}
+
+TEST_F(ThreadsWithinQuotaTest, AreThoseOfVersion1ByAllNamesOfItsMount) {
+  for (const std::string mount : {"cpu", "cpu,cpuacct", "cpuacct,cpu"}) {
+    fs::remove_all(directory_ / "sys");
+    Write("proc/self/cgroup", "4:memory:/m\n3:cpuacct,cpu:/docker/0123\n");
+    Write("sys/fs/cgroup/" + mount + "/docker/0123/cpu.cfs_quota_us", "-1\n");
+    Write("sys/fs/cgroup/" + mount + "/docker/0123/cpu.cfs_period_us", "100000\n");
+    EXPECT_EQ(Threads(), 8) << mount;
+    Write("sys/fs/cgroup/" + mount + "/docker/0123/cpu.cfs_quota_us", "250000\n");
+    EXPECT_EQ(Threads(), 3) << mount;
+  }
+}
+
+// The path is the host's; what is mounted is the container's own group.
+TEST_F(ThreadsWithinQuotaTest, AreThoseOfTheMountInAContainer) {
+  Write("proc/self/cgroup", "3:cpu,cpuacct:/docker/0123\n0::/docker/0123\n");
+  Write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "200000\n");
+  Write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(Threads(), 2);
+  fs::remove_all(directory_ / "sys");
+  Write("sys/fs/cgroup/cpu.max", "300000 100000\n");
+  EXPECT_EQ(Threads(), 3);
+  Write("proc/self/cgroup", "0::/../0123\n");
+  Write("sys/fs/0123/cpu.max", "100000 100000\n");
+  EXPECT_EQ(Threads(), 3);
+}
+
+TEST_F(ThreadsWithinQuotaTest, AreTheLeastOfBothVersions) {
+  Write("proc/self/cgroup", "1:cpu:/job\n0::/job\n");
+  Write("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "400000\n");
+  Write("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(Threads(), 4);
+  Write("sys/fs/cgroup/unified/job/cpu.max", "200000 100000\n");
+  EXPECT_EQ(Threads(), 2);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nearly every test includes, precompiled (cmake/targets.cmake).
+// What nearly every test includes, precompiled (cmake/targets.cmake), with the names that many use:
+// std::filesystem as fs, and matchers.
 
 #pragma once
 
@@ -27,3 +28,19 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+namespace fs = std::filesystem;
+
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::Not;
+using testing::Pair;
+using testing::SizeIs;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;

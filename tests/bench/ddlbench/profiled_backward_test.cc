@@ -10,8 +10,6 @@
 namespace bench {
 namespace {
 
-using testing::HasSubstr;
-
 std::string Row(const std::string& layer, const std::string& op, const std::string& seconds) {
   return R"({"layer": ")" + layer + R"(", "op": ")" + op + R"(", "seconds": )" + seconds + "},";
 }

@@ -2,27 +2,19 @@
 
 #include <sched.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "bench/microbenchmarks/all_reduce.h"
 #include "bench/microbenchmarks/loader.h"
 #include "bench/microbenchmarks/memcpy.h"
 #include "tests/support/refusal.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/trainer/comm/ranks.h"
-#include "tests/trainer/temporary_directory.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/core/error.h"
 
 namespace bench {
 namespace {
-
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
 AllReduceTimes TimesOfSum(std::int64_t bytes, double seconds) {
   return {.bytes = bytes,
@@ -128,8 +120,7 @@ TEST(CheckAllReduceOptions, RejectsWhatMakesNoSense) {
 }
 
 TEST(SizesOf, AreWholeNumbersUpToTheLargest) {
-  AllReduceOptions options;
-  options.max_bytes = 64;
+  AllReduceOptions options{.max_bytes = 64};
   EXPECT_THAT(SizesOf(options), ElementsAre(8, 16, 32, 64));
   options.max_bytes = 63;
   EXPECT_THAT(SizesOf(options), ElementsAre(8, 16, 32));
@@ -241,9 +232,7 @@ TEST(CheckCopiesOptions, RejectsWhatMakesNoSense) {
 TEST(MeasureMemcpy, AreRatesOfBothWaysOnAllRanks) {
   trainer::RunRanks(2, [](trainer::Communicator& communicator) {
     const auto backend = trainer::MakeBackend("reference", {.threads = 1});
-    MemcpyBenchOptions options;
-    options.bytes = 100'001;
-    options.rounds = 3;
+    MemcpyBenchOptions options{.bytes = 100'001, .rounds = 3};
     int copies = 0;
     const CopyRates rates = MeasureMemcpy(options, *backend, [&] {
       ++copies;
@@ -310,14 +299,14 @@ TEST(RecordOptions, AreThoseOfATraining) {
 
 // Of an AC922: the memory of its GPUs is nodes without CPUs.
 TEST(ReadNumaCpus, AreTheNodesThatHaveCpus) {
-  const trainer::TemporaryDirectory directory;
-  const std::filesystem::path nodes = directory.path() / "sys/devices/system/node";
+  const TemporaryDirectory directory;
+  const fs::path nodes = directory.path() / "sys/devices/system/node";
   for (const auto& [name, list] : {std::pair("node8", "80-159\n"),
                                    {"node0", "0-3,8\n"},
                                    {"node255", "\n"},
                                    {"node1x", "1\n"},
                                    {"power", "1\n"}}) {
-    std::filesystem::create_directories(nodes / name);
+    fs::create_directories(nodes / name);
     std::ofstream(nodes / name / "cpulist") << list;
   }
   const std::vector<NumaCpus> found = ReadNumaCpus(directory.path().string());
@@ -331,8 +320,7 @@ TEST(ReadNumaCpus, AreTheNodesThatHaveCpus) {
 
 // As on most machines: the device is behind a root port, and that behind the host bridge.
 TEST(HostBridgeOf, IsFoundThroughOtherBridges) {
-  namespace fs = std::filesystem;
-  const trainer::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const fs::path sys = directory.path() / "sys";
   const fs::path device = sys / "devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0";
   fs::create_directories(device);

@@ -18,10 +18,6 @@ namespace bench {
 namespace {
 
 using ::testing::DoubleEq;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 // So many ranks with 256 images each, at this speed.
 RunRecord Trained(int ranks, double speed, const std::string& arch, const std::string& sums) {
@@ -315,10 +311,8 @@ TEST_F(MakeReportTest, IsAPageByDefault) {
        {"throughput", "loss", "scaling", "efficiency", "run-differences", "accuracy"}) {
     EXPECT_THAT(texts.page, HasSubstr("<svg id=\"" + std::string(id) + "\""));
   }
-  EXPECT_THAT(texts.page, HasSubstr("<h1>2 trainings</h1>"));
-  EXPECT_THAT(texts.page, HasSubstr("cpu: oneDNN"));
-  EXPECT_THAT(texts.page, HasSubstr("&lt;data&gt;"));
-  EXPECT_THAT(texts.page, Not(HasSubstr("<data>")));
+  EXPECT_THAT(texts.page, AllOf(HasSubstr("<h1>2 trainings</h1>"), HasSubstr("cpu: oneDNN")));
+  EXPECT_THAT(texts.page, AllOf(HasSubstr("&lt;data&gt;"), Not(HasSubstr("<data>"))));
 }
 
 TEST_F(MakeReportTest, IsTextOrJsonWhereThatIsAskedFor) {
@@ -440,8 +434,7 @@ TEST(FormatHtml, IsAPageThatNeedsNothingElse) {
   }
   EXPECT_THAT(html, HasSubstr("default-src 'none'; style-src 'unsafe-inline'"));
   EXPECT_THAT(html, HasSubstr("prefers-color-scheme: dark"));
-  EXPECT_THAT(html, HasSubstr("@media print"));
-  EXPECT_THAT(html, HasSubstr("<html lang=\"en\">"));
+  EXPECT_THAT(html, AllOf(HasSubstr("@media print"), HasSubstr("<html lang=\"en\">")));
 }
 
 TEST(FormatHtml, EscapesAllThatItShows) {
@@ -478,10 +471,7 @@ TEST(FormatText, HasShortTablesInColumns) {
 }
 
 TEST(FormatReportJson, HasAllNumbersAndNullForWhatIsUnknown) {
-  RunRecord run;
-  run.path = "caf\xE9";
-  run.ranks = 2;
-  run.settings = {{"batch_size", "4"}};
+  RunRecord run{.path = "caf\xE9", .settings = {{"batch_size", "4"}}, .ranks = 2};
   run.times[1].step = 0.25;
   AddStep(run.measures, 20, 100);
   const auto report =

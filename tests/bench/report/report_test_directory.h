@@ -5,28 +5,13 @@
 #pragma once
 
 #include "bench/base/diagnostics.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 
 namespace bench {
 
-class ReportDirectoryTest : public ::testing::Test {
+class ReportDirectoryTest : public tests::DirectoryTest {
  protected:
-  void SetUp() override {
-    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
-    directory_ = std::filesystem::path(::testing::TempDir()) /
-                 (std::string(test->test_suite_name()) + "." + test->name());
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directories(directory_);
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::filesystem::path Write(const std::string& name, const std::string& text) {
-    const std::filesystem::path path = directory_ / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-    return path;
-  }
-
   // Lines of log.json.
   static std::string Logged(const std::string& rest) {
     return R"(DLLL {"timestamp": "100.5", "datetime": "2026-11-23 10:00:00.5", )" + rest + "}\n";
@@ -45,7 +30,6 @@ class ReportDirectoryTest : public ::testing::Test {
     return LoggedStep(step, R"("imgs_per_sec": )" + speed + R"(, "cross_entropy": )" + loss);
   }
 
-  std::filesystem::path directory_;
   std::vector<std::string> told_;
   Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};
 };

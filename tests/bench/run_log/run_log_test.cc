@@ -8,16 +8,13 @@
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
 #include "tests/support/refusal.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 #include "trainer/core/error.h"
 
 namespace bench {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::Eq;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Optional;
 
 constexpr std::string_view kStep =
@@ -148,15 +145,6 @@ TEST(MicrosecondsOf, RejectsWhatIsNoTime) {
 
 class LogLinesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = std::filesystem::path(::testing::TempDir()) /
-                 ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directories(directory_);
-    path_ = directory_ / "log";
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   void Write(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
 
   void Append(const std::string& text) { std::ofstream(path_, std::ios::app) << text; }
@@ -182,8 +170,8 @@ class LogLinesTest : public ::testing::Test {
     return 0;
   }
 
-  std::filesystem::path directory_;
-  std::filesystem::path path_;
+  const TemporaryDirectory directory_;
+  const fs::path path_ = directory_ / "log";
   std::string message_;
 };
 
@@ -222,10 +210,9 @@ TEST_F(LogLinesTest, LinesOfEveryLengthComeWhole) {
 TEST_F(LogLinesTest, ALongLineIsCutAndTheNextOneIsRight) {
   Write(std::string(kMaxLineBytes + 1, 'x') + "\n" + std::string(5 * kMaxLineBytes, 'y') + "\nz\n");
   const std::vector<Read> all = ReadAll();
-  ASSERT_EQ(all.size(), 3U);
-  EXPECT_EQ(all[0], Read(std::string(kMaxLineBytes, 'x'), 1, true, true));
-  EXPECT_EQ(all[1], Read(std::string(kMaxLineBytes, 'y'), 2, true, true));
-  EXPECT_EQ(all[2], Read("z", 3, true, false));
+  EXPECT_THAT(all, ElementsAre(Read(std::string(kMaxLineBytes, 'x'), 1, true, true),
+                               Read(std::string(kMaxLineBytes, 'y'), 2, true, true),
+                               Read("z", 3, true, false)));
 }
 
 TEST_F(LogLinesTest, AGrowingFileHasWholeLinesAlone) {
@@ -258,7 +245,7 @@ TEST_F(LogLinesTest, AGrowingFileHasWholeLinesAlone) {
 TEST_F(LogLinesTest, MemoryDoesNotGrowWithTheFile) {
   constexpr std::uintmax_t kBytes = 600'000'000;
   Write("first\n");
-  std::filesystem::resize_file(path_, kBytes);
+  fs::resize_file(path_, kBytes);
   struct rusage before {};
   ::getrusage(RUSAGE_SELF, &before);
   LogLines lines(path_);
@@ -277,10 +264,10 @@ TEST_F(LogLinesTest, MemoryDoesNotGrowWithTheFile) {
 TEST_F(LogLinesTest, RejectsWhatIsNoFileByName) {
   EXPECT_EQ(RejectionCode(), EX_NOINPUT);
   EXPECT_THAT(message_, HasSubstr(path_.string() + ": cannot be read: No such file"));
-  std::filesystem::create_directory(path_);
+  fs::create_directory(path_);
   EXPECT_EQ(RejectionCode(), EX_NOINPUT);
   EXPECT_THAT(message_, HasSubstr("it is no regular file"));
-  std::filesystem::remove(path_);
+  fs::remove(path_);
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   EXPECT_EQ(RejectionCode(), EX_NOINPUT);
 }

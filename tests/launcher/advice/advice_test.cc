@@ -3,14 +3,11 @@
 #include "launcher/advice/advice.h"
 
 #include "launcher/base/error.h"
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 
 namespace launcher {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 AdviceBasis OfBede() {
   AdviceBasis basis;
@@ -38,11 +35,7 @@ std::vector<std::string> RowOf(const std::string& text, const std::string& nodes
 }
 
 std::string RejectionOf(const AdviceBasis& basis) {
-  try {
-    return "no refusal: " + AdviceText(basis);
-  } catch (const LaunchError& error) {
-    return error.what();
-  }
+  return tests::Rejection<LaunchError>([&] { AdviceText(basis); });
 }
 
 TEST(Advice, SaysWhatTheBatchTakesOfTheGpu) {
@@ -94,8 +87,7 @@ TEST(Advice, HasALineForEachNumberOfNodes) {
 // 50 epochs of 1,281,167 images at 16 x 1,270 images/s are 3,152 s, 14 GPU-hours, 4.2 kWh.
 TEST(Advice, CountsTimeGpuHoursAndEnergy) {
   const std::string text = AdviceText(OfBede());
-  EXPECT_THAT(text, HasSubstr("53 min        14.0       4.2"));
-  EXPECT_THAT(text, HasSubstr("3 h 30 min"));
+  EXPECT_THAT(text, AllOf(HasSubstr("53 min        14.0       4.2"), HasSubstr("3 h 30 min")));
 }
 
 TEST(Advice, SaysWhatIsAssumedAndWhereTheRestIsFrom) {

@@ -13,12 +13,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Pair;
-
 std::vector<std::pair<std::string, int>> HostsAndSlots(const Allocation& allocation) {
   std::vector<std::pair<std::string, int>> result;
   for (const AllocatedNode& node : allocation.nodes) {

@@ -17,7 +17,7 @@ TEST(Environment, SnapshotHoldsValuesWithEqualsSignsAndNewlines) {
 }
 
 TEST(Environment, StringsAreForExecve) {
-  EXPECT_THAT(ToStrings({{"B", "2"}, {"A", ""}}), testing::ElementsAre("A=", "B=2"));
+  EXPECT_THAT(ToStrings({{"B", "2"}, {"A", ""}}), ElementsAre("A=", "B=2"));
 }
 
 TEST(Environment, CanDoWithoutDefaultsOfSlurmTools) {
@@ -25,7 +25,7 @@ TEST(Environment, CanDoWithoutDefaultsOfSlurmTools) {
                                                      {"SLURM_CONF", "a"},
                                                      {"SQUEUE_FORMAT", "%i"},
                                                      {"SQUEUED", "b"}})),
-              testing::ElementsAre("SLURM_CONF=a", "SQUEUED=b"));
+              ElementsAre("SLURM_CONF=a", "SQUEUED=b"));
 }
 
 TEST(Environment, AnEmptyVariableCountsAsNotSet) {

@@ -14,12 +14,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-
 Allocation OfSlurm(const std::string& fixture) {
   return ReadSlurmAllocation(ReadBatchEnvironment(fixture)).value();
 }
@@ -105,8 +99,7 @@ TEST(BedeLayout, RejectsOneRankPerGpuWithoutGpus) {
 }
 
 BedeJob JobOf(const std::string& par) {
-  BedeJob job;
-  job.par = ParseBedePar(par);
+  BedeJob job{.par = ParseBedePar(par)};
   job.plan.threads = 4;
   job.mpirun = "/usr/bin/mpirun";
   job.mpirun_args = {"-np", "2", "program", "a b"};
@@ -174,18 +167,17 @@ TEST(BedeCommand, PrrteInSlurmHasItsVariables) {
   job.in_slurm = true;
   job.plan.hosts = {{"n1", 4, 2}, {"n2", 2, 1}};
   job.environment["SLURMD_NODENAME"] = "n1";
-  EXPECT_THAT(LineOf(job), ::testing::StartsWith(
-                               "/usr/bin/env PRTE_MCA_hwloc_default_binding_policy=core "
-                               "'SLURM_NODELIST=n[1-2]' SLURM_TASKS_PER_NODE=4,2 "
-                               "/usr/bin/mpirun --prtemca plm_slurm_args --gpus-per-node=1 -x "));
+  EXPECT_THAT(LineOf(job),
+              StartsWith("/usr/bin/env PRTE_MCA_hwloc_default_binding_policy=core "
+                         "'SLURM_NODELIST=n[1-2]' SLURM_TASKS_PER_NODE=4,2 "
+                         "/usr/bin/mpirun --prtemca plm_slurm_args --gpus-per-node=1 -x "));
   job.mpirun_args = {"--prtemca", "plm_slurm_args", "--exact", "program"};
   EXPECT_THAT(LineOf(job), Not(HasSubstr("--gpus-per-node")));
 }
 
 TEST(BedeCommand, InheritsTheEnvironmentButForRankIdentities) {
   const std::vector<std::string> environment = MakeBedeCommand(JobOf("1ppc")).environment;
-  EXPECT_THAT(environment, Contains("PATH=/bin"));
-  EXPECT_THAT(environment, Not(Contains("SLURM_PROCID=0")));
+  EXPECT_THAT(environment, AllOf(Contains("PATH=/bin"), Not(Contains("SLURM_PROCID=0"))));
 }
 
 TEST(BedeCommand, LeavesParametersOfTheUserAlone) {
@@ -230,14 +222,10 @@ TEST(BedeCommand, RootAndSlurmNeedMore) {
 
 // The refusal's text; fails when there is none, or with another exit code.
 std::string Rejection(const std::vector<std::string>& arguments) {
-  try {
-    ParseBedeOptions(arguments);
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return "";
+  const std::string rejection =
+      tests::Rejection<LaunchError>(EX_USAGE, [&] { ParseBedeOptions(arguments); });
+  EXPECT_NE(rejection, "");
+  return rejection;
 }
 
 TEST(BedePar, ReadsEveryDistribution) {

@@ -10,10 +10,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
-
 std::string MessageOf(const std::string& text) {
   return tests::Rejection<LaunchError>(
       EX_CONFIG, [&] { ParseSiteConfig(text, "site.yaml"); }, "accepted");
@@ -181,12 +177,8 @@ TEST(FindSiteFile, TakesAPathAsItIsAndANameFromTheInstalledOnes) {
   EXPECT_EQ(FindSiteFile("./my", sites), "./my");
   EXPECT_EQ(FindSiteFile("my.yaml", sites), "my.yaml");
   EXPECT_EQ(FindSiteFile("bede", sites), sites + "/bede.yaml");
-  try {
-    FindSiteFile("beda", sites);
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("did you mean 'bede'?"));
-  }
+  EXPECT_THAT(tests::Rejection<LaunchError>([&] { FindSiteFile("beda", sites); }),
+              HasSubstr("did you mean 'bede'?"));
 }
 
 TEST(FindSiteFile, EveryInstalledSiteFileIsRead) {

@@ -9,14 +9,10 @@
 namespace launcher {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 using Kind = OwnEnd::Kind;
 
 JobResult Failure(int exit_code, int signal) {
-  JobResult result;
-  result.exit_code = exit_code;
+  JobResult result{.exit_code = exit_code};
   result.failure.emplace();
   result.failure->rank = 6;
   result.failure->host = "n4";
@@ -71,9 +67,7 @@ TEST(EndText, PrefersALostNodeToTheRankThatNoticed) {
 
 TEST(EndText, SaysWhyDdlrunHasEndedTheJobUnlessANodeWasLost) {
   for (const Kind kind : {Kind::kHung, Kind::kStartHung}) {
-    JobResult result;
-    result.exit_code = 70;
-    result.own_end = {kind, 70, "it hangs"};
+    JobResult result{.exit_code = 70, .own_end = OwnEnd{kind, 70, "it hangs"}};
     EXPECT_EQ(EndText(result, {}), "ddlrun: [ERROR DDL-20-1] the job failed: it hangs\n");
     result.lost_nodes = {"n2"};
     EXPECT_THAT(EndText(result, {}),
@@ -88,9 +82,7 @@ TEST(EndText, SaysWhyDdlrunHasEndedTheJobUnlessANodeWasLost) {
 }
 
 TEST(EndText, NamesALauncherThatWasKilled) {
-  JobResult result;
-  result.exit_code = 137;
-  result.launcher_end = "srun was ended by signal 9 (Killed)";
+  JobResult result{.exit_code = 137, .launcher_end = "srun was ended by signal 9 (Killed)"};
   EXPECT_THAT(EndText(result, {}),
               HasSubstr("srun was ended by signal 9 (Killed), which is not ddlrun's doing"));
   result.is_before_start = true;
@@ -119,10 +111,7 @@ TEST(EndText, OfALauncherThatHasGivenUpHasItsLastLines) {
 }
 
 TEST(EndText, NamesRanksOfWhichNoEndWasHeard) {
-  JobResult result;
-  result.exit_code = 69;
-  result.unresponsive = {"rank 2 on n2", "rank 3 on n2"};
-  EXPECT_THAT(EndText(result, {}),
+  EXPECT_THAT(EndText({.exit_code = 69, .unresponsive = {"rank 2 on n2", "rank 3 on n2"}}, {}),
               HasSubstr("did not report the exit of rank 2 on n2, rank 3 on n2: "));
 }
 
@@ -135,8 +124,7 @@ TEST(EndText, OfAClosedOutputBlamesNoRank) {
 }
 
 TEST(EndText, OfAnEarlyStopSaysWhatToDoUnlessItIsDone) {
-  JobResult result;
-  result.exit_code = 75;
+  JobResult result{.exit_code = 75};
   EXPECT_EQ(EndText(result, {}),
             "ddlrun: stopped early with a checkpoint written (exit code 75): start it again\n");
   const Decision requeued = {Decision::Next::kRequeue, 0, "put into the queue again"};

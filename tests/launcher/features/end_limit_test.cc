@@ -10,7 +10,6 @@ namespace launcher {
 namespace {
 
 using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
 using Event = JobWatcher::Event;
 
 class EndLimitTest : public testing::Test {

@@ -15,9 +15,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
 TEST(HeartbeatMonitor, AFileIsLateThatHasNotChangedForTheLimit) {
   HeartbeatMonitor heartbeats(1, 10);
   heartbeats.Look(0, 5);
@@ -67,8 +64,6 @@ TEST(HeartbeatMonitor, AFileThatIsForgottenIsNeverLate) {
   heartbeats.Pass(1000);
   EXPECT_THAT(heartbeats.Late(), ElementsAre(1));
 }
-
-using ::testing::MatchesRegex;
 
 constexpr std::chrono::milliseconds kLimit{300};
 

@@ -8,9 +8,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
 std::string MessageOf(const std::vector<std::string>& arguments) {
   return tests::Rejection<LaunchError>(
       EX_USAGE, [&] { ParseOptions(arguments); }, "accepted");

@@ -8,10 +8,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-
 SiteConfig Site() {
   return ParseSiteConfig(
       "launcher: local\n"
@@ -28,10 +24,8 @@ TEST(Settings, CommandLineGoesBeforeSiteFileAndSiteFileBeforeDefaults) {
   EXPECT_EQ(settings.mpirun, "mpirun");
   EXPECT_EQ(settings.pmi, "auto");
   const std::string text = SettingsText(settings);
-  EXPECT_THAT(text, HasSubstr("launcher: mpirun"));
-  EXPECT_THAT(text, HasSubstr("# command line"));
-  EXPECT_THAT(text, HasSubstr("# site.yaml:2"));
-  EXPECT_THAT(text, HasSubstr("# default"));
+  EXPECT_THAT(text, AllOf(HasSubstr("launcher: mpirun"), HasSubstr("# command line")));
+  EXPECT_THAT(text, AllOf(HasSubstr("# site.yaml:2"), HasSubstr("# default")));
 }
 
 TEST(Settings, OrderOfTheTopologyIsRejectedBesideHostsInAnother) {

@@ -8,8 +8,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using Event = JobWatcher::Event;
 
 // Of four ranks on three nodes; what is launched at 0 may take 100 ms.

@@ -10,17 +10,14 @@
 #include "launcher/features/features.h"
 #include "tests/launcher/features/fake_watched_job.h"
 #include "tests/support/refusal.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 
 namespace launcher {
 namespace {
 
-namespace fs = std::filesystem;
 using std::chrono::seconds;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAreArray;
-using ::testing::HasSubstr;
-using ::testing::Not;
 using Clock = StopBefore::Clock;
 
 class StopBeforeTest : public testing::Test {
@@ -209,20 +206,16 @@ TEST(StopBeforeOption, IsForOtherProgramsThanTheTrainer) {
 }
 
 // With --stop-before 60, in the job 12 of a Slurm whose scontrol is a script.
-class StopBeforeTimeLimitTest : public testing::Test {
+class StopBeforeTimeLimitTest : public tests::DirectoryTest {
  protected:
-  StopBeforeTimeLimitTest()
-      : directory_(testing::TempDir() + "stop_in_time." + std::to_string(getpid())) {
-    fs::create_directory(directory_);
+  StopBeforeTimeLimitTest() {
     run_options_.stop_before = 60;
     environment_ = {{"PATH", directory_.string() + ":/usr/bin:/bin"}, {"SLURM_JOB_ID", "12"}};
   }
-  ~StopBeforeTimeLimitTest() override { fs::remove_all(directory_); }
 
   void ScontrolSays(const std::string& times) {
-    std::ofstream(directory_ / "scontrol")
-        << "#!/bin/sh\necho 'JobId=12 JobState=RUNNING " << times << " NodeList=n1'\n";
-    fs::permissions(directory_ / "scontrol", fs::perms::owner_all);
+    temporary_.WriteScript("scontrol",
+                           "echo 'JobId=12 JobState=RUNNING " + times + " NodeList=n1'");
   }
 
   // In the environment of the job.
@@ -243,7 +236,6 @@ class StopBeforeTimeLimitTest : public testing::Test {
         EX_CONFIG, [&] { Left(); }, "not refused");
   }
 
-  const fs::path directory_;
   Options run_options_;
   bool is_restart_ = false;
   Environment environment_;

@@ -12,9 +12,7 @@
 namespace launcher {
 
 inline NodeInfo HealthyNode(int node, int gpus = 4) {
-  NodeInfo info;
-  info.node = node;
-  info.host = "n" + std::to_string(node + 1);
+  NodeInfo info{.node = node, .host = "n" + std::to_string(node + 1)};
   info.machine = info.host;
   info.cpu_model = "POWER9, altivec supported";
   info.cpus = 128;

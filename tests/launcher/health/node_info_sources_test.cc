@@ -8,29 +8,16 @@
 #include "launcher/health/node/nvml.h"
 #include "launcher/health/node/system_info.h"
 #include "tests/support/directories.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 
 namespace launcher {
 namespace {
 
-namespace fs = std::filesystem;
-
 const std::string kFakeNvml = tests::BuildDirectory() + "/tests/libfake_nvml.so";
 
-class NodeTree : public testing::Test {
+class NodeTree : public tests::DirectoryTest {
  protected:
-  void SetUp() override {
-    root_ = testing::TempDir() + "/ddlrun-node-tree-" + std::to_string(getpid());
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  void Write(const std::string& path, const std::string& text) const {
-    fs::create_directories(fs::path(root_ + path).parent_path());
-    std::ofstream(root_ + path) << text;
-  }
-
-  std::string root_;
+  const std::string root_ = directory_;
 };
 
 TEST_F(NodeTree, OfAPowerNodeIsRead) {
@@ -80,19 +67,14 @@ TEST_F(NodeTree, ThatIsEmptyLeavesFactsUnknown) {
   ReadSystemInfo(root_, info);
   EXPECT_EQ(info.cpus, 0);
   EXPECT_TRUE(info.ports.empty());
-  GpuQuery sources;
-  sources.nvml = root_ + "/no.so";
-  sources.root = root_;
-  ReadGpuInfo(sources, info);
+  ReadGpuInfo({.nvml = root_ + "/no.so", .root = root_}, info);
   EXPECT_EQ(info.gpu_source, "");
   EXPECT_EQ(info.gpu_problem, "");
   EXPECT_TRUE(info.gpus.empty());
 }
 
 TEST_F(NodeTree, TellsGpusByProcAndByDevWithoutNvml) {
-  GpuQuery sources;
-  sources.nvml = root_ + "/no.so";
-  sources.root = root_;
+  GpuQuery sources{.nvml = root_ + "/no.so", .root = root_};
   for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"}) {
     Write(std::string("/dev/") + name, "");
   }
@@ -151,12 +133,9 @@ TEST(Nvml, TellsTheNvlinkDomainOfAGpu) {
 
 // Of device files that the driver alone makes: here plain files.
 TEST_F(NodeTree, TellsWhyNoImexChannelCanBeOpened) {
-  GpuQuery sources;
-  sources.nvml = root_ + "/no.so";
-  sources.root = root_;
   NodeInfo info;
   const auto problem = [&] {
-    ReadGpuInfo(sources, info);
+    ReadGpuInfo({.nvml = root_ + "/no.so", .root = root_}, info);
     return info.imex_problem;
   };
   EXPECT_EQ(problem(), "there is no /dev/nvidia-caps-imex-channels/channel*");
@@ -178,12 +157,8 @@ TEST(Nvml, ThatCannotBeStartedIsNamed) {
 }
 
 TEST(Nvml, GivesTheVisibleGpusOnly) {
-  GpuQuery sources;
-  sources.nvml = kFakeNvml;
-  sources.all_visible = false;
-  sources.visible = "1";
   NodeInfo info;
-  ReadGpuInfo(sources, info);
+  ReadGpuInfo({.nvml = kFakeNvml, .visible = "1", .all_visible = false}, info);
   EXPECT_EQ(info.gpu_source, "NVML");
   ASSERT_EQ(info.gpus.size(), 1U);
   EXPECT_EQ(info.gpus[0].pci_bus_id, "0004:05:00.0");
@@ -191,21 +166,19 @@ TEST(Nvml, GivesTheVisibleGpusOnly) {
 
 TEST(Directory, IsProbedAndLeftAsItWas) {
   const fs::path before = fs::current_path();
-  const fs::path directory = testing::TempDir() + "ddlrun-directory-" + std::to_string(getpid());
-  fs::create_directories(directory);
-  fs::current_path(directory);
+  const TemporaryDirectory directory;
+  fs::current_path(directory.path());
   std::ofstream("probe") << "";
   const DirectoryInfo seen = ReadDirectory("probe", std::chrono::seconds(0));
   const DirectoryInfo missed = ReadDirectory("another", std::chrono::seconds(0));
   fs::remove("probe");
-  EXPECT_TRUE(fs::is_empty(directory));
+  EXPECT_TRUE(fs::is_empty(directory.path()));
   fs::current_path(before);
-  fs::remove_all(directory);
   EXPECT_TRUE(seen.is_shared);
   EXPECT_FALSE(missed.is_shared);
   EXPECT_EQ(seen.write_error, "");
   EXPECT_GT(seen.free_bytes, 0);
-  EXPECT_EQ(seen.path, directory.string());
+  EXPECT_EQ(seen.path, directory.path());
 }
 
 TEST(WriteError, SaysWhyNothingCanBeMade) {

@@ -15,9 +15,7 @@ namespace launcher {
 inline LaunchRequest JobOf(const std::vector<int>& nodes_of_ranks) {
   LaunchRequest job;
   for (const int node : nodes_of_ranks) {
-    RankPlacement rank;
-    rank.rank = static_cast<int>(job.plan.ranks.size());
-    rank.node = node;
+    RankPlacement rank{.rank = static_cast<int>(job.plan.ranks.size()), .node = node};
     while (job.plan.nodes.size() <= static_cast<std::size_t>(node)) {
       job.plan.nodes.emplace_back().host = "n" + std::to_string(job.plan.nodes.size() + 1);
     }

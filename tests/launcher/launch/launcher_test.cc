@@ -2,20 +2,13 @@
 
 #include "launcher/launch/launcher.h"
 
-#include <gtest/gtest.h>
-
 #include "launcher/base/error.h"
 #include "support/quoting.h"
 #include "tests/launcher/launch/job_of_ranks.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 
 namespace launcher {
 namespace {
-
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::string MpirunLine(const LaunchRequest& job) {
   const std::vector<ChildCommand> commands = MakeMpirunCommands(job);
@@ -34,9 +27,9 @@ TEST(MpirunLauncher, OneMachineInheritsItsEnvironment) {
 TEST(MpirunLauncher, OneMachineHasItsFilesInTheRunDirectory) {
   LaunchRequest job = JobOf({0, 0});
   const std::string variable = "OMPI_MCA_orte_tmpdir_base=/tmp/ddlrun.abc";
-  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, testing::Contains(variable));
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains(variable));
   job.has_remote_ranks = true;
-  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, testing::Not(testing::Contains(variable)));
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Not(Contains(variable)));
 }
 
 TEST(MpirunLauncher, OtherNodesGetTheEnvironmentByName) {
@@ -52,10 +45,8 @@ TEST(MpirunLauncher, OtherNodesGetTheEnvironmentByName) {
 TEST(MpirunLauncher, ALongPlanGoesByTheNamesOfItsVariables) {
   LaunchRequest job = JobOf({0, 0});
   job.rank_settings = {{"DDLRUN_RANK_JOB", "first"}, {"DDLRUN_RANK_JOB_2", "second"}};
-  EXPECT_THAT(MpirunLine(job),
-              testing::HasSubstr(" -x DDLRUN_RANK_JOB -x DDLRUN_RANK_JOB_2 /opt/libexec/"));
-  EXPECT_THAT(MakeMpirunCommands(job)[0].environment,
-              testing::Contains("DDLRUN_RANK_JOB_2=second"));
+  EXPECT_THAT(MpirunLine(job), HasSubstr(" -x DDLRUN_RANK_JOB -x DDLRUN_RANK_JOB_2 /opt/libexec/"));
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains("DDLRUN_RANK_JOB_2=second"));
 }
 
 TEST(MpirunLauncher, AskedExportsGoThoughTheyAreDenied) {
@@ -63,12 +54,11 @@ TEST(MpirunLauncher, AskedExportsGoThoughTheyAreDenied) {
   job.has_remote_ranks = true;
   job.requested_exports = {"CUDA_VISIBLE_DEVICES"};
   EXPECT_THAT(MakeMpirunCommands(job)[0].argv, Contains("CUDA_VISIBLE_DEVICES"));
-  EXPECT_THAT(MakeMpirunCommands(job)[0].argv, testing::Not(Contains("HOSTNAME")));
+  EXPECT_THAT(MakeMpirunCommands(job)[0].argv, Not(Contains("HOSTNAME")));
 }
 
 TEST(MpirunLauncher, CyclicOrderIsMappedByNodeAlsoWhenUneven) {
-  EXPECT_THAT(MpirunLine(JobOf({0, 1, 0, 1, 0})),
-              testing::HasSubstr("--map-by node --bind-to none"));
+  EXPECT_THAT(MpirunLine(JobOf({0, 1, 0, 1, 0})), HasSubstr("--map-by node --bind-to none"));
 }
 
 // Between the options for Slurm and "-n": how mpirun places the ranks.
@@ -110,42 +100,41 @@ TEST(MpirunLauncher, InAJobItIsGivenTheNodesInSlurmsOrder) {
   job.in_slurm = true;
   job.hosts_of_job = {"n3", "n2", "n1"};
   EXPECT_THAT(MpirunLine(job),
-              testing::StartsWith("/usr/bin/env 'OMPI_MCA_plm_slurm_args=--nodelist=n[2,1]' "
-                                  "'SLURM_NODELIST=n[2,1]' SLURM_TASKS_PER_NODE=1,3 "));
+              StartsWith("/usr/bin/env 'OMPI_MCA_plm_slurm_args=--nodelist=n[2,1]' "
+                         "'SLURM_NODELIST=n[2,1]' SLURM_TASKS_PER_NODE=1,3 "));
 }
 
 TEST(MpirunLauncher, AnyOtherOrderIsByAFileWithTheHostOfEachRank) {
   LaunchRequest job = JobOf({0, 1, 1, 0});
-  EXPECT_THAT(MpirunLine(job), testing::HasSubstr("mpirun --hostfile /tmp/ddlrun.abc/TASKFILE "
-                                                  "--map-by seq --bind-to none -n 4"));
+  EXPECT_THAT(MpirunLine(job), HasSubstr("mpirun --hostfile /tmp/ddlrun.abc/TASKFILE "
+                                         "--map-by seq --bind-to none -n 4"));
   job.mpi_runtime = MpiRuntime::kPrrte;
   EXPECT_THAT(MpirunLine(job),
-              testing::HasSubstr("mpirun --hostfile /tmp/ddlrun.abc/HOSTFILE --map-by "
-                                 "rankfile:FILE=/tmp/ddlrun.abc/RANKFILE --bind-to none -n 4"));
+              HasSubstr("mpirun --hostfile /tmp/ddlrun.abc/HOSTFILE --map-by "
+                        "rankfile:FILE=/tmp/ddlrun.abc/RANKFILE --bind-to none -n 4"));
 }
 
 TEST(MpirunLauncher, TheUsersRankfileIsGivenAsItIsAndBindsByItself) {
   LaunchRequest job = JobOf({0, 0});
   job.rankfile = "my.rankfile";
-  EXPECT_THAT(MpirunLine(job), testing::HasSubstr("HOSTFILE --rankfile my.rankfile -n 2"));
+  EXPECT_THAT(MpirunLine(job), HasSubstr("HOSTFILE --rankfile my.rankfile -n 2"));
 }
 
 TEST(MpirunLauncher, RootAndSlurmNeedMore) {
   LaunchRequest job = JobOf({0});
   job.is_root = true;
   job.in_slurm = true;
-  EXPECT_THAT(
-      MpirunLine(job),
-      testing::StartsWith("/usr/bin/env SLURM_NODELIST=n1 SLURM_TASKS_PER_NODE=1 "
-                          "/usr/bin/mpirun --allow-run-as-root --map-by slot --bind-to none -n 1"));
+  EXPECT_THAT(MpirunLine(job),
+              StartsWith("/usr/bin/env SLURM_NODELIST=n1 SLURM_TASKS_PER_NODE=1 "
+                         "/usr/bin/mpirun --allow-run-as-root --map-by slot --bind-to none -n 1"));
 }
 
 TEST(MpirunLauncher, HostsOutsideTheJobAreNotReachedBySlurm) {
   LaunchRequest job = JobOf({0, 1});
   job.environment["SLURM_JOB_ID"] = "7";
   EXPECT_THAT(MpirunLine(job),
-              testing::StartsWith("/usr/bin/mpirun --mca ras ^slurm --mca plm ^slurm --hostfile "
-                                  "/tmp/ddlrun.abc/HOSTFILE --map-by slot"));
+              StartsWith("/usr/bin/mpirun --mca ras ^slurm --mca plm ^slurm --hostfile "
+                         "/tmp/ddlrun.abc/HOSTFILE --map-by slot"));
 }
 
 // Under PRRTE, the runtime of Open MPI 5.
@@ -161,14 +150,14 @@ TEST(MpirunLauncher, PrrteTakesTheSameWhereItMapsByItself) {
 }
 
 TEST(MpirunLauncher, PrrteTakesRankfilesAsAMapping) {
-  EXPECT_THAT(MpirunLine(PrrteJobOf({0, 1, 1, 0})),
-              testing::HasSubstr(
-                  "HOSTFILE --map-by rankfile:FILE=/tmp/ddlrun.abc/RANKFILE --bind-to none -n 4"));
+  EXPECT_THAT(
+      MpirunLine(PrrteJobOf({0, 1, 1, 0})),
+      HasSubstr("HOSTFILE --map-by rankfile:FILE=/tmp/ddlrun.abc/RANKFILE --bind-to none -n 4"));
   LaunchRequest job = PrrteJobOf({0, 0});
   job.rankfile = "my.rankfile";
-  EXPECT_THAT(MpirunLine(job),
-              testing::HasSubstr(
-                  "HOSTFILE --map-by rankfile:FILE=my.rankfile --bind-to :overload-allowed -n 2"));
+  EXPECT_THAT(
+      MpirunLine(job),
+      HasSubstr("HOSTFILE --map-by rankfile:FILE=my.rankfile --bind-to :overload-allowed -n 2"));
 }
 
 TEST(MpirunLauncher, PrrteKeepsItsFilesOnThisMachineInTheRunDirectory) {
@@ -177,24 +166,24 @@ TEST(MpirunLauncher, PrrteKeepsItsFilesOnThisMachineInTheRunDirectory) {
   job.has_remote_ranks = true;
   EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains(variable));
   job.environment["PRTE_MCA_prte_tmpdir_base"] = "/scratch";
-  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, testing::Not(Contains(variable)));
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Not(Contains(variable)));
 }
 
 TEST(MpirunLauncher, PrrteHasParametersOfItsOwn) {
   LaunchRequest job = PrrteJobOf({0, 1});
   job.environment["SLURM_JOB_ID"] = "7";
-  EXPECT_THAT(MpirunLine(job), testing::HasSubstr("mpirun --prtemca ras ^slurm --prtemca plm "
-                                                  "^slurm --hostfile "));
+  EXPECT_THAT(MpirunLine(job), HasSubstr("mpirun --prtemca ras ^slurm --prtemca plm "
+                                         "^slurm --hostfile "));
   job.in_slurm = true;
   for (NodePlacement& node : job.plan.nodes) node.gpus = 1;
   job.environment["SLURMD_NODENAME"] = "n1";
-  EXPECT_THAT(MpirunLine(job),
-              testing::StartsWith(
-                  "/usr/bin/env "
-                  "'SLURM_NODELIST=n[1-2]' 'SLURM_TASKS_PER_NODE=1(x2)' "
-                  "/usr/bin/mpirun --prtemca plm_slurm_args --gpus-per-node=1 --map-by slot"));
+  EXPECT_THAT(
+      MpirunLine(job),
+      StartsWith("/usr/bin/env "
+                 "'SLURM_NODELIST=n[1-2]' 'SLURM_TASKS_PER_NODE=1(x2)' "
+                 "/usr/bin/mpirun --prtemca plm_slurm_args --gpus-per-node=1 --map-by slot"));
   job.mpi_arguments = {"--prtemca", "plm_slurm_args", "--exact"};
-  EXPECT_THAT(MpirunLine(job), testing::Not(testing::HasSubstr("--gpus-per-node")));
+  EXPECT_THAT(MpirunLine(job), Not(HasSubstr("--gpus-per-node")));
 }
 
 TEST(MpirunLauncher, SettingsAreInTheEnvironmentOfMpirunToo) {
@@ -209,11 +198,11 @@ TEST(MpirunLauncher, MpirunPassesTheFailureOfAPeerOn) {
   LaunchRequest job = JobOf({0});
   job.environment["OMPI_MCA_ess_base_forward_signals"] = "SIGXCPU";
   EXPECT_THAT(MakeMpirunCommands(job)[0].environment,
-              testing::Contains("OMPI_MCA_ess_base_forward_signals=SIGXCPU,23"));
+              Contains("OMPI_MCA_ess_base_forward_signals=SIGXCPU,23"));
   job.mpi_runtime = MpiRuntime::kPrrte;
   EXPECT_THAT(MakeMpirunCommands(job)[0].environment,
-              testing::Contains("PRTE_MCA_ess_base_forward_signals="
-                                "SIGTSTP,SIGUSR1,SIGUSR2,SIGABRT,SIGALRM,SIGCONT,23"));
+              Contains("PRTE_MCA_ess_base_forward_signals="
+                       "SIGTSTP,SIGUSR1,SIGUSR2,SIGABRT,SIGALRM,SIGCONT,23"));
 }
 
 TEST(MpirunLauncher, ThePathOfTheRanksIsTheOneThatTheUserSets) {
@@ -221,14 +210,13 @@ TEST(MpirunLauncher, ThePathOfTheRanksIsTheOneThatTheUserSets) {
   job.has_remote_ranks = true;
   job.rank_settings["PATH"] = "/opt/x:/bin";
   EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains("DDLRUN_PATH=/opt/x:/bin"));
-  EXPECT_THAT(MpirunLine(job), testing::HasSubstr(" -x PATH=/opt/x:/bin -x DDLRUN_PATH "));
+  EXPECT_THAT(MpirunLine(job), HasSubstr(" -x PATH=/opt/x:/bin -x DDLRUN_PATH "));
   // What mpirun itself is told to set is left to it.
   for (const char* word : {"PATH", "PATH=/opt/y"}) {
     job.mpi_arguments = {"-x", word};
-    EXPECT_THAT(MakeMpirunCommands(job)[0].environment,
-                testing::Not(Contains(testing::StartsWith("DDLRUN_PATH="))))
+    EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Not(Contains(StartsWith("DDLRUN_PATH="))))
         << word;
-    EXPECT_THAT(MpirunLine(job), testing::Not(testing::HasSubstr("DDLRUN_PATH"))) << word;
+    EXPECT_THAT(MpirunLine(job), Not(HasSubstr("DDLRUN_PATH"))) << word;
   }
   job.mpi_arguments = {"-x", "PATHS=/opt/y", "--mca", "PATH", "1"};
   EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains("DDLRUN_PATH=/opt/x:/bin"));
@@ -261,10 +249,9 @@ TEST(MpirunLauncher, TheSrunOfItsDaemonsIsToldNothingButTheirGpus) {
                      {"SLURM_GPUS_PER_NODE", "2"},
                      {"SLURM_JOB_ID", "7"}};
   const std::vector<std::string> environment = MakeMpirunCommands(job)[0].environment;
-  EXPECT_THAT(environment, Contains("SLURM_GPUS_PER_NODE=2"));
-  EXPECT_THAT(environment, Contains("SLURM_JOB_ID=7"));
-  EXPECT_THAT(environment, testing::Not(Contains("SLURM_CPUS_PER_TASK=4")));
-  EXPECT_THAT(environment, testing::Not(Contains("SLURM_NO_KILL=1")));
+  EXPECT_THAT(environment, AllOf(Contains("SLURM_GPUS_PER_NODE=2"), Contains("SLURM_JOB_ID=7")));
+  EXPECT_THAT(environment, Not(Contains("SLURM_CPUS_PER_TASK=4")));
+  EXPECT_THAT(environment, Not(Contains("SLURM_NO_KILL=1")));
   job.in_slurm = false;
   EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains("SLURM_NO_KILL=1"));
 }
@@ -288,31 +275,20 @@ TEST(FindLauncher, KnowsThoseThatOptionsMayName) {
   EXPECT_THROW(FindLauncher("ssh"), LaunchError);
 }
 
-namespace fs = std::filesystem;
-
-std::string TextOf(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 TEST(PlainPath, HasNeitherColonNorDash) {
-  const std::string directory = testing::TempDir() + "plain_path_test";
-  fs::create_directories(directory);
+  const TemporaryDirectory directory;
   for (const std::string name : {"my-ranks", "my:ranks", "ranks"}) {
-    const std::string path = directory + "/" + name;
-    std::ofstream(path) << "rank of " << name;
+    const std::string path = directory.Write(name, "rank of " + name);
     const PlainPath plain(path);
-    EXPECT_THAT(plain.path(), testing::Not(testing::ContainsRegex("[:-]")));
-    EXPECT_EQ(TextOf(plain.path()), "rank of " + name);
-    EXPECT_EQ(TextOf(plain.path()), "rank of " + name);  // as often as one likes
+    EXPECT_THAT(plain.path(), Not(testing::ContainsRegex("[:-]")));
+    EXPECT_EQ(tests::TextOf(plain.path()), "rank of " + name);
+    EXPECT_EQ(tests::TextOf(plain.path()), "rank of " + name);  // as often as one likes
   }
-  fs::remove_all(directory);
 }
 
 TEST(PlainPath, IsClosedAtItsEnd) {
-  const std::string path = testing::TempDir() + "plain-path-test";
-  std::ofstream(path) << "ranks";
+  const TemporaryDirectory directory;
+  const std::string path = directory.Write("plain-path", "ranks");
   std::string plain;
   {
     const PlainPath open(path);
@@ -320,7 +296,6 @@ TEST(PlainPath, IsClosedAtItsEnd) {
     EXPECT_TRUE(fs::exists(plain));
   }
   EXPECT_FALSE(fs::exists(plain));
-  fs::remove(path);
 }
 
 TEST(PlainPath, LeavesAPathAloneThatNeedsNoneOrIsNotThere) {
@@ -329,9 +304,7 @@ TEST(PlainPath, LeavesAPathAloneThatNeedsNoneOrIsNotThere) {
 }
 
 bool MayHide(const std::vector<std::string>& arguments, const Environment& environment = {}) {
-  LaunchRequest job;
-  job.mpi_arguments = arguments;
-  job.environment = environment;
+  LaunchRequest job{.environment = environment, .mpi_arguments = arguments};
   return MakeMpirunCommands(job)[0].may_hide_events;
 }
 
@@ -352,5 +325,4 @@ TEST(HiddenReports, ByVariablesForTheSame) {
 }
 
 }  // namespace
-
 }  // namespace launcher

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
-#include <unistd.h>
 
 #include "launcher/base/error.h"
 #include "launcher/features/features.h"
@@ -17,26 +16,18 @@
 #include "support/quoting.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/support/directories.h"
-#include "tests/support/test.h"
+#include "tests/support/refusal.h"
+#include "tests/support/temporary_directory.h"
 
 namespace launcher {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-namespace fs = std::filesystem;
-
 constexpr char kTwoBlocks[] = "BlockName=b1 Nodes=n[1,3]\nBlockName=b2 Nodes=n[2,4]\n";
 constexpr char kTwoSwitches[] = "SwitchName=s1 Nodes=n[1,3]\nSwitchName=s2 Nodes=n[2,4]\n";
 
-class NodeOrder : public testing::Test {
+class NodeOrder : public tests::DirectoryTest {
  protected:
   void SetUp() override {
-    directory_ = testing::TempDir() + "order." + std::to_string(getpid());
-    fs::create_directory(directory_);
     Answer(kTwoSwitches);
     environment_ = {{"PATH", directory_.string()},
                     {"SLURMD_NODENAME", "n1"},
@@ -50,15 +41,12 @@ class NodeOrder : public testing::Test {
       node.gpus = 2;
     }
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
   // scontrol prints `text`.
   void Answer(const std::string& text) const {
-    std::ofstream(directory_ / "answer") << text;
-    std::ofstream(directory_ / "scontrol")
-        << "#!/bin/sh\nwhile read -r line; do echo \"$line\"; done < '" << directory_.string()
-        << "/answer'\n";
-    fs::permissions(directory_ / "scontrol", fs::perms::owner_all);
+    const std::string answer = Write("answer", text);
+    temporary_.WriteScript("scontrol",
+                           "while read -r line; do echo \"$line\"; done < '" + answer + "'");
   }
 
   // The hosts in the order of ranks; sets asked_ and warnings_.
@@ -76,7 +64,6 @@ class NodeOrder : public testing::Test {
     return hosts;
   }
 
-  fs::path directory_;
   Environment environment_;
   Settings settings_;
   Allocation allocation_;
@@ -273,12 +260,7 @@ TEST(ReadAllocation, HiddenGpusContradictNoRunWithoutGpus) {
 std::string RejectionOfHosts(const std::string& hosts, const Environment& environment = {}) {
   Options options;
   options.hosts = hosts;
-  try {
-    ReadAllocation(options, environment, false);
-  } catch (const LaunchError& error) {
-    return error.what();
-  }
-  return "";
+  return tests::Rejection<LaunchError>([&] { ReadAllocation(options, environment, false); });
 }
 
 TEST(ReadAllocation, TwoNamesOfThisMachineAreRejected) {
@@ -298,7 +280,7 @@ TEST(ReadAllocation, TwoNamesOfThisMachineAreRejected) {
         << hosts;
   }
   EXPECT_THAT(RejectionOfHosts("q1,localhost", {{"SLURMD_NODENAME", "q1"}}),
-              testing::HasSubstr("q1 and localhost are both this machine"));
+              HasSubstr("q1 and localhost are both this machine"));
   for (const std::string& hosts : std::vector<std::string>{
            "localhost:1,localhost:1", "localhost,n9", "n8,n9", "w.a.example,w.b.example"}) {
     EXPECT_EQ(RejectionOfHosts(hosts), "") << hosts;
@@ -433,11 +415,8 @@ std::string CommandOf(const Golden& golden) {
   const Environment environment = ReadBatchEnvironment(golden.environment);
   const Allocation allocation = ReadSlurmAllocation(environment).value();
   const NodeTopology none;
-  LaunchRequest job;
-  job.plan = MakePlan(allocation, {none}, {});
-  LauncherTools means;
-  means.in_slurm = true;
-  means.mpi_types = ParseMpiList(golden.slurm.mpi_list);
+  LaunchRequest job{.plan = MakePlan(allocation, {none}, {})};
+  LauncherTools means{.in_slurm = true, .mpi_types = ParseMpiList(golden.slurm.mpi_list)};
   const LauncherChoice choice = ChooseLauncher(job.plan, true, golden.pmi, means);
   job.mpi_type = choice.mpi_type;
   job.environment = environment;
@@ -450,7 +429,7 @@ std::string CommandOf(const Golden& golden) {
   job.program = {"program"};
   const ChildCommand command = FindLauncher(choice.name).make_commands(job).front();
   for (const std::string& variable : command.environment) {
-    EXPECT_THAT(variable, testing::Not(testing::StartsWith("SLURM_TRES_PER_TASK")));
+    EXPECT_THAT(variable, Not(StartsWith("SLURM_TRES_PER_TASK")));
   }
   return support::QuoteCommand(command.argv);
 }
@@ -464,9 +443,9 @@ TEST(SlurmCommands, AreTheGoldenOnesOfEveryVersion) {
 
 TEST(SlurmCommands, GoToMpirunWhereSrunHasNoPmix) {
   EXPECT_THAT(CommandOf({"slurm-26.05-N3-gres-gpu-4.txt", k2605, "auto", ""}),
-              testing::AllOf(testing::HasSubstr("'SLURM_NODELIST=n[1-3]' "
-                                                "'SLURM_TASKS_PER_NODE=4(x3)' mpirun"),
-                             testing::HasSubstr("-n 12")));
+              AllOf(HasSubstr("'SLURM_NODELIST=n[1-3]' "
+                              "'SLURM_TASKS_PER_NODE=4(x3)' mpirun"),
+                    HasSubstr("-n 12")));
 }
 
 TEST(SlurmCommands, ThePauseIsOfTheVersionsThatNeedIt) {

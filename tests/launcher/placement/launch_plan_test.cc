@@ -13,15 +13,10 @@
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/support/directories.h"
 #include "tests/support/refusal.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 
 namespace launcher {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 TEST(GpuAffinity, SplitsTheCoresNearTheGpu) {
   const NodeTopology node = MakeNode({4, 4}, 1, {0, 0, 1, 1});
@@ -82,17 +77,10 @@ TEST(GpuAffinity, GivesNoneWhereThereAreTooFew) {
 
 // Golden files under tests/fixtures/plans: run with DDLRUN_UPDATE_GOLDEN=1 to write them anew.
 
-std::string ReadWhole(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 void ExpectGolden(const std::string& name, const std::string& text) {
   const std::string path = tests::SourceDirectory() + "/tests/fixtures/plans/" + name;
   if (std::getenv("DDLRUN_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
-  EXPECT_EQ(text, ReadWhole(path)) << name;
+  EXPECT_EQ(text, tests::TextOf(path)) << name;
 }
 
 Allocation ReadJob(const std::string& file) {
@@ -143,9 +131,7 @@ LaunchPlan SummitPlan() {
   Allocation allocation = MakeAllocation(2, 6, -1);
   allocation.nodes[0].host = "g28n14";
   allocation.nodes[1].host = "g28n15";
-  PlacementOptions options;
-  options.order = RankOrder::kCyclic;
-  return MakePlan(allocation, {}, options);
+  return MakePlan(allocation, {}, {.order = RankOrder::kCyclic});
 }
 
 TEST(PlanFiles, WriteDdlStringsAsIbmsDdlrunDid) {
@@ -154,11 +140,7 @@ TEST(PlanFiles, WriteDdlStringsAsIbmsDdlrunDid) {
 }
 
 TEST(PlanFiles, WriteRacksAndModeIntoDdlOptions) {
-  PlacementOptions options;
-  options.racks = 4;
-  options.aisles = 2;
-  options.nodes_per_rack = 18;
-  options.mode = "b";
+  PlacementOptions options{.mode = "b", .nodes_per_rack = 18, .racks = 4, .aisles = 2};
   EXPECT_EQ(DdlOptions(MakePlan(MakeAllocation(144, 6, -1), {}, options)), "-mode b:6x18x4x2 ");
 }
 
@@ -173,14 +155,10 @@ TEST(PlanFiles, WriteAHostfileWithTheRanksOfEachHost) {
 }
 
 TEST(PlanFiles, GiveRanksThatAreNotBoundAllCoresOfTheirNode) {
-  PlacementOptions options;
-  options.bind = false;
   const std::vector<NodeTopology> topologies = {MakeNode({2, 2}, 1, {0, 1})};
-  const LaunchPlan plan = MakePlan(MakeAllocation(1, 2, -1), topologies, options);
+  const LaunchPlan plan = MakePlan(MakeAllocation(1, 2, -1), topologies, {.bind = false});
   const std::string text = RankfileText(plan, topologies);
-  EXPECT_THAT(text, HasSubstr("rank 0=n1"));
-  EXPECT_THAT(text, HasSubstr("0:0-1"));
-  EXPECT_THAT(text, HasSubstr("1:0-1"));
+  EXPECT_THAT(text, AllOf(HasSubstr("rank 0=n1"), HasSubstr("0:0-1"), HasSubstr("1:0-1")));
 }
 
 TEST(PlanFiles, NameTheHostAloneInARankfileWhereCoresAreNotKnown) {
@@ -209,7 +187,7 @@ TEST(PlanFiles, ShowTheSwitchOfEachNodeWhereItIsKnown) {
 TEST(PlanFiles, EndTheTextWithWarnings) {
   LaunchPlan plan = SummitPlan();
   plan.warnings = {"n1: look out"};
-  EXPECT_THAT(PlanAsText(plan), testing::EndsWith("\nn1: look out\n"));
+  EXPECT_THAT(PlanAsText(plan), EndsWith("\nn1: look out\n"));
   EXPECT_EQ(nlohmann::json::parse(PlanAsJson(plan))["warnings"][0], "n1: look out");
 }
 
@@ -228,7 +206,7 @@ TEST(RankfilePlan, PutsEachRankOnItsHostInRankOrder) {
   EXPECT_EQ(plan.ranks[2].node, 0);
   EXPECT_EQ(plan.ranks[2].local_rank, 1);
   EXPECT_EQ(plan.nodes[1].host, "n2");
-  EXPECT_THAT(plan.nodes[0].ranks, testing::ElementsAre(0, 2));
+  EXPECT_THAT(plan.nodes[0].ranks, ElementsAre(0, 2));
   EXPECT_TRUE(plan.ranks[0].cpus.empty());  // mpirun binds by the file
 }
 
@@ -236,13 +214,12 @@ TEST(RankfilePlan, RejectsABadOrEmptyFileByName) {
   for (const char* text : {"rank 0=n1 slot=x\n", "", "rank 1=n1 slot=0\n"}) {
     EXPECT_THAT(
         tests::Rejection<LaunchError>(EX_DATAERR, [&] { PlanFromRankfile(text, "my.rankfile"); }),
-        testing::HasSubstr("my.rankfile"));
+        HasSubstr("my.rankfile"));
   }
 }
 
 Allocation Job() {
-  Allocation job;
-  job.origin_text = "SLURM_JOB_NODELIST=n[1-2]";
+  Allocation job{.origin_text = "SLURM_JOB_NODELIST=n[1-2]"};
   job.nodes.resize(2);
   job.nodes[0].host = "n1";
   job.nodes[1].host = "n2";
@@ -256,14 +233,10 @@ TEST(RankfilePlan, CallsHostsAsSlurmDoes) {
 }
 
 TEST(RankfilePlan, RejectsAHostOutsideTheJob) {
-  try {
-    WithHostsOfJob("rank 0=n9.cluster slot=0\n", "my.rankfile", Job());
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_THAT(error.what(), testing::HasSubstr("my.rankfile names n9.cluster"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("#SBATCH --nodelist=n9"));
-  }
+  const std::string rejection = tests::Rejection<LaunchError>(
+      EX_CONFIG, [&] { WithHostsOfJob("rank 0=n9.cluster slot=0\n", "my.rankfile", Job()); });
+  EXPECT_THAT(rejection, HasSubstr("my.rankfile names n9.cluster"));
+  EXPECT_THAT(rejection, HasSubstr("#SBATCH --nodelist=n9"));
 }
 
 // Two ranks on each of n1, n2, ..., which are in these blocks.

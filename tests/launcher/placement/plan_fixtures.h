@@ -24,8 +24,7 @@ inline NodeTopology MakeNode(const std::vector<int>& numa_cores, int threads,
                              const std::vector<int>& gpu_numa) {
   NodeTopology node;
   for (int numa = 0; numa < static_cast<int>(numa_cores.size()); ++numa) {
-    NumaNode numa_node;
-    numa_node.os_index = 8 * numa;
+    NumaNode numa_node{.os_index = 8 * numa};
     for (int i = 0; i < numa_cores[numa]; ++i) {
       const int index = static_cast<int>(node.cores.size());
       Core core{numa, i, numa, {}};
@@ -51,8 +50,7 @@ inline Allocation MakeAllocation(int nodes, int gpus, int slots) {
   allocation.origin = Allocation::Origin::kSlurm;
   allocation.origin_text = std::string("SLURM_JOB_NODELIST=n[1-") + std::to_string(nodes) + "]";
   for (int i = 1; i <= nodes; ++i) {
-    AllocatedNode node;
-    node.host = std::string("n") + std::to_string(i);
+    AllocatedNode node{.host = std::string("n") + std::to_string(i)};
     if (gpus >= 0) node.gpus = gpus;
     if (slots >= 0) node.slots = slots;
     allocation.nodes.push_back(node);

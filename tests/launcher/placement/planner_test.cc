@@ -2,8 +2,6 @@
 
 #include "launcher/placement/planner.h"
 
-#include <numeric>
-
 #include "launcher/base/error.h"
 #include "launcher/placement/launch_plan_files.h"
 #include "launcher/slurm/slurm_allocation.h"
@@ -16,11 +14,6 @@
 
 namespace launcher {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 NodeTopology Laptop() { return MakeNode({2}, 1, {}); }
 
@@ -103,9 +96,8 @@ TEST(Planner, StartsOneRankWhereThereIsNoGpu) {
 
 TEST(Planner, StartsAsManyRanksAsSlots) {
   EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, 3, 3), {Ac922()})), ElementsAre(3, 3));
-  PlacementOptions two;
-  two.ranks_per_node = 2;
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, 4, 3), {Ac922()}, two)), ElementsAre(2, 2));
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, 4, 3), {Ac922()}, {.ranks_per_node = 2})),
+              ElementsAre(2, 2));
 }
 
 TEST(Planner, RejectsTasksThatLeaveGpusIdle) {
@@ -119,11 +111,8 @@ TEST(Planner, RejectsTasksThatLeaveGpusIdle) {
 TEST(Planner, LeavesGpusIdleWhereToldSo) {
   Allocation allocation = MakeAllocation(2, 4, 1);
   allocation.ranks = 2;
-  PlacementOptions ranks;
-  ranks.ranks = 2;
-  PlacementOptions accelerators;
-  accelerators.gpus_per_node = 1;
-  for (const PlacementOptions& options : {ranks, accelerators}) {
+  for (const PlacementOptions& options :
+       {PlacementOptions{.ranks = 2}, PlacementOptions{.gpus_per_node = 1}}) {
     EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Ac922()}, options)), ElementsAre(1, 1));
   }
   allocation.origin = Allocation::Origin::kHostList;  // -H n1:1,n2:1
@@ -146,10 +135,9 @@ TEST(Planner, SaysWhenTasksRunBesideGpusThatWereNotAskedFor) {
   EXPECT_EQ(plan.ranks[0].gpu, -1);
   EXPECT_THAT(plan.warnings,
               ElementsAre(AllOf(HasSubstr("n1: has 4 GPUs"), HasSubstr("#SBATCH --gres=gpu:4"))));
-  PlacementOptions no_gpus;
-  no_gpus.gpus_per_node = 0;
-  EXPECT_THAT(MakeCheckedPlan(MakeAllocation(1, 0, kUnlogged), {Ac922()}, no_gpus).warnings,
-              IsEmpty());
+  EXPECT_THAT(
+      MakeCheckedPlan(MakeAllocation(1, 0, kUnlogged), {Ac922()}, {.gpus_per_node = 0}).warnings,
+      IsEmpty());
 }
 
 TEST(Planner, PlansGpusThatHwlocCannotSee) {
@@ -185,19 +173,15 @@ TEST(Planner, GivesNoGpuWhereNobodySaysThatThereIsOne) {
 }
 
 TEST(Planner, FillsNodesInOrderWhenTheTotalIsGiven) {
-  PlacementOptions five;
-  five.ranks = 5;
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(3, 4, kUnlogged), {Ac922()}, five)),
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(3, 4, kUnlogged), {Ac922()}, {.ranks = 5})),
               ElementsAre(4, 1));
-  PlacementOptions two;
-  two.ranks = 2;
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, two)),
-              ElementsAre(2));
+  EXPECT_THAT(
+      Counts(MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, {.ranks = 2})),
+      ElementsAre(2));
 }
 
 TEST(Planner, RejectsMoreRanksThanThereIsRoomFor) {
-  PlacementOptions options;
-  options.ranks = 9;
+  PlacementOptions options{.ranks = 9};
   EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(2, 4, kUnlogged), {Ac922()}, options),
               AllOf(HasSubstr("9 ranks asked for"), HasSubstr("room for 8 on 2 nodes"),
                     HasSubstr("SLURM_JOB_NODELIST=n[1-2]"), HasSubstr("--oversubscribe")));
@@ -224,27 +208,21 @@ TEST(Planner, RejectsMoreRanksThanGpus) {
   EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(1, 2, 4), {Ac922()}, {}),
               AllOf(HasSubstr("n1: 4 ranks for 2 GPUs"), HasSubstr("--gres=gpu:4"),
                     HasSubstr("--ntasks-per-node=2"), HasSubstr("--accelerators 0")));
-  PlacementOptions no_gpus;
-  no_gpus.gpus_per_node = 0;
-  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(1, 2, 4), {Ac922()}, no_gpus);
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(1, 2, 4), {Ac922()}, {.gpus_per_node = 0});
   EXPECT_EQ(plan.ranks[3].gpu, -1);
   EXPECT_THAT(plan.warnings, IsEmpty());
 }
 
 TEST(Planner, RejectsMoreGpusThanGranted) {
-  PlacementOptions options;
-  options.gpus_per_node = 4;
-  EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(1, 2, kUnlogged), {Ac922()}, options),
-              AllOf(HasSubstr("n1: 4 GPUs per node asked for"), HasSubstr("granted 2"),
-                    HasSubstr("--gres=gpu:4")));
+  EXPECT_THAT(
+      Rejection(EX_CONFIG, MakeAllocation(1, 2, kUnlogged), {Ac922()}, {.gpus_per_node = 4}),
+      AllOf(HasSubstr("n1: 4 GPUs per node asked for"), HasSubstr("granted 2"),
+            HasSubstr("--gres=gpu:4")));
 }
 
 TEST(Planner, OversubscribesALaptopUnbound) {
-  PlacementOptions options;
-  options.ranks = 4;
-  options.oversubscribe = true;
-  const LaunchPlan plan =
-      MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()}, options);
+  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {Laptop()},
+                                          {.ranks = 4, .oversubscribe = true});
   EXPECT_THAT(Counts(plan), ElementsAre(4));
   EXPECT_THAT(plan.ranks[3].cores, IsEmpty());
   EXPECT_EQ(plan.ranks[3].numa_os_index, -1);
@@ -253,9 +231,8 @@ TEST(Planner, OversubscribesALaptopUnbound) {
 }
 
 TEST(Planner, SharesGpusInTurnWhenOversubscribed) {
-  PlacementOptions options;
-  options.oversubscribe = true;
-  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(1, 2, 4), {Ac922()}, options);
+  const LaunchPlan plan =
+      MakeCheckedPlan(MakeAllocation(1, 2, 4), {Ac922()}, {.oversubscribe = true});
   EXPECT_EQ(plan.ranks[0].gpu, 0);
   EXPECT_EQ(plan.ranks[1].gpu, 1);
   EXPECT_EQ(plan.ranks[2].gpu, 0);
@@ -263,9 +240,7 @@ TEST(Planner, SharesGpusInTurnWhenOversubscribed) {
 }
 
 TEST(Planner, DealsOutWhatIsTooManyEvenly) {
-  PlacementOptions options;
-  options.ranks = 7;
-  options.oversubscribe = true;
+  PlacementOptions options{.ranks = 7, .oversubscribe = true};
   EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnlogged, 2), {Laptop()}, options)),
               ElementsAre(4, 3));
   options.ranks = 8;
@@ -290,10 +265,9 @@ TEST(Planner, GivesWholeCoresForCpusPerRank) {
 }
 
 TEST(Planner, RejectsMoreCpusPerRankThanThereAre) {
-  PlacementOptions options;
-  options.cpus_per_rank = 40;
-  EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(1, 4, kUnlogged), {Ac922()}, options),
-              HasSubstr("n1: 4 ranks need 10 cores each, but only 32 may be used"));
+  EXPECT_THAT(
+      Rejection(EX_CONFIG, MakeAllocation(1, 4, kUnlogged), {Ac922()}, {.cpus_per_rank = 40}),
+      HasSubstr("n1: 4 ranks need 10 cores each, but only 32 may be used"));
   // As Slurm has it, ranks still start.
   Allocation allocation = MakeAllocation(1, 4, kUnlogged);
   allocation.cpus_per_rank = 40;
@@ -303,17 +277,15 @@ TEST(Planner, RejectsMoreCpusPerRankThanThereAre) {
 }
 
 TEST(Planner, BindsNothingWhenToldSo) {
-  PlacementOptions options;
-  options.bind = false;
-  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(1, 4, kUnlogged), {Ac922()}, options);
+  const LaunchPlan plan =
+      MakeCheckedPlan(MakeAllocation(1, 4, kUnlogged), {Ac922()}, {.bind = false});
   EXPECT_THAT(plan.ranks[0].cores, IsEmpty());
   EXPECT_EQ(plan.ranks[2].gpu, 2);
   EXPECT_THAT(plan.warnings, IsEmpty());
 }
 
 TEST(Planner, RanksRoundRobinOverHostsWhenCyclic) {
-  PlacementOptions options;
-  options.order = RankOrder::kCyclic;
+  const PlacementOptions options{.order = RankOrder::kCyclic};
   const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(2, 6, kUnlogged),
                                           {MakeNode({6, 6}, 1, {0, 0, 0, 1, 1, 1})}, options);
   EXPECT_THAT(plan.nodes[0].ranks, ElementsAre(0, 2, 4, 6, 8, 10));
@@ -330,18 +302,15 @@ TEST(Planner, NeedsSomebodyToSayHowManyGpusWhenNodesAreNotKnown) {
   EXPECT_THAT(Rejection(EX_CONFIG, MakeAllocation(2, kUnlogged, kUnlogged), {}, {}),
               AllOf(HasSubstr("n1: nobody says how many GPUs"), HasSubstr("--gpus-per-node=N"),
                     HasSubstr("--accelerators N")));
-  PlacementOptions options;
-  options.gpus_per_node = 2;
-  const LaunchPlan plan = MakeCheckedPlan(MakeAllocation(2, kUnlogged, kUnlogged), {}, options);
+  const LaunchPlan plan =
+      MakeCheckedPlan(MakeAllocation(2, kUnlogged, kUnlogged), {}, {.gpus_per_node = 2});
   EXPECT_THAT(Counts(plan), ElementsAre(2, 2));
   EXPECT_THAT(plan.ranks[3].cores, IsEmpty());
   EXPECT_THAT(plan.warnings, IsEmpty());
 }
 
 TEST(Planner, ChecksTheProductOfRacks) {
-  PlacementOptions options;
-  options.racks = 2;
-  options.aisles = 2;
+  PlacementOptions options{.racks = 2, .aisles = 2};
   EXPECT_EQ(MakeCheckedPlan(MakeAllocation(8, 4, kUnlogged), {Ac922()}, options).racks, 2);
   options.nodes_per_rack = 18;
   EXPECT_THAT(Rejection(EX_USAGE, MakeAllocation(8, 4, kUnlogged), {Ac922()}, options),
@@ -352,34 +321,25 @@ TEST(Planner, ChecksTheProductOfRacks) {
 }
 
 TEST(Planner, TakesAsManyGpusPerNodeAsThereMayBe) {
-  PlacementOptions options;
-  options.gpus_per_node = 4096;
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {}, options)),
-              ElementsAre(4096));
+  EXPECT_THAT(
+      Counts(MakeCheckedPlan(MakeAllocation(1, kUnlogged, kUnlogged), {}, {.gpus_per_node = 4096})),
+      ElementsAre(4096));
 }
 
 TEST(Planner, RejectsOptionsOutOfRange) {
-  const Allocation allocation = MakeAllocation(1, 4, kUnlogged);
-  PlacementOptions options;
-  options.ranks = 0;
-  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("(-n) 0"));
-  options = {};
-  options.mode = "x";
-  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--mode x"));
-  options = {};
-  options.racks = 0;
-  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--racks 0"));
-  options = {};
-  options.gpus_per_node = -1;
-  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--accelerators -1"));
-  options = {};
-  options.gpus_per_node = 5000;
-  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("up to 4096"));
-  options = {};
-  options.ranks_per_node = 2000000;
-  EXPECT_THAT(Rejection(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("2000000 ranks"));
-  options = {};
-  EXPECT_THAT(Rejection(EX_SOFTWARE, MakeAllocation(3, 4, kUnlogged), {Ac922(), Ac922()}, options),
+  const std::pair<PlacementOptions, std::string> rejected[] = {
+      {{.ranks = 0}, "(-n) 0"},
+      {{.mode = "x"}, "--mode x"},
+      {{.racks = 0}, "--racks 0"},
+      {{.gpus_per_node = -1}, "--accelerators -1"},
+      {{.gpus_per_node = 5000}, "up to 4096"},
+      {{.ranks_per_node = 2000000}, "2000000 ranks"},
+  };
+  for (const auto& [options, text] : rejected) {
+    EXPECT_THAT(Rejection(EX_USAGE, MakeAllocation(1, 4, kUnlogged), {Ac922()}, options),
+                HasSubstr(text));
+  }
+  EXPECT_THAT(Rejection(EX_SOFTWARE, MakeAllocation(3, 4, kUnlogged), {Ac922(), Ac922()}, {}),
               HasSubstr("2 topologies for 3 nodes"));
 }
 
@@ -401,8 +361,7 @@ TEST(PlannerGpus, StartsARankForEachGpuThatIsVisible) {
   EXPECT_EQ(plan.ranks[0].numa_os_index, 8);
   EXPECT_EQ(plan.ranks[1].gpu, 1);
   EXPECT_EQ(plan.nodes[0].gpus, 0) << "nobody granted them";
-  PlacementOptions options;
-  options.gpus_per_node = 1;
+  PlacementOptions options{.gpus_per_node = 1};
   EXPECT_EQ(MakePlan(allocation, {Ac922()}, options).ranks[0].gpu, 3);
   options.gpus_per_node = 3;
   EXPECT_THAT(Rejection(allocation, options),
@@ -463,12 +422,10 @@ std::vector<PlacementOptions> AllOptions() {
     for (const std::optional<int> cpus : {std::optional<int>(), std::optional<int>(3)}) {
       for (const bool oversubscribe : {false, true}) {
         for (const RankOrder order : {RankOrder::kByNode, RankOrder::kCyclic}) {
-          PlacementOptions options;
-          options.ranks = ranks;
-          options.cpus_per_rank = cpus;
-          options.oversubscribe = oversubscribe;
-          options.order = order;
-          all.push_back(options);
+          all.push_back({.ranks = ranks,
+                         .cpus_per_rank = cpus,
+                         .oversubscribe = oversubscribe,
+                         .order = order});
         }
       }
     }

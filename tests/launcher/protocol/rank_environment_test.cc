@@ -3,13 +3,13 @@
 
 #include <stdexcept>
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 
 namespace launcher {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
-using testing::HasSubstr;
 
 RankInfo Read(const Variables& variables) {
   return ReadRankEnvironment([&](const std::string& name) -> std::optional<std::string> {
@@ -20,12 +20,7 @@ RankInfo Read(const Variables& variables) {
 }
 
 std::string Rejection(const Variables& variables) {
-  try {
-    Read(variables);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "";
+  return tests::Rejection<std::runtime_error>([&] { Read(variables); });
 }
 
 RankInfo Example() {

@@ -9,9 +9,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 std::string MessageOf(int planned, const Environment& environment, int devices = 0) {
   return tests::Rejection<LaunchError>(
       EX_CONFIG, [&] { CheckGpus(planned, "n2", environment, devices); }, "accepted");
@@ -77,7 +74,6 @@ std::vector<int> Taken(const std::vector<int>& planned, const std::string& grant
 }
 
 TEST(TakeGrantedGpus, GivesRanksThoseOfTheirOwnNode) {
-  using ::testing::ElementsAre;
   EXPECT_THAT(Taken({0, 1}, "2,3"), ElementsAre(2, 3));
   EXPECT_THAT(Taken({0, 1}, "0-1"), ElementsAre(0, 1));
   EXPECT_THAT(Taken({0, 1}, "1-3"), ElementsAre(1, 2));
@@ -87,7 +83,6 @@ TEST(TakeGrantedGpus, GivesRanksThoseOfTheirOwnNode) {
 }
 
 TEST(TakeGrantedGpus, ChangesNothingWhereTheListSaysLess) {
-  using ::testing::ElementsAre;
   EXPECT_THAT(Taken({0, 1}, "2"), ElementsAre(0, 1));
   EXPECT_THAT(Taken({0, 1}, ""), ElementsAre(0, 1));
   EXPECT_THAT(Taken({0, 1}, "GPU-3f,GPU-77"), ElementsAre(0, 1));
@@ -96,16 +91,12 @@ TEST(TakeGrantedGpus, ChangesNothingWhereTheListSaysLess) {
 
 // Two nodes of two ranks.
 RankJob TwoByTwo() {
-  RankJob job;
-  job.launcher = "mpirun";
+  RankJob job{.launcher = "mpirun"};
   job.plan.nodes.resize(2);
   job.plan.nodes[0].host = "n1";
   job.plan.nodes[1].host = "n2";
   for (int r = 0; r < 4; ++r) {
-    RankPlacement rank;
-    rank.rank = r;
-    rank.node = r / 2;
-    rank.local_rank = r % 2;
+    RankPlacement rank{.rank = r, .node = r / 2, .local_rank = r % 2};
     job.plan.ranks.push_back(rank);
     job.plan.nodes[static_cast<std::size_t>(r / 2)].ranks.push_back(r);
   }

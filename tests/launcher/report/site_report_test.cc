@@ -14,8 +14,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-
 // "name: text (hosts)" of each line of this name.
 std::vector<std::string> Of(const std::string& name, const std::vector<SiteReportField>& lines) {
   std::vector<std::string> texts;
@@ -85,7 +83,7 @@ TEST(OddVerdicts, AreAllButTheGoodOnes) {
   const std::vector<SiteReportField> odd = OddVerdicts(CheckNodes(job.job, job.info));
   ASSERT_EQ(odd.size(), 1U);
   EXPECT_EQ(odd[0].name, "memlock");
-  EXPECT_THAT(odd[0].text, ::testing::StartsWith("fail: InfiniBand needs locked memory"));
+  EXPECT_THAT(odd[0].text, StartsWith("fail: InfiniBand needs locked memory"));
 }
 
 Redaction OfAlice() {
@@ -166,17 +164,17 @@ TEST(SettingsLines, HaveNoValueThatMayBeSecret) {
       ParseOptions({"-x", "MY_SECRET=grape", "--mpiarg", "-x OTHER=melon"}), site, environment);
   const std::string text = Joined(SettingsLines(settings)) + Joined(VariableLines(environment));
   for (const char* secret : {"plum", "pear", "apple", "cherry", "grape", "melon", "kiwi", "fig"}) {
-    EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr(secret)));
+    EXPECT_THAT(text, Not(HasSubstr(secret)));
   }
-  EXPECT_THAT(text, ::testing::HasSubstr("launcher: local  # site.yaml:1\n"));
-  EXPECT_THAT(text, ::testing::HasSubstr("mpi_arguments: -x API_KEY=... --mca plm_rsh_args ... "
-                                         "--mca pml ucx  # site.yaml:2\n"));
-  EXPECT_THAT(text, ::testing::HasSubstr("srun_arguments: --container-image=... --comment ...  # "
-                                         "site.yaml:4\n"));
-  EXPECT_THAT(text, ::testing::HasSubstr("environment.HF_TOKEN: ...  # site.yaml:3\n"));
-  EXPECT_THAT(text, ::testing::HasSubstr("environment.NCCL_IB_HCA: mlx5_0  # site.yaml:3\n"));
-  EXPECT_THAT(text, ::testing::HasSubstr("environment.MY_SECRET: ...  # command line\n"));
-  EXPECT_THAT(text, ::testing::HasSubstr("NCCL_DEBUG: INFO\n"));
+  EXPECT_THAT(text, HasSubstr("launcher: local  # site.yaml:1\n"));
+  EXPECT_THAT(text, HasSubstr("mpi_arguments: -x API_KEY=... --mca plm_rsh_args ... "
+                              "--mca pml ucx  # site.yaml:2\n"));
+  EXPECT_THAT(text, HasSubstr("srun_arguments: --container-image=... --comment ...  # "
+                              "site.yaml:4\n"));
+  EXPECT_THAT(text, HasSubstr("environment.HF_TOKEN: ...  # site.yaml:3\n"));
+  EXPECT_THAT(text, HasSubstr("environment.NCCL_IB_HCA: mlx5_0  # site.yaml:3\n"));
+  EXPECT_THAT(text, HasSubstr("environment.MY_SECRET: ...  # command line\n"));
+  EXPECT_THAT(text, HasSubstr("NCCL_DEBUG: INFO\n"));
 }
 
 TEST(VariableLines, NameOthersThatMatterAndNoMore) {
@@ -218,8 +216,7 @@ TEST(SiteReport, AsJsonIsAsciiWhateverADriverSays) {
 TEST(SiteReport, HidesNamesInEveryText) {
   SiteReport report = Example();
   report.parts[0].lines[1].text = "/home/alice/x";
-  Redaction redaction;
-  redaction.home = "/home/alice";
+  Redaction redaction{.home = "/home/alice"};
   EXPECT_EQ(Redacted(report, redaction).parts[0].lines[1].text, "~/x");
   EXPECT_EQ(Redacted(report, redaction).parts[0].lines[0].text, "on");
 }

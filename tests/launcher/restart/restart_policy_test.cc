@@ -9,7 +9,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::HasSubstr;
 using Next = Decision::Next;
 
 RunOutcome Ended(int exit_code, double seconds = 600) {

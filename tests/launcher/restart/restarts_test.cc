@@ -12,11 +12,6 @@ namespace {
 
 using Kind = OwnEnd::Kind;
 
-namespace fs = std::filesystem;
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
-
 TEST(ProgressFile, IsWhatWasNamedOrTheCheckpointsOfATraining) {
   const auto of = [](const std::vector<std::string>& program, const std::string& named = "") {
     Options options;

@@ -14,13 +14,10 @@
 
 #include "launcher/shim/run_program.h"
 #include "tests/support/emulated.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 
 namespace launcher {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 constexpr char kDirectories[] = "/usr/bin:/bin";
 constexpr char kStarted[] = "started";
@@ -96,17 +93,10 @@ std::string Swapped(Elf64_Half number) {
   return {static_cast<char>(number >> 8), static_cast<char>(number & 0xff)};
 }
 
-class StartProblem : public testing::Test {
+class StartProblem : public tests::DirectoryTest {
  protected:
-  void SetUp() override {
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-    ASSERT_EQ(chdir(directory_.c_str()), 0);
-  }
-  void TearDown() override {
-    ASSERT_EQ(chdir("/"), 0);
-    fs::remove_all(directory_);
-  }
+  void SetUp() override { ASSERT_EQ(chdir(directory_.c_str()), 0); }
+  void TearDown() override { ASSERT_EQ(chdir("/"), 0); }
 
   static void Write(const std::string& name, const std::string& content, mode_t mode = 0755) {
     std::ofstream(name, std::ios::binary) << content;
@@ -137,8 +127,6 @@ class StartProblem : public testing::Test {
     DescribeStartProblem(program.c_str(), directories.c_str(), error, text.data(), text.size());
     return text.data();
   }
-
-  const fs::path directory_ = fs::path(testing::TempDir()) / "start_problem";
 };
 
 std::string NameOfNode() {

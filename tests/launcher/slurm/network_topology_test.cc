@@ -2,33 +2,21 @@
 
 #include "launcher/slurm/network_topology.h"
 
-#include <unistd.h>
-
 #include "launcher/allocation/network_order.h"
 #include "launcher/slurm/slurm_version.h"
 #include "tests/support/directories.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-namespace fs = std::filesystem;
-
 // What is learned where scontrol does `commands`.
 ScontrolAnswer AnswerWith(const std::string& commands, Environment environment,
                           bool of_partition = true) {
-  const fs::path directory = testing::TempDir() + "network." + std::to_string(getpid());
-  fs::create_directory(directory);
-  if (!commands.empty()) {
-    std::ofstream(directory / "scontrol") << "#!/bin/sh\n" << commands << "\n";
-    fs::permissions(directory / "scontrol", fs::perms::owner_all);
-  }
-  environment["PATH"] = directory.string();
-  ScontrolAnswer answer = NetworkQuestion(environment, of_partition).Wait();
-  fs::remove_all(directory);
-  return answer;
+  const TemporaryDirectory directory;
+  if (!commands.empty()) directory.WriteScript("scontrol", commands);
+  environment["PATH"] = directory.path();
+  return NetworkQuestion(environment, of_partition).Wait();
 }
 
 TEST(NetworkQuestion, IsAboutTheTopologyOfThePartition) {

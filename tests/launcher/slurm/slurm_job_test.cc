@@ -2,8 +2,6 @@
 
 #include "launcher/slurm/slurm_job.h"
 
-#include <unistd.h>
-
 #include "launcher/base/error.h"
 #include "launcher/slurm/complete_allocation.h"
 #include "launcher/slurm/slurm_allocation.h"
@@ -12,15 +10,11 @@
 #include "rankfile/hostlist.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/support/directories.h"
-#include "tests/support/test.h"
+#include "tests/support/refusal.h"
+#include "tests/support/temporary_directory.h"
 
 namespace launcher {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Pair;
 
 TEST(SlurmJob, ReadsWhatScontrolSays) {
   const auto job = ParseSlurmJob(
@@ -126,15 +120,11 @@ TEST(SlurmJob, EndsWhenSlurmHasSaid) {
 }
 
 TEST(SlurmJob, AnOlderSlurmIsAskedWhenItEnds) {
-  namespace fs = std::filesystem;
   const std::chrono::system_clock::time_point now(std::chrono::milliseconds(1795330000500));
-  const fs::path directory = testing::TempDir() + "end." + std::to_string(getpid());
-  fs::create_directory(directory);
+  const TemporaryDirectory directory;
   const auto with = [&](const std::string& times, Environment environment) {
-    std::ofstream(directory / "scontrol")
-        << "#!/bin/sh\necho JobId=12 JobState=RUNNING " << times << " NodeList=n1\n";
-    fs::permissions(directory / "scontrol", fs::perms::owner_all);
-    environment["PATH"] = directory.string() + ":/usr/bin:/bin";
+    directory.WriteScript("scontrol", "echo JobId=12 JobState=RUNNING " + times + " NodeList=n1");
+    environment["PATH"] = directory.path().string() + ":/usr/bin:/bin";
     return ValueOr(WithTimeLimit(environment, now), "SLURM_JOB_END_TIME", "none");
   };
   const std::string times = "RunTime=00:00:10 TimeLimit=00:01:00";
@@ -142,7 +132,6 @@ TEST(SlurmJob, AnOlderSlurmIsAskedWhenItEnds) {
   EXPECT_EQ(with(times, {{"SLURM_JOB_ID", "12"}, {"SLURM_JOB_END_TIME", "5"}}), "5");
   EXPECT_EQ(with(times, {}), "none");
   EXPECT_EQ(with("RunTime=00:00:10 TimeLimit=UNLIMITED", {{"SLURM_JOB_ID", "12"}}), "none");
-  fs::remove_all(directory);
 }
 
 TEST(SlurmJob, TakesNothingElseForAJob) {
@@ -186,15 +175,9 @@ TEST(SlurmJob, EachComponentOfAHeterogeneousJobHasAStep) {
 
 // What `scontrol requeue` does when it goes as no test on a cluster can make it go each time.
 std::string RequeueWith(const std::string& commands) {
-  namespace fs = std::filesystem;
-  const fs::path directory = testing::TempDir() + "requeue." + std::to_string(getpid());
-  fs::create_directory(directory);
-  std::ofstream(directory / "scontrol") << "#!/bin/sh\n" << commands << "\n";
-  fs::permissions(directory / "scontrol", fs::perms::owner_all);
-  const std::string rejection =
-      RequeueSlurmJob("12_3", {{"PATH", directory.string() + ":/usr/bin:/bin"}});
-  fs::remove_all(directory);
-  return rejection;
+  const TemporaryDirectory directory;
+  directory.WriteScript("scontrol", commands);
+  return RequeueSlurmJob("12_3", {{"PATH", directory.path().string() + ":/usr/bin:/bin"}});
 }
 
 TEST(RequeueSlurmJob, IsDoneAlsoWhereSlurmEndsScontrolWithTheJob) {
@@ -206,8 +189,7 @@ TEST(RequeueSlurmJob, IsDoneAlsoWhereSlurmEndsScontrolWithTheJob) {
 }
 
 std::string FixtureText(const std::string& name) {
-  std::ifstream file(tests::SourceDirectory() + "/tests/fixtures/slurm-env/" + name);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return tests::TextOf(tests::SourceDirectory() + "/tests/fixtures/slurm-env/" + name);
 }
 
 // Lines of job 7.
@@ -322,12 +304,8 @@ TEST(JobDetail, FillsTheAllocationOfSalloc) {
 TEST(JobDetail, RejectsANodeThatSlurmDoesNotName) {
   Allocation allocation;
   allocation.nodes.emplace_back().host = "n9";
-  try {
-    ApplyJobDetail({}, &allocation);
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("does not name n9"));
-  }
+  EXPECT_THAT(tests::Rejection<LaunchError>([&] { ApplyJobDetail({}, &allocation); }),
+              HasSubstr("does not name n9"));
 }
 
 TEST(NodeDetail, SaysHowManyGpusANodeHas) {

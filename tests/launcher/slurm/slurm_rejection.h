@@ -6,6 +6,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/slurm/slurm_allocation.h"
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -15,14 +16,10 @@ inline constexpr int kUnknown = -1;
 
 // The message, one line, with which `environment` is refused; "" where it is not.
 inline std::string Rejection(const Environment& environment) {
-  try {
-    ReadSlurmAllocation(environment);
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-    return error.what();
-  }
-  return "";
+  const std::string rejection =
+      tests::Rejection<LaunchError>(EX_CONFIG, [&] { ReadSlurmAllocation(environment); });
+  EXPECT_THAT(rejection, Not(HasSubstr("\n")));
+  return rejection;
 }
 
 }  // namespace launcher

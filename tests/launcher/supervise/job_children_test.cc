@@ -12,8 +12,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-
 class JobChildrenTest : public SupervisorTest {
  protected:
   ChildCommand Launcher(const std::string& launcher, const std::string& script) const {

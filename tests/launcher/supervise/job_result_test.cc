@@ -8,9 +8,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
 TEST(Deadlines, TheFirstOfThemCounts) {
   using std::chrono::microseconds;
   const std::chrono::steady_clock::time_point now{std::chrono::seconds(10)};

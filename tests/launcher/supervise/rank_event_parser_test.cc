@@ -8,8 +8,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using Event = RankEventParser::Event;
 
 constexpr char kCancelled[] =

@@ -12,9 +12,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
 class SupervisorBeforeStartTest : public SupervisorTest {
  protected:
   SupervisorBeforeStartTest() {

@@ -14,10 +14,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
-
 // A step of Slurm, as files of the test's directory: scancel writes the signal into "signals",
 // SIGKILL after a while, and squeue shows "step".
 class SupervisorOfAStepTest : public SupervisorTest {

@@ -15,9 +15,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-
 TEST_F(SupervisorTest, SucceedsWhenAllRanksDo) {
   const JobResult result = Run({"true", "exit 0"}, kLong);
   EXPECT_EQ(result.exit_code, 0);

@@ -10,12 +10,10 @@
 
 #include "launcher/base/error.h"
 #include "tests/support/refusal.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 
 namespace launcher {
 namespace {
-
-namespace fs = std::filesystem;
 
 TEST(RunDirectory, IsPrivateAndGoneAtTheEnd) {
   std::string path;
@@ -27,8 +25,7 @@ TEST(RunDirectory, IsPrivateAndGoneAtTheEnd) {
     EXPECT_EQ(info.st_mode & 07777, 0700U);
     directory.Append("log", "one\n");
     directory.Append("log", "two\n");
-    std::ifstream file(path + "/log");
-    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "one\ntwo\n");
+    EXPECT_EQ(tests::TextOf(path + "/log"), "one\ntwo\n");
   }
   EXPECT_FALSE(fs::exists(path));
 }
@@ -45,11 +42,6 @@ TEST(RunDirectory, StaysWhenItIsToBeKept) {
 
 class LeftDirectories : public testing::Test {
  protected:
-  LeftDirectories() : base_(testing::TempDir() + "left." + std::to_string(getpid())) {
-    fs::create_directory(base_);
-  }
-  ~LeftDirectories() override { fs::remove_all(base_); }
-
   // The directory of a process that was killed, with a file in it.
   std::string OfAKilledProcess(bool keep) {
     const pid_t child = fork();
@@ -72,7 +64,8 @@ class LeftDirectories : public testing::Test {
     return "";
   }
 
-  const std::string base_;
+  const TemporaryDirectory temporary_;
+  const std::string base_ = temporary_.path();
   std::set<std::string> known_;
 };
 
@@ -124,7 +117,7 @@ TEST(RunDirectory, FollowsNoLinkWhenItWrites) {
 TEST(RunDirectory, NamesABaseThatCannotBeUsed) {
   EXPECT_THAT(tests::Rejection<LaunchError>(
                   EX_OSERR, [&] { const RunDirectory directory("/nonexistent", false); }),
-              ::testing::HasSubstr("/nonexistent"));
+              HasSubstr("/nonexistent"));
 }
 
 TEST(RunDirectoryBase, IsTheFirstUsableOfTheKnownVariables) {

@@ -9,16 +9,10 @@
 #include "launcher/topology/hwloc_topology.h"
 #include "tests/support/directories.h"
 #include "tests/support/refusal.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 
 namespace launcher {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::SizeIs;
-namespace fs = std::filesystem;
 
 // A sysfs with what matters of an AC922: two sockets, a GPU, a GPU's memory as a node of its own.
 std::string FingerprintOf(const std::string& root) {
@@ -27,10 +21,9 @@ std::string FingerprintOf(const std::string& root) {
   return fingerprint.text;
 }
 
-class FingerprintTest : public testing::Test {
+class FingerprintTest : public tests::DirectoryTest {
  protected:
-  FingerprintTest() : root_(fs::path(testing::TempDir()) / "fingerprint") {
-    fs::remove_all(root_);
+  FingerprintTest() {
     Write("sys/devices/system/cpu/online", "0-127");
     Write("sys/devices/system/cpu/cpu0/topology/thread_siblings_list", "0-3");
     Write("sys/devices/system/node/node0/cpulist", "0-63");
@@ -42,15 +35,11 @@ class FingerprintTest : public testing::Test {
     Write("sys/bus/pci/devices/0004:04:00.0/numa_node", "0");
     Write("sys/bus/pci/devices/0000:01:00.0/vendor", "0x15b3");
   }
-  ~FingerprintTest() override { fs::remove_all(root_); }
 
-  void Write(const std::string& name, const std::string& text) {
-    fs::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name) << text << "\n";
+  void Write(const std::string& name, const std::string& text) const {
+    DirectoryTest::Write(name, text + "\n");
   }
-  std::string Read() const { return FingerprintOf(root_.string()); }
-
-  fs::path root_;
+  std::string Read() const { return FingerprintOf(directory_); }
 };
 
 TEST_F(FingerprintTest, SaysWhatAPlanDependsOn) {
@@ -72,7 +61,7 @@ TEST_F(FingerprintTest, DiffersWhereANodeDoes) {
 }
 
 TEST_F(FingerprintTest, EqualsNothingWhereSysfsDoesNotTell) {
-  fs::remove_all(root_);
+  fs::remove_all(directory_);
   EXPECT_THAT(Read(), HasSubstr("unknown"));
 }
 

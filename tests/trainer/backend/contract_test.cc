@@ -40,8 +40,7 @@ struct Result {
 };
 
 Result RunBoth(Probe& probe, const Values& inputs) {
-  Result result;
-  result.outputs = probe.Forward(inputs);
+  Result result{.outputs = probe.Forward(inputs)};
   result.diff_dst = RandomFloats(static_cast<std::int64_t>(result.outputs.at("dst").size()), 99);
   result.gradients = probe.Backward(result.diff_dst);
   return result;

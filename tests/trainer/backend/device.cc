@@ -11,7 +11,6 @@
 #include "trainer/core/error.h"
 
 namespace trainer {
-
 namespace {
 
 // "cuda_fp16" is the back end "cuda" that computes in fp16.

@@ -113,8 +113,7 @@ TEST(OpWork, OfTheUpdate) {
   const std::vector<ParameterSegment> segments = {{0, 100, true}, {100, 60, false}};
   const double flop = 100 * 9 + 60 * 5;
   EXPECT_EQ(UpdateWork(OptimizerKind::kSgd, segments, {}, kFp32, false), (OpWork{flop, 160 * 20}));
-  FlatGradients gradients;
-  gradients.compute_from = 80;
+  FlatGradients gradients{.compute_from = 80};
   EXPECT_EQ(UpdateWork(OptimizerKind::kSgd, segments, gradients, kFp16, true),
             (OpWork{flop, 160 * 16 + 80 * 4 + 80 * 2 + 160 * 2}));
   // Gradient and weight once more.

@@ -24,12 +24,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-namespace fs = std::filesystem;
-
 constexpr const char* kCheckpointFiles[] = {kModelFile, kOptimizerFile, kManifestFile};
 
 std::string RejectionOfCheckpoint(const fs::path& directory) {
@@ -41,15 +35,9 @@ TEST(ListCheckpoints, RejectsAFileInPlaceOfTheDirectoryOfARun) {
   for (const char* name : {"weights.pth", "model.safetensors", "empty"}) {
     const fs::path file = scratch.path() / name;
     Spill(file.string(), "x");
-    try {
-      ListCheckpoints(file);
-      ADD_FAILURE() << "not refused";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_USAGE);
-      EXPECT_THAT(error.what(),
-                  HasSubstr("'" + file.string() + "' is a file, not the directory of"));
-      EXPECT_THAT(error.what(), HasSubstr("--init_from"));
-    }
+    const std::string rejection = tests::Rejection<Error>(EX_USAGE, [&] { ListCheckpoints(file); });
+    EXPECT_THAT(rejection, HasSubstr("'" + file.string() + "' is a file, not the directory of"));
+    EXPECT_THAT(rejection, HasSubstr("--init_from"));
   }
   EXPECT_TRUE(ListCheckpoints(scratch.path() / "absent").empty());
 }
@@ -58,7 +46,7 @@ TEST(ReadCheckpoint, NoticesEveryFlippedBit) {
   const ScratchDirectory scratch;
   const fs::path directory = SampleRun(3).Write(scratch.path());
   for (const char* name : {kModelFile, kOptimizerFile}) {
-    const std::string whole = Slurp(directory / name);
+    const std::string whole = tests::TextOf(directory / name);
     for (std::size_t i = 0; i < whole.size(); ++i) {
       std::string flipped = whole;
       flipped[i] = static_cast<char>(flipped[i] ^ (1 << (i % 8)));
@@ -73,7 +61,7 @@ TEST(ReadCheckpoint, NoticesEveryFlippedBit) {
 TEST(ReadCheckpoint, NamesTheTensorThatIsDamaged) {
   const ScratchDirectory scratch;
   const fs::path directory = SampleRun(3).Write(scratch.path());
-  std::string bytes = Slurp(directory / kModelFile);
+  std::string bytes = tests::TextOf(directory / kModelFile);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   Spill(directory / kModelFile, bytes);
   EXPECT_EQ(RejectionOfCheckpoint(directory),
@@ -85,7 +73,7 @@ TEST(ReadCheckpoint, NoticesAFileThatIsCutShortOrTooLong) {
   const ScratchDirectory scratch;
   const fs::path directory = SampleRun(3).Write(scratch.path());
   for (const char* name : kCheckpointFiles) {
-    const std::string whole = Slurp(directory / name);
+    const std::string whole = tests::TextOf(directory / name);
     for (std::size_t length = 0; length + 1 < whole.size(); length += 7) {
       Spill(directory / name, whole.substr(0, length));
       EXPECT_THAT(RejectionOfCheckpoint(directory), HasSubstr(name)) << length;
@@ -372,14 +360,10 @@ TEST(OtherFormats, AreToldByTheReaderOfSafetensors) {
                                "404",
                                std::string(64, '\0')};
   for (const std::string& file : files) {
-    try {
-      ParseSafetensors(std::as_bytes(std::span(file)), "w.bin");
-      FAIL() << "not refused";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_DATAERR);
-      EXPECT_THAT(error.what(), testing::StartsWith("w.bin: not a safetensors file but "));
-      EXPECT_THAT(error.what(), AllOf(Not(HasSubstr("network")), Not(HasSubstr("--model_dir"))));
-    }
+    const std::string rejection = tests::Rejection<Error>(
+        EX_DATAERR, [&] { ParseSafetensors(std::as_bytes(std::span(file)), "w.bin"); });
+    EXPECT_THAT(rejection, StartsWith("w.bin: not a safetensors file but "));
+    EXPECT_THAT(rejection, AllOf(Not(HasSubstr("network")), Not(HasSubstr("--model_dir"))));
   }
 }
 
@@ -402,7 +386,7 @@ class Damage {
   std::string Do(const fs::path& directory, const fs::path& other_checkpoint) {
     const char* name = kFiles[Below(std::size(kFiles))];
     const fs::path path = directory / name;
-    std::string bytes = Slurp(path);
+    std::string bytes = tests::TextOf(path);
     if (bytes.empty()) return std::string(name) + ": nothing was left to damage";
     const std::size_t at = Below(bytes.size());
     const std::size_t length = 1 + Below(std::min<std::size_t>(bytes.size() - at, 64));
@@ -464,7 +448,7 @@ TEST(CheckpointCorruption, IsNoticedOrChangesNothing) {
   const fs::path older = SampleRun(20).Write(scratch.path());
   const fs::path newest = SampleRun(30).Write(scratch.path());
   std::vector<std::string> whole;
-  for (const char* name : kFiles) whole.push_back(Slurp(newest / name));
+  for (const char* name : kFiles) whole.push_back(tests::TextOf(newest / name));
 
   Damage damage(Setting("DDLRUN_SEED", 1));
   const std::uint64_t count = Setting("DDLRUN_CORRUPTIONS", 1000);

@@ -20,11 +20,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-namespace fs = std::filesystem;
-
 std::vector<fs::path> Prune(const ScratchDirectory& scratch, const fs::path& durable,
                             const Retention& retention,
                             std::vector<std::string>* warnings = nullptr) {
@@ -160,7 +155,7 @@ TEST(PruneCheckpoints, NeverRemovesTheOneJustWritten) {
   // Steps 8 and 9 are damaged inside, so the run went back to an older one and has now written 5.
   const ScratchDirectory scratch;
   for (const fs::path& damaged : {WriteSteps(scratch, {8}), WriteSteps(scratch, {9})}) {
-    std::string bytes = Slurp(damaged / kModelFile);
+    std::string bytes = tests::TextOf(damaged / kModelFile);
     bytes.back() = static_cast<char>(bytes.back() ^ 1);
     Spill(damaged / kModelFile, bytes);
   }
@@ -194,9 +189,8 @@ TEST(PruneCheckpoints, SaysWhereItCannotLook) {
   Spill(scratch.path() / "checkpoints", "a plain file");
   std::vector<std::string> warnings;
   EXPECT_TRUE(Prune(scratch, scratch.path() / "checkpoints/step-0000000001", 1, &warnings).empty());
-  EXPECT_THAT(warnings,
-              ElementsAre(::testing::AllOf(::testing::HasSubstr("cannot read the directory"),
-                                           ::testing::EndsWith(": old checkpoints stay there"))));
+  EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr("cannot read the directory"),
+                                          EndsWith(": old checkpoints stay there"))));
   EXPECT_THROW(Prune(scratch, {}, 0), Error);
 }
 
@@ -338,8 +332,7 @@ TEST(NoteTop1, SurvivesAKillBeforeEachSystemCall) {
 }
 
 Manifest Sample() {
-  Manifest manifest;
-  manifest.state = SampleRun(1234).state;
+  Manifest manifest{.state = SampleRun(1234).state};
   manifest.state.loss_scale = 0.1;
   manifest.files = {
       {"model.safetensors", 4096, 0xdeadbeef, {{"conv1.weight", 192, 1}, {"b", 8, 2}}},
@@ -362,7 +355,7 @@ TEST(Manifest, HasWhatAnEvaluationHasFoundWhereThereWasOne) {
 
 TEST(Manifest, HasSkippedImagesWhereThereAreAny) {
   Manifest manifest;
-  EXPECT_THAT(ToJson(manifest), testing::Not(testing::HasSubstr("skipped_images")));
+  EXPECT_THAT(ToJson(manifest), Not(HasSubstr("skipped_images")));
   manifest.state.skipped_images = 24;
   EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
 }
@@ -370,8 +363,8 @@ TEST(Manifest, HasSkippedImagesWhereThereAreAny) {
 // Older programs read that of SGD, and are to refuse any other.
 TEST(Manifest, IsOfTheFirstFormatUnlessTheOptimizerIsNotSgd) {
   Manifest manifest;
-  EXPECT_THAT(ToJson(manifest), testing::AllOf(HasSubstr("\"format\": 1,"),
-                                               testing::Not(HasSubstr("\"optimizer\""))));
+  EXPECT_THAT(ToJson(manifest),
+              AllOf(HasSubstr("\"format\": 1,"), Not(HasSubstr("\"optimizer\""))));
   EXPECT_EQ(ParseManifest(ToJson(manifest), "m").state.optimizer, "sgd");
   manifest.state.optimizer = "lars";
   EXPECT_THAT(ToJson(manifest), HasSubstr("\"format\": 2,"));

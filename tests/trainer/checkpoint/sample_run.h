@@ -4,10 +4,11 @@
 
 #pragma once
 
-#include <stdlib.h>
+#include <unistd.h>
 
 #include <cstring>
 
+#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/writer.h"
@@ -16,26 +17,11 @@ namespace trainer {
 
 // A directory that is removed at the end of the test; in memory where that is possible, for the
 // tests sync a great deal.
-class ScratchDirectory {
+class ScratchDirectory : public TemporaryDirectory {
  public:
-  ScratchDirectory() {
-    std::string name = "/dev/shm/ddl-checkpoint-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) {
-      name = (std::filesystem::temp_directory_path() / "ddl-checkpoint-XXXXXX").string();
-      EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    }
-    path_ = name;
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
+  ScratchDirectory()
+      : TemporaryDirectory(::access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+                                                           : fs::temp_directory_path()) {}
 };
 
 struct SampleRun {
@@ -62,8 +48,7 @@ struct SampleRun {
   SampleRun(const SampleRun&) = delete;
   SampleRun& operator=(const SampleRun&) = delete;
 
-  std::filesystem::path Write(const std::filesystem::path& model_dir,
-                              const WriteHook& hook = {}) const {
+  fs::path Write(const fs::path& model_dir, const WriteHook& hook = {}) const {
     return WriteCheckpoint(model_dir, state, {model, optimizer}, hook);
   }
 
@@ -89,26 +74,21 @@ inline void ExpectSampleRun(const Checkpoint& checkpoint, std::int64_t step) {
   for (const TensorReader& tensor : run.optimizer) same(checkpoint.optimizer, tensor);
 }
 
-inline std::optional<Checkpoint> ReadNewest(const std::filesystem::path& model_dir,
+inline std::optional<Checkpoint> ReadNewest(const fs::path& model_dir,
                                             std::vector<std::string>* warnings = nullptr) {
   return ReadNewestCheckpoint(model_dir, [&](const std::string& line) {
     if (warnings != nullptr) warnings->push_back(line);
   });
 }
 
-inline std::string Slurp(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-inline void Spill(const std::filesystem::path& path, const std::string& bytes) {
+inline void Spill(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
 // Names in <model_dir>/checkpoints, sorted.
-inline std::vector<std::string> Listing(const std::filesystem::path& model_dir) {
+inline std::vector<std::string> Listing(const fs::path& model_dir) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(model_dir / "checkpoints")) {
+  for (const auto& entry : fs::directory_iterator(model_dir / "checkpoints")) {
     names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());

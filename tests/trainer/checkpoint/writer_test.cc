@@ -24,11 +24,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
-namespace fs = std::filesystem;
-
 constexpr const char* kStep1 = "step-0000000001";
 constexpr const char* kStep2 = "step-0000000002";
 
@@ -86,7 +81,7 @@ TEST(WriteCheckpoint, TakesThePlaceOfWhatIsNoDirectory) {
   fs::create_directories(parent);
   Spill(parent / kStep1, "a plain file");
   ExpectSampleRun(ReadCheckpoint(SampleRun(1).Write(scratch.path())), 1);
-  EXPECT_EQ(Slurp(parent / "step-0000000001.unusable"), "a plain file");
+  EXPECT_EQ(tests::TextOf(parent / "step-0000000001.unusable"), "a plain file");
   fs::create_symlink(kStep2, parent / kStep2);
   ExpectSampleRun(ReadCheckpoint(SampleRun(2).Write(scratch.path())), 2);
 }
@@ -248,26 +243,19 @@ TEST(WriteCheckpoint, SaysWhereThereMayBeNoMoreFiles) {
     if (::mount("tmpfs", scratch.path().c_str(), "tmpfs", 0, options) != 0) {
       GTEST_SKIP() << "mounting a small tmpfs needs root: " << std::strerror(errno);
     }
-    try {
-      SampleRun(1).Write(scratch.path());
-      ADD_FAILURE() << options;
-    } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("No space left on device (for no more files: df -i); "
-                                          "make room there or give another"));
-    }
+    EXPECT_THAT(tests::Rejection<Error>([&] { SampleRun(1).Write(scratch.path()); }),
+                HasSubstr("No space left on device (for no more files: df -i); "
+                          "make room there or give another"))
+        << options;
     ::umount2(scratch.path().c_str(), MNT_DETACH);
   }
 }
 
 TEST(WriteCheckpoint, NamesTheDirectoryItMayNotWriteTo) {
-  try {
-    SampleRun(1).Write("/proc/self/model");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_THAT(error.what(), HasSubstr("cannot create /proc/self/model"));
-    EXPECT_THAT(error.what(), HasSubstr("--model_dir"));
-  }
+  const std::string rejection =
+      tests::Rejection<Error>(EX_OSERR, [&] { SampleRun(1).Write("/proc/self/model"); });
+  EXPECT_THAT(rejection, HasSubstr("cannot create /proc/self/model"));
+  EXPECT_THAT(rejection, HasSubstr("--model_dir"));
 }
 
 TEST(RemoveStaleCheckpoints, RemovesThoseOfTheDeadOnly) {
@@ -291,9 +279,7 @@ TEST(RemoveStaleCheckpoints, RemovesThoseOfTheDeadOnly) {
   EXPECT_EQ(RemoveStaleCheckpoints(scratch.path()), 2);
   const auto left = Listing(scratch.path());
   EXPECT_EQ(left.size(), 3U);
-  EXPECT_THAT(left, ::testing::Contains(of_living));
-  EXPECT_THAT(left, ::testing::Contains(elsewhere));
-  EXPECT_THAT(left, ::testing::Contains(std::string(kStep1)));
+  EXPECT_THAT(left, AllOf(Contains(of_living), Contains(elsewhere), Contains(std::string(kStep1))));
 }
 
 TEST(RemoveStaleCheckpoints, DoesNothingWithoutADirectory) {
@@ -328,14 +314,11 @@ SafetensorsIndex Parse(const std::string& file) {
 }
 
 std::string RejectionOfTensors(const std::string& file) {
-  try {
-    Parse(file);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    EXPECT_THAT(error.what(), StartsWith("f.safetensors: "));
-    return error.what();
-  }
-  return "";
+  const std::string start = "f.safetensors: ";
+  const std::string rejection = tests::Rejection<Error>(
+      EX_DATAERR, [&] { Parse(file); }, start);
+  EXPECT_THAT(rejection, StartsWith(start));
+  return rejection == start ? "" : rejection;
 }
 
 TEST(Safetensors, WritesTheHeaderOfTheSpecification) {

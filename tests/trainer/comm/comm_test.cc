@@ -17,12 +17,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
-
 const std::vector<ConsistencyItem> kFacts = {{"--seed", "--seed=1"},
                                              {"--lr_init", "--lr_init=0.1"}};
 
@@ -126,7 +120,7 @@ TEST(Agreement, TheOddRankSaysWhatItHasAndWhoHasWhat) {
   LocalRanks ranks(3);
   const std::vector<int> codes =
       Compare(ranks, [](int rank) { return WithSeed(rank == 2 ? 5 : 1); });
-  EXPECT_THAT(codes, testing::ElementsAre(EX_UNAVAILABLE, EX_UNAVAILABLE, EX_CONFIG));
+  EXPECT_THAT(codes, ElementsAre(EX_UNAVAILABLE, EX_UNAVAILABLE, EX_CONFIG));
   EXPECT_EQ(ranks.ErrorOf(2), "has --seed=5, but rank 0 on node1 has --seed=1: start them alike");
   EXPECT_THAT(ranks.ErrorOf(0), StartsWith("rank 2 "));
 }
@@ -196,10 +190,7 @@ TEST(SingleCommunicator, DoesWhatACommunicatorMust) {
 }
 
 CommOptions Options(int rank, int size, const std::string& launcher) {
-  CommOptions options;
-  options.rank = rank;
-  options.size = size;
-  options.launcher = launcher;
+  CommOptions options{.rank = rank, .size = size, .launcher = launcher};
   return options;
 }
 
@@ -377,7 +368,7 @@ TEST(GradientBuckets, OfDeeperResNetsEndAsSmall) {
       if (i + 1 == buckets.size()) break;
       const bool is_full = i > 0 && i + 2 < buckets.size();
       EXPECT_GE(buckets[i].count * 4, is_full ? 25 * kMega : kMega);
-      EXPECT_THAT(ends, ::testing::Contains(end));
+      EXPECT_THAT(ends, Contains(end));
     }
     EXPECT_EQ(end, 0U);
   }
@@ -403,7 +394,7 @@ Ranks FirstsOf(const std::vector<std::string>& gpus) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     firsts[rank] = FirstRanksOfGpus(communicator, gpus[rank]);
   });
-  EXPECT_THAT(firsts, testing::Each(firsts.front()));
+  EXPECT_THAT(firsts, Each(firsts.front()));
   return firsts.front();
 }
 
@@ -422,5 +413,4 @@ TEST(FirstRanksOfGpus, RanksWithoutAGpuShareNone) {
 }
 
 }  // namespace
-
 }  // namespace trainer

@@ -16,12 +16,7 @@ namespace trainer {
 namespace {
 
 using nccl_emulator::Ends;
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::Field;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr char kOneGraphEach[] = "training steps run as one graph each";
 
@@ -197,10 +192,7 @@ TEST(EndOfARunTest, HasGivenBackWhatWasRecordedBeforeItAborts) {
       ThrowingHost host(world, rank);
       const auto backend = MakeBackend("cuda", {.threads = 1});
       const auto sums = MakeNcclCommunicator(host, MakeNcclDeps(*backend), {});
-      GeneratedSourceOptions options;
-      options.rank = rank;
-      options.ranks = 2;
-      EndingSource source(options, rank == 1 ? 4 : 100);
+      EndingSource source({.rank = rank, .ranks = 2}, rank == 1 ? 4 : 100);
       std::ostringstream log;
       TrainerDeps deps = {.backend = *backend,
                           .communicator = *sums,

@@ -9,8 +9,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::Each;
-
 constexpr char kOne[] = "0000:1B:00.0";
 constexpr char kOther[] = "0000:1C:00.0";
 

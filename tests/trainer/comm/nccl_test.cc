@@ -19,10 +19,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::HasSubstr;
-
 constexpr std::size_t kCount = 10'000'000;
 
 class NcclOnAGpu : public testing::Test {

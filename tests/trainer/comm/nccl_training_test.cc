@@ -178,10 +178,7 @@ std::string LogOf(const MakeSums& make_sums) {
     config.mode = RunMode::kTrainingBenchmark;
     config.schedule.num_iter = 2;
     config.warmup_steps = 1;
-    GeneratedSourceOptions options;
-    options.rank = host.rank();
-    options.ranks = kRanks;
-    GeneratedSource source(options);
+    GeneratedSource source({.rank = host.rank(), .ranks = kRanks});
     std::ostringstream log;
     RunTrainer(config, {.backend = *backend,
                         .communicator = sums ? *sums : host,
@@ -200,7 +197,7 @@ TEST(NcclTraining, WithoutItTheLogSaysWhatGoesThroughHostMemory) {
   const auto make_nccl = [](Communicator& host, Backend& backend) {
     return MakeNcclCommunicator(host, MakeNcclDeps(backend), {});
   };
-  EXPECT_THAT(LogOf(make_nccl), testing::Not(testing::HasSubstr("host memory")));
+  EXPECT_THAT(LogOf(make_nccl), Not(HasSubstr("host memory")));
   nccl_emulator::TakeEnds();
 }
 

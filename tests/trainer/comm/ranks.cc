@@ -20,8 +20,7 @@ void LocalRanks::RunRank(int rank, const Body& body) const {
 }
 
 std::string LocalRanks::ErrorOf(int rank) const {
-  std::ifstream file(run_dir_ + "/error-" + std::to_string(rank));
-  return {std::istreambuf_iterator<char>(file), {}};
+  return tests::TextOf(run_dir_ + "/error-" + std::to_string(rank));
 }
 
 }  // namespace trainer

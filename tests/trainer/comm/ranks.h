@@ -5,12 +5,12 @@
 #pragma once
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <exception>
 
+#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "trainer/comm/factory.h"
 #include "trainer/core/error.h"
@@ -29,17 +29,7 @@ class LocalRanks {
  public:
   using Body = std::function<void(const CommOptions& options)>;
 
-  explicit LocalRanks(int size) : size_(size) {
-    std::string name = (std::filesystem::temp_directory_path() / "ddl-ranks-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    run_dir_ = name;
-  }
-  ~LocalRanks() {
-    std::error_code ignored;
-    std::filesystem::remove_all(run_dir_, ignored);
-  }
-  LocalRanks(const LocalRanks&) = delete;
-  LocalRanks& operator=(const LocalRanks&) = delete;
+  explicit LocalRanks(int size) : size_(size) {}
 
   CommOptions Options(int rank) const {
     CommOptions options;
@@ -77,7 +67,8 @@ class LocalRanks {
   [[noreturn]] void RunRank(int rank, const Body& body) const;
 
   int size_;
-  std::string run_dir_;
+  const TemporaryDirectory directory_;
+  const std::string run_dir_ = directory_.path();
 };
 
 }  // namespace trainer

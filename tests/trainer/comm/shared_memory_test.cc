@@ -13,10 +13,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
 class SharedMemory : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, SharedMemory, ::testing::Values(1, 2, 3, 4));
 
@@ -30,7 +26,7 @@ TEST_P(SharedMemory, DoesWhatACommunicatorMust) {
     ExpectACommunicator(*comm, stream);
   }),
               Each(0));
-  EXPECT_TRUE(std::filesystem::is_empty(ranks.run_dir()));
+  EXPECT_TRUE(fs::is_empty(ranks.run_dir()));
 }
 
 TEST(SharedMemorySpans, AreTheSumsOfGradientsAlone) {
@@ -171,7 +167,7 @@ TEST(SharedMemoryFailure, RejectsTwoProcessesOfOneRank) {
     options.rank = std::min(options.rank, 1);  // 0, 1, 1
     MakeSharedMemoryCommunicator(options);
   });
-  EXPECT_THAT(codes, ::testing::Contains(EX_CONFIG));
+  EXPECT_THAT(codes, Contains(EX_CONFIG));
   EXPECT_THAT(ranks.ErrorOf(1) + ranks.ErrorOf(2),
               HasSubstr("two processes say that they are rank 1"));
 }

@@ -6,22 +6,17 @@
 #include <unistd.h>
 
 #include <random>
-#include <thread>
 
 #include "tests/support/other_user.h"
 #include "tests/support/refusal.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/trainer/control/sample_status.h"
-#include "tests/trainer/temporary_directory.h"
 #include "trainer/control/control_message.h"
 #include "trainer/control/control_socket.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 ControlAddress SampleAddress() {
   return {.host = "gpu025.example.org",
@@ -203,8 +198,7 @@ TEST(ControlAnswerText, IsReadBack) {
   const RunStatus status = SampleStatus();
   const std::string line = FormatAnswer({"", status});
   EXPECT_EQ(line.find('\n'), std::string::npos);
-  EXPECT_THAT(line,
-              testing::StartsWith(R"({"protocol":1,"status":{"state":"training","step":1200,)"));
+  EXPECT_THAT(line, StartsWith(R"({"protocol":1,"status":{"state":"training","step":1200,)"));
   const ControlAnswer answer = ParseAnswer(line);
   EXPECT_EQ(answer.rejection, "");
   ExpectSame(answer.status, status);
@@ -216,8 +210,8 @@ TEST(ControlAnswerText, IsReadBack) {
 TEST(ControlAnswerText, ToStacksHasTheNumberOfTheOrder) {
   const std::string line = FormatAnswer(
       {.rejection = "", .status = SampleStatus(), .stack_dump_command = 1764000000000000});
-  EXPECT_THAT(line, testing::StartsWith(
-                        R"({"protocol":1,"stacks_order":1764000000000000,"status":{"state":)"));
+  EXPECT_THAT(line,
+              StartsWith(R"({"protocol":1,"stacks_order":1764000000000000,"status":{"state":)"));
   EXPECT_EQ(ParseAnswer(line).stack_dump_command, 1764000000000000U);
   EXPECT_EQ(ParseAnswer(FormatAnswer({"", SampleStatus()})).stack_dump_command, 0U);
   for (const char* number : {"-1", "1.5", "\"1\"", "null"}) {
@@ -228,8 +222,7 @@ TEST(ControlAnswerText, ToStacksHasTheNumberOfTheOrder) {
 }
 
 TEST(ControlAnswerText, WhatIsNotKnownIsNull) {
-  RunStatus status;
-  status.loss = INFINITY;
+  RunStatus status{.loss = INFINITY};
   const std::string line = FormatAnswer({"", status});
   EXPECT_THAT(line, HasSubstr(R"("loss":null,"images_per_second":null,"eta_seconds":null,)"
                               R"("checkpoint_step":null)"));
@@ -435,9 +428,9 @@ TEST_F(ControlServerTest, SaysNothingToAProcessOfAnotherUser) {
 
 TEST_F(ControlServerTest, IsGoneWithItsSocket) {
   Start();
-  EXPECT_TRUE(std::filesystem::is_socket(path()));
+  EXPECT_TRUE(fs::is_socket(path()));
   server_.reset();
-  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
   EXPECT_THROW(Ask(path(), {}), NobodyListens);
 }
 

@@ -10,9 +10,6 @@
 namespace trainer {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-
 class RunControlTest : public testing::Test {
  protected:
   RunControlTest() {

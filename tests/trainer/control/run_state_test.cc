@@ -8,8 +8,7 @@
 
 #include "support/descriptor.h"
 #include "tests/support/other_user.h"
-#include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 #include "trainer/control/control_socket.h"
 #include "trainer/control/run_control.h"
 #include "trainer/control/run_status.h"
@@ -18,11 +17,6 @@
 
 namespace trainer {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::StartsWith;
-namespace fs = std::filesystem;
 
 RankMetrics Said(double seconds, int percent) {
   RankMetrics said = {.input_wait_seconds = seconds, .device = {}, .is_known = true};
@@ -237,7 +231,7 @@ TEST_F(SocketDirectoryTest, RemovesWhatKilledTrainingsHaveLeftAndNothingElse) {
 
 class StacksRequestTest : public testing::Test {
  protected:
-  std::filesystem::path file() const { return directory_.path() / kStackDumpRequestName; }
+  fs::path file() const { return directory_.path() / kStackDumpRequestName; }
   void Write(const std::string& text) const { std::ofstream(file()) << text; }
 
   const TemporaryDirectory directory_;
@@ -309,7 +303,7 @@ TEST_F(StacksRequestTest, TakesNoOtherFile) {
 TEST_F(StacksRequestTest, IsReadAndWrittenThroughNoLink) {
   MakeStackDumpRequest(directory_.path() / "other", request_);
   EXPECT_EQ(WriteStackDumpCommand(directory_.path() / "other", 17), 0);
-  std::filesystem::create_symlink("other", file());
+  fs::create_symlink("other", file());
   EXPECT_EQ(ReadStackDumpCommand(file()), 0U);
   EXPECT_FALSE(ReadStackDumpRequest(file()));
   EXPECT_EQ(WriteStackDumpCommand(file(), 1), ELOOP);
@@ -336,8 +330,8 @@ TEST_F(StacksRequestTest, OfAnotherUserIsNone) {
 
 TEST_F(StacksRequestTest, IsForThisUserAlone) {
   MakeStackDumpRequest(file(), request_);
-  using std::filesystem::perms;
-  EXPECT_EQ(std::filesystem::status(file()).permissions(), perms::owner_read | perms::owner_write);
+  using fs::perms;
+  EXPECT_EQ(fs::status(file()).permissions(), perms::owner_read | perms::owner_write);
 }
 
 TEST(StacksOrder, RisesAlsoWhereTheClockDoesNot) {

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <numeric>
 #include <span>
-#include <stdexcept>
 
-#include "tests/support/test.h"
+#include "tests/support/refusal.h"
+#include "tests/support/temporary_directory.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/dtype.h"
 #include "trainer/core/error.h"
@@ -17,9 +17,6 @@
 
 namespace trainer {
 namespace {
-
-using ::testing::HasSubstr;
-namespace fs = std::filesystem;
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -90,14 +87,9 @@ TEST(Error, OsErrorNamesActionAndReason) {
 
 TEST(Check, NamesFileLineAndCondition) {
   const int answer = 41;
-  try {
-    DDL_CHECK(answer == 42);
-    FAIL() << "the check passed";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_SOFTWARE);
-    EXPECT_THAT(error.what(), HasSubstr("core_test.cc:"));
-    EXPECT_THAT(error.what(), HasSubstr("answer == 42"));
-  }
+  const std::string rejection =
+      tests::Rejection<Error>(EX_SOFTWARE, [&] { DDL_CHECK(answer == 42); });
+  EXPECT_THAT(rejection, AllOf(HasSubstr("core_test.cc:"), HasSubstr("answer == 42")));
 }
 
 TEST(Check, PassesSilently) { EXPECT_NO_THROW(DDL_CHECK(1 + 1 == 2)); }
@@ -122,23 +114,14 @@ TEST(ControlGroup, IsTheOneThatAccountsMemory) {
 }
 
 // A root of a file system that holds what the test writes.
-class HostMemoryTest : public testing::Test {
+class HostMemoryTest : public tests::DirectoryTest {
  protected:
   HostMemoryTest() {
-    std::string name = (fs::temp_directory_path() / "host-memory-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
-    root_ = name;
     Write("proc/meminfo", "MemTotal:  9000 kB\nMemFree:    1000 kB\nMemAvailable:    8000 kB\n");
-  }
-  ~HostMemoryTest() override { fs::remove_all(root_); }
-
-  void Write(const fs::path& path, const std::string& text) {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
   }
 
   HostMemory Find(HostMemoryOptions options = {}) {
-    options.file_system = root_;
+    options.file_system = directory_;
     return FindHostMemory(options);
   }
 
@@ -147,8 +130,6 @@ class HostMemoryTest : public testing::Test {
     EXPECT_EQ(found.bytes, bytes);
     EXPECT_EQ(found.origin, origin);
   }
-
-  fs::path root_;
 };
 
 TEST_F(HostMemoryTest, IsWhatTheMachineHasLeft) {
@@ -156,7 +137,7 @@ TEST_F(HostMemoryTest, IsWhatTheMachineHasLeft) {
 }
 
 TEST_F(HostMemoryTest, IsWithoutLimitWhereNothingIsKnown) {
-  fs::remove_all(root_ / "proc");
+  fs::remove_all(directory_ / "proc");
   EXPECT_EQ(Find().bytes, std::numeric_limits<std::size_t>::max());
   EXPECT_EQ(Find({.processes = 4}).bytes, std::numeric_limits<std::size_t>::max());
 }

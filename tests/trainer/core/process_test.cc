@@ -9,9 +9,8 @@
 #include <csignal>
 #include <thread>
 
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/trainer/core/few_threads.h"
-#include "tests/trainer/temporary_directory.h"
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
 #include "trainer/core/profiled_op.h"
@@ -22,8 +21,6 @@ namespace trainer {
 namespace {
 
 using std::chrono::milliseconds;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 // How a process ends that ignores SIGTERM and runs `end`: the signal, or 1000 + its exit code.
 int EndOf(void (*end)()) {
@@ -124,7 +121,7 @@ TEST_F(CoreFileTest, ThatIsMissingIsBadInput) {
 
 // A later try may succeed.
 TEST_F(CoreFileTest, ThatCannotBeOpenedIsTheSystemsFault) {
-  std::filesystem::create_symlink("a", Path("a"));
+  fs::create_symlink("a", Path("a"));
   const FileRejection rejection = RejectionOf([&] { OpenForReading(Path("a")); });
   EXPECT_EQ(rejection.exit_code, EX_OSERR);
   EXPECT_FALSE(rejection.is_shortage);
@@ -159,7 +156,7 @@ TEST_F(CoreFileTest, DoesNotWaitForAPipe) {
 TEST_F(CoreFileTest, SaysWhyItCannotBeWritten) {
   EXPECT_EQ(RejectionOf([&] { NewFile file(Path("none/a")); }).message,
             "cannot create " + Path("none/a") + ": No such file or directory");
-  std::filesystem::create_directory(Path("directory"));
+  fs::create_directory(Path("directory"));
   const FileRejection rejection = RejectionOf([&] { WriteWholeFile(Path("directory"), "text"); });
   EXPECT_EQ(rejection.exit_code, EX_OSERR);
   EXPECT_EQ(rejection.message, "cannot give its name to " + Path("directory") + ": Is a directory");

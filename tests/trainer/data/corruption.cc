@@ -15,8 +15,6 @@
 namespace trainer {
 namespace {
 
-namespace fs = std::filesystem;
-
 std::size_t Below(std::size_t limit, Random& random) {
   return random.Below(static_cast<std::uint32_t>(std::max<std::size_t>(limit, 1)));
 }
@@ -74,7 +72,7 @@ void ReplaceAPiece(Pieces& pieces, Random& random) {
 }
 
 Pieces RecordsOf(const std::string& path) {
-  const std::string bytes = ReadText(path);
+  const std::string bytes = tests::TextOf(path);
   Pieces records;
   for (const RecordPlace& place : RecordFile(path, true).Scan()) {
     records.push_back(bytes.substr(place.offset, place.size));
@@ -84,7 +82,7 @@ Pieces RecordsOf(const std::string& path) {
 
 Pieces LinesOf(const std::string& path) {
   Pieces lines;
-  std::string rest = ReadText(path);
+  std::string rest = tests::TextOf(path);
   while (!rest.empty()) {
     const std::size_t length = std::min(rest.find('\n'), rest.size() - 1) + 1;
     lines.push_back(rest.substr(0, length));
@@ -117,8 +115,8 @@ void MakePipe(const fs::path& path) {
 }
 
 void ExchangeFiles(const fs::path& one, const fs::path& other) {
-  const std::string bytes = ReadText(one.string());
-  WriteText(one.string(), ReadText(other.string()));
+  const std::string bytes = tests::TextOf(one.string());
+  WriteText(one.string(), tests::TextOf(other.string()));
   WriteText(other.string(), bytes);
 }
 
@@ -148,7 +146,7 @@ void AddBytes(std::vector<Corruption>& all, const std::string& kind, const Choos
     all.push_back({kind + ": " + name, [choose, change = change](
                                            const DataSetDirectories& directories, Random& random) {
                      const std::string path = choose(directories, random).string();
-                     std::string bytes = ReadText(path);
+                     std::string bytes = tests::TextOf(path);
                      change(bytes, random);
                      WriteText(path, bytes);
                    }});
@@ -195,7 +193,7 @@ void MoveARecord(const DataSetDirectories& directories, Random& random) {
   const std::string moved = records[Below(records.size(), random)];
   std::erase(records, moved);
   WritePieces(from, records);
-  WriteText(to, ReadText(to) + moved);
+  WriteText(to, tests::TextOf(to) + moved);
 }
 
 void AddAStray(const DataSetDirectories& directories, Random& random) {
@@ -254,7 +252,7 @@ std::vector<Corruption> AllCorruptions() {
   all.push_back(
       {"shard: replaced by another", [](const DataSetDirectories& directories, Random& random) {
          const fs::path from = AShard(directories, random);
-         WriteText(AShard(directories, random).string(), ReadText(from.string()));
+         WriteText(AShard(directories, random).string(), tests::TextOf(from.string()));
        }});
   all.push_back({"indexes exchanged", [](const DataSetDirectories& directories, Random& random) {
                    ExchangeFiles(AnIndex(directories, random), AnIndex(directories, random));

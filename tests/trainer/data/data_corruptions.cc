@@ -24,8 +24,6 @@
 namespace trainer {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int kClasses = 3;
 constexpr unsigned kLongest = 60;  // seconds for one; a read that waits for ever is not a refusal
 
@@ -95,7 +93,8 @@ class Campaign {
                  .validation_shards = 2});
     MakeIndexFiles(directories_.data.string(), directories_.index.string(), 1);
     for (const auto& entry : fs::recursive_directory_iterator(dir_.path())) {
-      if (entry.is_regular_file()) files_.emplace(entry.path(), ReadText(entry.path().string()));
+      if (entry.is_regular_file())
+        files_.emplace(entry.path(), tests::TextOf(entry.path().string()));
     }
     intact_ = ReadAsTrainingDoes(directories_, "");
   }
@@ -152,7 +151,7 @@ class Campaign {
     for (const auto& [path, bytes] : files_) WriteText(path.string(), bytes);
   }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
   DataSetDirectories directories_;
   std::map<fs::path, std::string> files_;
   Reading intact_;

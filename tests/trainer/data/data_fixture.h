@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of trainer/data share: a directory that goes away, small images, record files.
+// What the tests of trainer/data share: small images, record files.
 
 #pragma once
-
-#include <unistd.h>
 
 #include <span>
 
 #include "ddldata/stored_image.h"
+#include "tests/support/refusal.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
@@ -17,31 +17,8 @@
 
 namespace trainer {
 
-class TempDir {
- public:
-  TempDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "ddl-data-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw OsError("mkdtemp", errno);
-    path_ = name;
-  }
-  ~TempDir() { std::filesystem::remove_all(path_); }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-
-  std::string path() const { return path_.string(); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
 inline std::span<const std::uint8_t> AsBytes(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
-
-inline std::string ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 inline void WriteText(const std::string& path, const std::string& text) {
@@ -57,14 +34,9 @@ inline void WriteRecords(const std::string& path, const std::vector<std::string>
 
 // The message of the Error(EX_DATAERR) that `action` throws.
 inline std::string DataErrorOf(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
+  const std::string message = tests::Rejection<Error>(EX_DATAERR, action);
+  EXPECT_NE(message, "");
+  return message;
 }
 
 // A smooth picture with some detail; another one for each seed.
@@ -99,10 +71,7 @@ inline std::string MakeImageRecord(std::int64_t label, std::uint64_t seed = 1,
 
 // The same with `encoded` instead of a JPEG file.
 inline std::string MakeRecordOf(const std::string& encoded, std::int64_t label = 1) {
-  ImageExample example;
-  example.encoded = encoded;
-  example.label = label;
-  return SerializeExample(example);
+  return SerializeExample({.encoded = encoded, .label = label});
 }
 
 }  // namespace trainer

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <stdexcept>
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/core/few_threads.h"
 #include "tests/trainer/data/data_fixture.h"
@@ -16,8 +17,6 @@
 
 namespace trainer {
 namespace {
-
-using ::testing::ElementsAre;
 
 std::string ClassListError(const std::string& text) {
   return DataErrorOf([&] { ParseClassList(text, "list"); });
@@ -71,7 +70,7 @@ TEST(Labels, AreRejectedWithTheLine) {
 }
 
 TEST(Labels, AreWrittenBesideADataSetOnceAndForAll) {
-  const TempDir dir;
+  const TemporaryDirectory dir;
   EXPECT_TRUE(ReadLabels(dir.path()).empty());
   const std::vector<ImageClass> classes = {{"a", ""}, {"b", "text"}};
   WriteLabels(dir.path(), classes);
@@ -82,9 +81,9 @@ TEST(Labels, AreWrittenBesideADataSetOnceAndForAll) {
   // As TF-Slim has them.
   WriteText(dir / "labels.txt", "0:daisy\n1:dandelion\n");
   EXPECT_EQ(DataErrorOf([&] { ReadLabels(dir.path()); }),
-            dir.path() + "/labels.txt:1: this is not what ddldata convert writes");
+            dir.path().string() + "/labels.txt:1: this is not what ddldata convert writes");
   EXPECT_THROW(WriteLabels(dir.path(), classes), Error);
-  EXPECT_EQ(ReadText(dir / "labels.txt"), "0:daisy\n1:dandelion\n");
+  EXPECT_EQ(tests::TextOf(dir / "labels.txt"), "0:daisy\n1:dandelion\n");
 }
 
 // One field of type "length-delimited" of the protocol buffer wire format.
@@ -162,10 +161,8 @@ TEST(Example, RejectsFeaturesOfAnotherType) {
 
 TEST(Example, RejectsBoxesOutsideTheImage) {
   for (const float corner : {-0.01F, 1.01F, std::numeric_limits<float>::quiet_NaN()}) {
-    ImageExample example;
-    example.boxes = {{0, 0, 1, corner}};
-    EXPECT_THAT(RejectionOfExample(SerializeExample(example)),
-                ::testing::StartsWith("the feature image/object/bbox/ymax has the value "));
+    EXPECT_THAT(RejectionOfExample(SerializeExample({.boxes = {{0, 0, 1, corner}}})),
+                StartsWith("the feature image/object/bbox/ymax has the value "));
   }
 }
 
@@ -325,12 +322,7 @@ TEST(Prefetcher, ThrowsTheFirstItemsErrorInItsTurn) {
   numbers.Seek(0);
   for (std::int64_t step = 0; step < 4; ++step) ASSERT_EQ(numbers.Next(), step);
   for (int attempt = 0; attempt < 2; ++attempt) {
-    try {
-      numbers.Next();
-      FAIL() << "nothing was thrown";
-    } catch (const std::runtime_error& error) {
-      EXPECT_STREQ(error.what(), "item 3");
-    }
+    EXPECT_EQ(tests::Rejection<std::runtime_error>([&] { numbers.Next(); }), "item 3");
   }
   numbers.bad_step_ = -1;
   numbers.Seek(4);
@@ -375,14 +367,12 @@ TEST(ParallelFor, CallsEachIndexOnce) {
 
 TEST(ParallelFor, ThrowsTheErrorOfTheSmallestIndex) {
   for (int attempt = 0; attempt < 20; ++attempt) {
-    try {
-      ParallelFor(4, 100, [](std::int64_t i) {
-        if (i >= 10) throw std::runtime_error(std::to_string(i));
-      });
-      FAIL() << "nothing was thrown";
-    } catch (const std::runtime_error& error) {
-      EXPECT_STREQ(error.what(), "10");
-    }
+    EXPECT_EQ(tests::Rejection<std::runtime_error>([&] {
+                ParallelFor(4, 100, [](std::int64_t i) {
+                  if (i >= 10) throw std::runtime_error(std::to_string(i));
+                });
+              }),
+              "10");
   }
 }
 
@@ -432,8 +422,7 @@ TEST(SyntheticDataLoader, LabelsAreClasses) {
   const auto source = MakeSyntheticDataLoader({.batch_size = 64, .image_size = 2, .classes = 3});
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));
-  EXPECT_THAT(batch.labels, ::testing::Each(::testing::AllOf(::testing::Ge(0), ::testing::Lt(3))));
-  EXPECT_THAT(batch.labels, ::testing::Contains(2));
+  EXPECT_THAT(batch.labels, AllOf(Each(AllOf(::testing::Ge(0), ::testing::Lt(3))), Contains(2)));
 }
 
 TEST(SyntheticDataLoader, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {

@@ -48,17 +48,16 @@ TEST(ShardSampler, PlacesAreUniform) {
 
 // Resumed runs depend on these numbers: they must never change.
 TEST(ShardSampler, OrderIsTheSameForEver) {
-  EXPECT_THAT(Epoch(ShardSampler(10, 1, true), 10, 0),
-              ::testing::ElementsAre(9, 8, 0, 3, 4, 1, 2, 6, 5, 7));
+  EXPECT_THAT(Epoch(ShardSampler(10, 1, true), 10, 0), ElementsAre(9, 8, 0, 3, 4, 1, 2, 6, 5, 7));
   EXPECT_THAT(Epoch(ShardSampler(16, 1, true), 16, 0),
-              ::testing::ElementsAre(13, 8, 0, 3, 4, 1, 2, 10, 5, 14, 15, 6, 7, 9, 12, 11));
+              ElementsAre(13, 8, 0, 3, 4, 1, 2, 10, 5, 14, 15, 6, 7, 9, 12, 11));
   EXPECT_THAT(Epoch(ShardSampler(2, 1, true), 12, 0),
-              ::testing::ElementsAre(0, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0));
+              ElementsAre(0, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0));
   // Seeds and epochs count with all their bits.
   constexpr std::uint64_t kSeed = 0xFEDCBA9876543210;
   constexpr std::int64_t kEpoch = 0x123456789;
-  EXPECT_THAT(Epoch(ShardSampler(6, kSeed, true), 6, 0), ::testing::ElementsAre(5, 2, 4, 1, 0, 3));
-  EXPECT_THAT(Epoch(ShardSampler(6, 1, true), 6, kEpoch), ::testing::ElementsAre(5, 2, 0, 1, 4, 3));
+  EXPECT_THAT(Epoch(ShardSampler(6, kSeed, true), 6, 0), ElementsAre(5, 2, 4, 1, 0, 3));
+  EXPECT_THAT(Epoch(ShardSampler(6, 1, true), 6, kEpoch), ElementsAre(5, 2, 0, 1, 4, 3));
   EXPECT_EQ(ShardSampler(std::int64_t{1} << 32, 1, true).RecordOf(7), 765344672);
 }
 
@@ -69,7 +68,7 @@ TEST(ShardSampler, HasBetween1And2To32Records) {
 
 TEST(ShardSampler, WithoutShufflingItIsFileOrder) {
   const ShardSampler sampler(3, 42, false);
-  EXPECT_THAT(Epoch(sampler, 3, 1), ::testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(Epoch(sampler, 3, 1), ElementsAre(0, 1, 2));
 }
 
 TEST(ShardSampler, RanksShareTheStepWhateverTheirNumber) {
@@ -131,9 +130,9 @@ Position TakeSteps(const ShardSampler& sampler, Position position, std::int64_t 
 // All epochs but the last were trained to their end; the last has no image twice.
 void ExpectEachOnce(const std::vector<std::vector<int>>& epochs) {
   for (std::size_t epoch = 0; epoch + 1 < epochs.size(); ++epoch) {
-    ASSERT_THAT(epochs[epoch], ::testing::Each(1)) << "epoch " << epoch;
+    ASSERT_THAT(epochs[epoch], Each(1)) << "epoch " << epoch;
   }
-  ASSERT_THAT(epochs.back(), ::testing::Each(::testing::Le(1)));
+  ASSERT_THAT(epochs.back(), Each(::testing::Le(1)));
 }
 
 TEST(ShardSampler, EachEpochHasEachRecordOnceForAnyNumberOfRanks) {
@@ -182,7 +181,7 @@ TEST(ShardSampler, EvaluationCountsEachImageOnceInEqualSteps) {
         }
       }
     }
-    EXPECT_THAT(seen, ::testing::Each(1));
+    EXPECT_THAT(seen, Each(1));
   }
 }
 

@@ -89,7 +89,7 @@ class RecordSourceTest : public ::testing::Test {
     return DataErrorOf([&] { Take(options, 0, 6); });
   }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
   TfRecordLoaderOptions options_;
 };
 

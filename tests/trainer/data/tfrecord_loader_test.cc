@@ -9,13 +9,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
-
 TEST_F(RecordSourceTest, EpochHasEachImageOnceAndDropsNone) {
   EXPECT_EQ(MakeTfRecordLoader(options_)->samples(), 11);
   const auto images = Take(options_, 0, 11);  // 22 images: two epochs
@@ -23,7 +16,7 @@ TEST_F(RecordSourceTest, EpochHasEachImageOnceAndDropsNone) {
   for (std::size_t i = 0; i < 11; ++i) ++count[images[i].label];
   EXPECT_THAT(count, SizeIs(11));
   for (std::size_t i = 11; i < 22; ++i) ++count[images[i].label];
-  EXPECT_THAT(count, Each(::testing::Pair(::testing::_, 2)));
+  EXPECT_THAT(count, Each(Pair(::testing::_, 2)));
 }
 
 TEST_F(RecordSourceTest, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {
@@ -153,11 +146,11 @@ TEST_F(RecordSourceTest, EvaluationCountsEachImageOnceAndEndsForAllRanksAtOnce) 
     source->Seek({});
     EXPECT_TRUE(source->Next(batch));
   }
-  EXPECT_THAT(labels, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(labels, UnorderedElementsAre(0, 1, 2, 3, 4));
 }
 
 TEST_F(RecordSourceTest, IndexFilesGiveTheSameRecords) {
-  const TempDir index;
+  const TemporaryDirectory index;
   for (const char* name :
        {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
     WriteText(index / name, FormatIndex(RecordFile(dir_ / name, true).Scan()));
@@ -168,18 +161,18 @@ TEST_F(RecordSourceTest, IndexFilesGiveTheSameRecords) {
   // Some, or all, as the loop that NVIDIA shows calls them.
   for (const char* name :
        {"train-00001-of-00003", "train-00000-of-00003", "train-00002-of-00003"}) {
-    std::filesystem::rename(index / name, index / name + ".idx");
+    fs::rename(index / name, index / name + ".idx");
     EXPECT_EQ(Take(indexed, 0, 6), Take(options_, 0, 6));
   }
   // The one that training makes use of is that of the same name.
-  std::filesystem::copy(index / "train-00000-of-00003.idx", index / "train-00000-of-00003");
+  fs::copy(index / "train-00000-of-00003.idx", index / "train-00000-of-00003");
   WriteText(index / "train-00000-of-00003.idx", "0 100\n");
   EXPECT_EQ(Take(indexed, 0, 6), Take(options_, 0, 6));
 }
 
 TEST_F(RecordSourceTest, FactsAreThoseOfTheFilesWhereverTheyLie) {
-  const TempDir copy;
-  std::filesystem::copy(dir_.path(), copy.path());
+  const TemporaryDirectory copy;
+  fs::copy(dir_.path(), copy.path());
   const std::vector<ConsistencyItem> items = MakeTfRecordLoader(options_)->items();
   ASSERT_THAT(items, SizeIs(3));
   EXPECT_EQ(items[0].name, "train-00000-of-00003");
@@ -198,16 +191,16 @@ TEST_F(RecordSourceTest, FactsAreThoseOfTheFilesWhereverTheyLie) {
   EXPECT_EQ(swapped[1], items[1]);
 
   // A set of two files is another one, however alike the files are.
-  std::filesystem::remove(copy / "train-00002-of-00003");
+  fs::remove(copy / "train-00002-of-00003");
   for (const char* number : {"0", "1"}) {
-    std::filesystem::rename(copy / (std::string("train-0000") + number + "-of-00003"),
-                            copy / (std::string("train-0000") + number + "-of-00002"));
+    fs::rename(copy / (std::string("train-0000") + number + "-of-00003"),
+               copy / (std::string("train-0000") + number + "-of-00002"));
   }
   EXPECT_THAT(MakeTfRecordLoader(options_)->items(), SizeIs(2));
 }
 
 TEST_F(RecordSourceTest, FactsDoNotDependOnIndexFiles) {
-  const TempDir index;
+  const TemporaryDirectory index;
   for (const char* name :
        {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
     WriteText(index / name, FormatIndex(RecordFile(dir_ / name, true).Scan()));
@@ -239,10 +232,10 @@ TEST_F(RecordSourceTest, TellsTheHighestLabelOfRecordsAllOverItsFiles) {
   // More than are looked at, in the order of their labels.
   std::vector<std::string> many;
   for (int i = 0; i < 300; ++i) many.push_back(MakeImageRecord(1 + i / 30, 1));
-  std::filesystem::remove(dir_ / "validation-00000-of-00001");
+  fs::remove(dir_ / "validation-00000-of-00001");
   WriteRecords(dir_ / "validation-00000-of-00001", many);
   EXPECT_EQ(MakeTfRecordLoader(options_)->SampleHighestLabel(), 10);
-  std::filesystem::remove(dir_ / "validation-00000-of-00001");
+  fs::remove(dir_ / "validation-00000-of-00001");
   WriteRecords(dir_ / "validation-00000-of-00001", {"no example"});
   EXPECT_EQ(MakeTfRecordLoader(options_)->SampleHighestLabel(), std::nullopt);
 }
@@ -250,11 +243,11 @@ TEST_F(RecordSourceTest, TellsTheHighestLabelOfRecordsAllOverItsFiles) {
 // What a source does about data that it cannot use.
 
 TEST_F(RecordSourceTest, RejectsIndexThatDoesNotFit) {
-  const TempDir index;
+  const TemporaryDirectory index;
   TfRecordLoaderOptions indexed = options_;
   indexed.data_idx_dir = index.path();
   EXPECT_EQ(Rejection(indexed),
-            index.path() + " has no index of " + dir_ / "train-00000-of-00003" +
+            index.path().string() + " has no index of " + dir_ / "train-00000-of-00003" +
                 ", neither train-00000-of-00003 nor train-00000-of-00003.idx; make it with: "
                 "ddldata index DATA_DIR INDEX_DIR");
   for (const char* name :
@@ -270,19 +263,19 @@ TEST_F(RecordSourceTest, RejectsDirectoriesWithoutData) {
   options.data_dir = "/no/such/directory";
   EXPECT_EQ(Rejection(options),
             "cannot read the data directory /no/such/directory: No such file or directory");
-  const TempDir empty;
+  const TemporaryDirectory empty;
   options.data_dir = empty.path();
-  EXPECT_THAT(Rejection(options),
-              StartsWith("the data directory " + empty.path() + " has no file train-*; expected"));
+  EXPECT_THAT(Rejection(options), StartsWith("the data directory " + empty.path().string() +
+                                             " has no file train-*; expected"));
   options.data_dir = dir_ / "train-00000-of-00003";
   EXPECT_THAT(Rejection(options), HasSubstr("Not a directory"));
 }
 
 TEST_F(RecordSourceTest, RejectsEmptyAndTruncatedFiles) {
   const std::string path = dir_ / "train-00001-of-00003";
-  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5);
+  fs::resize_file(path, fs::file_size(path) - 5);
   EXPECT_THAT(Rejection(options_), HasSubstr("the file is truncated"));
-  std::filesystem::resize_file(path, 0);
+  fs::resize_file(path, 0);
   EXPECT_EQ(Rejection(options_), path + " is empty: it has no record");
 }
 
@@ -309,7 +302,7 @@ TEST_F(RecordSourceTest, NamesBadRecordsByFileAndOffset) {
 
 TEST_F(RecordSourceTest, NamesDamagedRecords) {
   const std::string path = dir_ / "train-00000-of-00003";
-  std::string bytes = ReadText(path);
+  std::string bytes = tests::TextOf(path);
   bytes[200] ^= 1;
   WriteText(path, bytes);
   EXPECT_EQ(Rejection(options_), path +
@@ -346,10 +339,11 @@ TEST_F(RecordSourceTest, RejectsToTrainOnNothingButBadRecords) {
   options.bad_records = BadRecords::kSkip;
   for (const int cap : {9, 100, 1 << 30}) {
     options.max_bad_records = cap;
-    EXPECT_THAT(Rejection(options),
-                AllOf(StartsWith(dir_.path() + ": none of the 9 records of train-* can be used; " +
-                                 dir_.path() + "/train-0000"),
-                      HasSubstr(": the data is not a tf.train.Example; " + dir_.path())));
+    EXPECT_THAT(
+        Rejection(options),
+        AllOf(StartsWith(dir_.path().string() + ": none of the 9 records of train-* can be used; " +
+                         dir_.path().string() + "/train-0000"),
+              HasSubstr(": the data is not a tf.train.Example; " + dir_.path().string())));
   }
   options.max_bad_records = 8;
   EXPECT_THAT(Rejection(options),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <numeric>
-
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/model/fake_batch.h"
 #include "trainer/backend/registry.h"
@@ -13,12 +12,7 @@
 namespace trainer {
 namespace {
 
-using ::testing::Contains;
-using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::Field;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 ParameterSpec Spec(const Shape& shape, Init init) {
   return {"x", shape, RowMajor(shape, DType::kFloat32), init, false, false};
@@ -253,9 +247,9 @@ TEST(NetworkDefinition, DescribesItsMemory) {
   const auto backend = MakeBackend("reference", {});
   const NetworkDefinition plan = DefineNetwork(*backend, {"resnet_tiny", 2, 32, 32, 4, 0});
   const std::vector<std::string> rows = plan.Describe();
-  EXPECT_THAT(rows, testing::Contains(HasSubstr("arena")));
-  EXPECT_THAT(rows, testing::Contains(testing::AllOf(HasSubstr("layer4.0 diff_dst"),
-                                                     HasSubstr("in use from 6 to 7"))));
+  EXPECT_THAT(rows, Contains(HasSubstr("arena")));
+  EXPECT_THAT(rows,
+              Contains(AllOf(HasSubstr("layer4.0 diff_dst"), HasSubstr("in use from 6 to 7"))));
 }
 
 // Its parts are all that the network then allocates.
@@ -415,15 +409,11 @@ TEST(Resnet, StrideIsInTheFirstBlockOfAStage) {
 }
 
 TEST(Resnet, RejectsAnUnknownNameWithTheListOfNames) {
-  try {
-    FindArchitecture("resnet51");
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    EXPECT_THAT(error.what(), HasSubstr("'resnet51'"));
-    EXPECT_THAT(error.what(), HasSubstr("resnet50, resnet101, resnet152"));
-    EXPECT_THAT(error.what(), Not(HasSubstr("resnet_tiny")));
-  }
+  const std::string rejection =
+      tests::Rejection<Error>(EX_USAGE, [&] { FindArchitecture("resnet51"); });
+  EXPECT_THAT(rejection, HasSubstr("'resnet51'"));
+  EXPECT_THAT(rejection, HasSubstr("resnet50, resnet101, resnet152"));
+  EXPECT_THAT(rejection, Not(HasSubstr("resnet_tiny")));
 }
 
 TEST(Resnet, EveryListedNameIsFound) {
@@ -453,8 +443,7 @@ TEST(WeightLayout, HasWhereEachTrainedParameterBeginsAndHowItLies) {
   const std::vector<ConsistencyItem> items = LayoutOn("reference");
   EXPECT_EQ(items.front(),
             (ConsistencyItem{"conv1.weight", "conv1.weight from element 0 on, row by row"}));
-  EXPECT_THAT(items,
-              testing::Not(Contains(Field(&ConsistencyItem::name, HasSubstr("running_mean")))));
+  EXPECT_THAT(items, Not(Contains(Field(&ConsistencyItem::name, HasSubstr("running_mean")))));
 }
 
 TEST(WeightLayout, OfMoreClassesMovesNothingInFrontOfTheLastLayer) {

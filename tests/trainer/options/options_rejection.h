@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
 #include "trainer/options/options.h"
@@ -12,14 +13,10 @@ namespace trainer {
 
 // "accepted" where it takes it.
 inline std::string Rejection(const std::vector<std::string>& arguments) {
-  try {
-    ParseOptions(arguments);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("\n"))) << "one line";
-    return error.what();
-  }
-  return "accepted";
+  const std::string rejection = tests::Rejection<Error>(
+      EX_USAGE, [&] { ParseOptions(arguments); }, "accepted");
+  EXPECT_THAT(rejection, Not(HasSubstr("\n"))) << "one line";
+  return rejection;
 }
 
 inline std::vector<std::string> WordsOf(const std::string& line) {

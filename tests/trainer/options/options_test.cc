@@ -10,12 +10,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-
 // The command line of NVIDIA's training/GENERIC.sh, abbreviation and all, with what IBM's copy
 // passed.
 TEST(Options, TakesNvidiasCommandLine) {

@@ -10,13 +10,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-
 // Options that ask for logs and profiles.
 
 TEST(LogOptions, RejectsAnMllogThatCouldNotBeWhole) {
@@ -118,7 +111,7 @@ TEST(LogOptions, RejectsAJobCommentOfWhatHasNoSteps) {
 // Options of --mode=predict.
 
 TEST(Options, APredictionTakesSeveralImagesAndDirectories) {
-  using Paths = std::vector<std::filesystem::path>;
+  using Paths = std::vector<fs::path>;
   const auto images = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "--mode=predict");
     return ParseOptions(arguments).options.to_predict;

@@ -7,9 +7,7 @@ namespace trainer {
 namespace {
 
 TEST(DescribeLaunch, SaysWhatALaunchWasMadeWith) {
-  launcher::RankInfo rank;
-  rank.world_size = 8;
-  rank.node_count = 2;
+  launcher::RankInfo rank{.world_size = 8, .node_count = 2};
   RunMetadata items = {.version = "0.1.0",
                        .arguments = {"--mode=train", "--data_dir=my images"},
                        .backend = "cpu: oneDNN 2.6.3",

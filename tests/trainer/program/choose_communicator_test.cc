@@ -12,8 +12,6 @@
 namespace trainer {
 namespace {
 
-using testing::HasSubstr;
-
 class Gpu final : public DeferredBackend {
  public:
   std::string device_id() const override { return "0000:1B:00.0"; }

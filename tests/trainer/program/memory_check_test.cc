@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/thread_ranks.h"
@@ -12,26 +13,17 @@
 namespace trainer {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
-
 constexpr RunMemory kRun{.host_batches = 3};
 
 MemoryBudget RoomOf(std::size_t bytes) {
-  MemoryBudget room;
-  room.bytes = {0, bytes};
-  room.host_origin = "left on this machine (MemAvailable)";
+  MemoryBudget room{.bytes = {0, bytes}, .host_origin = "left on this machine (MemAvailable)"};
   return room;
 }
 
 MemoryCheck CheckAlone(const TrainConfig& config, const MemoryBudget& room,
                        bool wants_largest = false) {
   const auto backend = MakeBackend("reference", {.threads = 1});
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   return CheckMemory(config, *backend, kRun, room, communicator, wants_largest);
 }
 
@@ -92,16 +84,10 @@ TEST(MemoryCheck, APredictionIsNotAdvisedByOptionsThatItDoesNotHave) {
 }
 
 TEST(MemoryCheck, RejectsWithTheCodeOfAConfiguration) {
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   const MemoryCheck check = CheckAlone(SmallConfig("unused"), RoomOf(1000));
-  try {
-    RequireMemory(check, communicator);
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_EQ(error.what(), check.rejection);
-  }
+  EXPECT_EQ(tests::Rejection<Error>(EX_CONFIG, [&] { RequireMemory(check, communicator); }),
+            check.rejection);
   RequireMemory(CheckAlone(SmallConfig("unused"), RoomOf(std::size_t{1} << 40)), communicator);
 }
 
@@ -125,8 +111,7 @@ TEST(MemoryCheck, ARunTakesOverTheNetworkThatWasPlanned) {
   const TemporaryDirectory directory;
   const TemporaryDirectory other;
   const auto backend = MakeBackend("reference", {.threads = 1});
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   const TrainConfig config = SmallConfig(directory.path());
   NetworkDefinition plan = DefineNetwork(*backend, NetworkSpecOf(config));
   GeneratedSource source({});
@@ -138,9 +123,7 @@ TEST(MemoryCheck, ARunTakesOverTheNetworkThatWasPlanned) {
                       .network = &plan});
   EXPECT_EQ(plan.stem, nullptr);
   RunAlone(SmallConfig(other.path()));
-  const auto saved = [](const TemporaryDirectory& of) {
-    return TensorsOf(CheckpointDirectory(of.path(), 6) / "model.safetensors");
-  };
+  const auto saved = [](const TemporaryDirectory& of) { return TensorsAt(of.path(), 6); };
   EXPECT_EQ(saved(directory), saved(other));
 }
 
@@ -152,7 +135,7 @@ TEST(MemoryCheck, ItsDescriptionIsShortOrFull) {
   EXPECT_LT(shortly.size(), 15U);
   const auto fully = DescribeMemory(check, room, true);
   EXPECT_GT(fully.size(), shortly.size() + 10);
-  EXPECT_THAT(fully, testing::Contains(HasSubstr("layer4.0 diff_dst")));
+  EXPECT_THAT(fully, Contains(HasSubstr("layer4.0 diff_dst")));
 }
 
 // A device on which some bytes are free.
@@ -203,19 +186,19 @@ TEST(MemoryCheck, RanksThatShareAGpuPlanWithTheirParts) {
   EXPECT_THAT(rejected[0].rejection,
               AllOf(HasSubstr("of the GPU's memory, but only 1.10 GB are its part of what is free "
                               "(2 ranks share the GPU): the largest that fits is --batch_size="),
-                    testing::EndsWith(std::to_string(pair[0].largest_batch))));
+                    EndsWith(std::to_string(pair[0].largest_batch))));
   EXPECT_EQ(rejected[1].rejection, "");
 }
 
 TEST(MemoryCheck, ItsDescriptionSaysWhoseThePartOfAGpuIs) {
   std::vector<std::string> rows;
   CheckOnOneGpu(1, {8'000'000'000, 8'000'000'000}, &rows);
-  EXPECT_THAT(rows, testing::Contains("  available               4.00   1099.51"));
-  EXPECT_THAT(rows, testing::Contains(
-                        "GPU's memory        4.00 GB are its part of what is free (2 ranks share "
-                        "the GPU)"));
+  EXPECT_THAT(rows, Contains("  available               4.00   1099.51"));
+  EXPECT_THAT(rows,
+              Contains("GPU's memory        4.00 GB are its part of what is free (2 ranks share "
+                       "the GPU)"));
   CheckOnOneGpu(1, {8'000'000'000}, &rows);
-  EXPECT_THAT(rows, testing::Each(testing::Not(HasSubstr("GPU's memory"))));
+  EXPECT_THAT(rows, Each(Not(HasSubstr("GPU's memory"))));
 }
 
 // A rank of two sources, with files: each has one batch in use and two made ahead.
@@ -426,9 +409,7 @@ std::vector<MemoryBudget> Share(const std::vector<FreeMemory>& found) {
   RunRanks(static_cast<int>(found.size()), [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const auto& [gpu, free_bytes] = found[rank];
-    MemoryBudget own;
-    own.bytes = {free_bytes, 1000 + rank};
-    own.is_host = gpu.empty();
+    MemoryBudget own{.bytes = {free_bytes, 1000 + rank}, .is_host = gpu.empty()};
     rooms[rank] = ShareGpus(own, gpu, communicator);
   });
   for (std::size_t rank = 0; rank < rooms.size(); ++rank) {

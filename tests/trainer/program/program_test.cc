@@ -2,8 +2,7 @@
 
 #include <unistd.h>
 
-#include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/trainer/train/deferred_backend.h"
 #include "trainer/backend/registry.h"
 #include "trainer/checkpoint/manifest.h"
@@ -20,18 +19,14 @@
 namespace trainer {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
 class ControlPointTest : public testing::Test {
  protected:
   ControlPointTest() {
     options_.mode = RunMode::kTrain;
     options_.results_dir = (directory_.path() / "run").string();
     options_.display_every = 7;
-    std::filesystem::create_directory(options_.results_dir);
-    std::filesystem::create_directory(directory_.path() / "tmp");
+    fs::create_directory(options_.results_dir);
+    fs::create_directory(directory_.path() / "tmp");
     environment_ = {{"TMPDIR", (directory_.path() / "tmp").string()}, {"SLURM_JOB_ID", "17"}};
     rank_.world_size = 2;
     rank_.host = "n1";
@@ -44,7 +39,7 @@ class ControlPointTest : public testing::Test {
     return MakeControlPoint(options_, rank_, get, "1.2", MakeLogger(log_, 0, "info"), stacks);
   }
   ControlAddress Address() const { return ReadAddress(options_.results_dir).value(); }
-  bool LeavesNothing() const { return std::filesystem::is_empty(directory_.path() / "tmp"); }
+  bool LeavesNothing() const { return fs::is_empty(directory_.path() / "tmp"); }
 
   const TemporaryDirectory directory_;
   Options options_;
@@ -58,10 +53,7 @@ TEST_F(ControlPointTest, TakesOrdersForStacksWhereThereIsWhoObeysThem) {
     const auto point = Make();
     EXPECT_NE(Ask(Address().socket, {ControlCommand::kStacks}).rejection, "");
   }
-  StackDumpServiceOptions options;
-  options.request = directory_.path() / "none";
-  options.model_dir = directory_.path();
-  StackDumpService stacks(options);
+  StackDumpService stacks({.request = directory_.path() / "none", .model_dir = directory_.path()});
   const auto point = Make(&stacks);
   const ControlAnswer answer = Ask(Address().socket, {ControlCommand::kStacks});
   EXPECT_EQ(answer.rejection, "");
@@ -117,8 +109,7 @@ TEST_F(ControlPointTest, PrefersTheRunDirectoryThenThePlacesOfTheUser) {
 }
 
 TEST_F(ControlPointTest, ATrainingGoesOnWithoutIt) {
-  std::filesystem::create_directory(std::filesystem::path(options_.results_dir) /
-                                    kControlAddressName);
+  fs::create_directory(fs::path(options_.results_dir) / kControlAddressName);
   const auto point = Make();
   EXPECT_THAT(log_.str(), HasSubstr("warning: ddlctl cannot reach this training: cannot write "));
   EXPECT_TRUE(LeavesNothing());
@@ -233,9 +224,7 @@ class FewLabelsTest : public testing::Test {
     Options options;
     options.classes = classes;
     options.data_dir = directory_.path().string();
-    DataLoaders sources;
-    sources.training = std::make_unique<LabelledSource>(highest);
-    return DescribeFewLabels(sources, options);
+    return DescribeFewLabels({.training = std::make_unique<LabelledSource>(highest)}, options);
   }
   const TemporaryDirectory directory_;
 };
@@ -274,7 +263,7 @@ constexpr char kNoLibrary[] = "libno-such-nvml.so.1";
 
 TEST(LocalDevice, NamesTheCpuWhereItIsTheDevice) {
   const auto backend = MakeBackend("reference", {});
-  EXPECT_THAT(LocalDevice(*backend).Describe(), testing::StartsWith("CPU"));
+  EXPECT_THAT(LocalDevice(*backend).Describe(), StartsWith("CPU"));
 }
 
 // A GPU whose driver answers the first question alone.
@@ -308,14 +297,14 @@ class PlanFileTest : public testing::Test {
   PlanCacheFile Open() { return {path_, MakeLogger(said_, 0, "info")}; }
 
   TemporaryDirectory directory_;
-  std::filesystem::path path_ = directory_.path() / "plans.txt";
+  fs::path path_ = directory_.path() / "plans.txt";
   std::ostringstream said_;
 };
 
 TEST_F(PlanFileTest, IsReadByTheNextRun) {
   PlanCacheFile first = Open();
   first.Keep();
-  EXPECT_FALSE(std::filesystem::exists(path_));  // there is nothing to keep
+  EXPECT_FALSE(fs::exists(path_));  // there is nothing to keep
   first.plans()->Add("forward", "1");
   first.Keep();
   PlanCacheFile second = Open();
@@ -365,7 +354,7 @@ TEST_F(PlanFileTest, WithoutAPathThereIsNone) {
 }
 
 TEST_F(PlanFileTest, OneThatCannotBeReadOrWrittenIsSaidOnce) {
-  std::filesystem::create_directory(path_);
+  fs::create_directory(path_);
   PlanCacheFile directory = Open();
   EXPECT_THAT(said_.str(), HasSubstr("cannot read " + path_.string() +
                                      " (--plan_cache): it is no "
@@ -382,7 +371,7 @@ TEST_F(PlanFileTest, OneThatCannotBeReadOrWrittenIsSaidOnce) {
 
 TEST_F(PlanFileTest, OneThatIsTooLongIsNotRead) {
   std::ofstream(path_).close();
-  std::filesystem::resize_file(path_, (std::uintmax_t{16} << 20) + 1);
+  fs::resize_file(path_, (std::uintmax_t{16} << 20) + 1);
   EXPECT_EQ(Open().plans()->Find("forward"), std::nullopt);
   EXPECT_THAT(said_.str(), HasSubstr("it is longer than 16 MiB"));
 }

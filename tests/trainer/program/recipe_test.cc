@@ -7,8 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/refusal.h"
-#include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"
 #include "trainer/program/data_loaders.h"
@@ -18,12 +17,6 @@
 
 namespace trainer {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 const std::vector<ImageClass> kClasses = {
     {"n01440764", "tench, Tinca tinca"}, {"n01443537", ""}, {"", ""}};
@@ -90,7 +83,7 @@ TEST(ReadRank, RejectsWhatContradictsItself) {
                                       [&] {
                                         ReadRank(LookupIn({{"RANK", "2"}, {"WORLD_SIZE", "2"}}));
                                       }),
-              ::testing::HasSubstr("RANK=2"));
+              HasSubstr("RANK=2"));
 }
 
 TEST(StartedTasks, AreThoseOfMpirunOrOfTheStep) {
@@ -292,8 +285,7 @@ TEST(DescribeScans, AddsUpWhatAllRanksHaveRead) {
 }
 
 TEST(DescribeScans, SaysWhereThePlacesOfRecordsAreWithoutAScan) {
-  ThreadWorld world(1);
-  ThreadCommunicator alone(world, 0);
+  OneRank alone;
   const ScanCost known = {1, 0, 0, 0, 0.016, ""};
   EXPECT_EQ(DescribeScans(known, "", "/run/d", alone),
             "records of 1 file found in 0.02 s: an earlier scan is in /run/d");
@@ -304,7 +296,7 @@ TEST(DescribeScans, SaysWhereThePlacesOfRecordsAreWithoutAScan) {
 TEST(ScanCacheDirectory, IsThatOfThisUserInTheFirstDirectoryThatCanBeWritten) {
   const TemporaryDirectory directory;
   const std::string base = directory.path().string();
-  for (const char* name : {"/a", "/b", "/c"}) std::filesystem::create_directory(base + name);
+  for (const char* name : {"/a", "/b", "/c"}) fs::create_directory(base + name);
   std::map<std::string, std::string> variables;
   const EnvironmentLookup get = [&](const std::string& name) {
     const auto found = variables.find(name);

@@ -13,9 +13,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
-
 TEST(PythonFloat, PrintsWhatReprPrints) {
   const struct {
     double value;

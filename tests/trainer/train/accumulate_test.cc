@@ -2,6 +2,7 @@
 //
 // Steps of several batches (TrainConfig::accumulate), from the schedule to the checkpoint.
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/faulty_ranks.h"
 #include "tests/trainer/train/training_run.h"
@@ -13,16 +14,7 @@
 namespace trainer {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
-using Tensors = std::map<std::string, std::vector<float>>;
-
-Tensors ModelAt(const std::filesystem::path& directory, std::int64_t step) {
-  return TensorsOf(CheckpointDirectory(directory, step) / "model.safetensors");
-}
-
-TrainConfig AccumulatingConfig(const std::filesystem::path& directory, std::int64_t batch,
+TrainConfig AccumulatingConfig(const fs::path& directory, std::int64_t batch,
                                std::int64_t accumulate) {
   TrainConfig config = SmallConfig(directory);
   config.batch_size = batch;
@@ -34,32 +26,12 @@ TrainConfig AccumulatingConfig(const std::filesystem::path& directory, std::int6
   return config;
 }
 
-void RunWith(const TrainConfig& config, int ranks) {
-  RunRanks(ranks, [&](Communicator& communicator) {
-    std::ostringstream log_text;
-    EXPECT_EQ(RunRank(config, communicator, log_text).step, 6);
-  });
-}
-
-void ExpectNearlyEqual(const Tensors& tensors, const Tensors& expected) {
-  ASSERT_EQ(tensors.size(), expected.size());
-  for (const auto& [name, values] : expected) {
-    double squares = 0;
-    double difference = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      squares += std::pow(values[i], 2);
-      difference += std::pow(values[i] - tensors.at(name)[i], 2);
-    }
-    EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(squares)) << name;
-  }
-}
-
 // What is left with batch norm frozen is the order of sums.  The dumped gradients are means over
 // the global batch: a wrong divisor would show in them at once.
 TEST(Accumulate, BatchesTogetherAreOneLargeBatchWhateverTheRanks) {
   const TemporaryDirectory whole;
-  RunWith(AccumulatingConfig(whole.path(), 8, 1), 1);
-  const Tensors model = ModelAt(whole.path(), 6);
+  EXPECT_EQ(RunTogether(1, AccumulatingConfig(whole.path(), 8, 1)).result.step, 6);
+  const Tensors model = TensorsAt(whole.path(), 6);
   const Tensors state = TensorsOf(whole.path() / "state.safetensors");
   struct Split {
     int ranks, batch, accumulate, short_ranks = 0;
@@ -70,8 +42,8 @@ TEST(Accumulate, BatchesTogetherAreOneLargeBatchWhateverTheRanks) {
     const TemporaryDirectory directory;
     TrainConfig config = AccumulatingConfig(directory.path(), split.batch, split.accumulate);
     config.short_ranks = split.short_ranks;
-    RunWith(config, split.ranks);
-    ExpectNearlyEqual(ModelAt(directory.path(), 6), model);
+    EXPECT_EQ(RunTogether(split.ranks, config).result.step, 6);
+    ExpectNearlyEqual(TensorsAt(directory.path(), 6), model);
     ExpectNearlyEqual(TensorsOf(directory.path() / "state.safetensors"), state);
     const CheckpointState saved = ReadManifest(CheckpointDirectory(directory.path(), 6)).state;
     EXPECT_EQ(saved.epoch_samples, 48);
@@ -88,7 +60,7 @@ TEST(Accumulate, MixesTheSameBatchesAlikeWhateverTheRanks) {
   const auto run = [](const Split& split, const TemporaryDirectory& directory) {
     TrainConfig config = AccumulatingConfig(directory.path(), split.batch, split.accumulate);
     config.mixup = 0.4;
-    RunWith(config, split.ranks);
+    EXPECT_EQ(RunTogether(split.ranks, config).result.step, 6);
     return TensorsOf(directory.path() / "state.safetensors");
   };
   for (const auto& splits : {std::vector<Split>{{1, 4, 2}, {2, 4, 1}},
@@ -99,7 +71,7 @@ TEST(Accumulate, MixesTheSameBatchesAlikeWhateverTheRanks) {
       SCOPED_TRACE(testing::Message() << splits[i].ranks << " ranks");
       const TemporaryDirectory other;
       ExpectNearlyEqual(run(splits[i], other), state);
-      ExpectNearlyEqual(ModelAt(other.path(), 6), ModelAt(first.path(), 6));
+      ExpectNearlyEqual(TensorsAt(other.path(), 6), TensorsAt(first.path(), 6));
     }
   }
 }
@@ -115,36 +87,30 @@ TEST(Accumulate, EachBatchUpdatesTheRunningStatisticsInItsTurn) {
   config.accumulate = 2;
   config.schedule.num_iter = 3;
   RunAlone(config);
-  EXPECT_EQ(ModelAt(together.path(), 3), ModelAt(separate.path(), 6));
+  EXPECT_EQ(TensorsAt(together.path(), 3), TensorsAt(separate.path(), 6));
 }
 
 TEST(Accumulate, AStoppedRunGoesOnBitEqualFromEachOfItsSteps) {
-  const auto run = [](const std::filesystem::path& directory, int ranks, int stop_after) {
+  const auto run = [](const fs::path& directory, int ranks, int stop_after) {
     TrainConfig config = SmallConfig(directory);
     config.batch_size = 2;
     config.accumulate = 3;
     config.mixup = 0.4;
     config.schedule.num_iter = 4;
     config.schedule.lr_init = 0.5;
-    RunRanks(ranks, [&](Communicator& communicator) {
-      std::ostringstream log_text;
-      const TrainResult result = RunRank(config, communicator, log_text, stop_after);
-      EXPECT_EQ(result.step, stop_after > 0 ? stop_after : 4);
-    });
+    EXPECT_EQ(RunTogether(ranks, config, stop_after).result.step, stop_after > 0 ? stop_after : 4);
   };
   for (const int ranks : {1, 2}) {
     const TemporaryDirectory straight;
     run(straight.path(), ranks, 0);
-    const Tensors optimizer =
-        TensorsOf(CheckpointDirectory(straight.path(), 4) / "optimizer.safetensors");
+    const Tensors optimizer = TensorsAt(straight.path(), 4, "optimizer.safetensors");
     for (const int stop_after : {1, 2, 3}) {
       SCOPED_TRACE(testing::Message() << ranks << " ranks, after " << stop_after);
       const TemporaryDirectory stopped;
       run(stopped.path(), ranks, stop_after);
       run(stopped.path(), ranks, 0);
-      EXPECT_EQ(ModelAt(stopped.path(), 4), ModelAt(straight.path(), 4));
-      EXPECT_EQ(TensorsOf(CheckpointDirectory(stopped.path(), 4) / "optimizer.safetensors"),
-                optimizer);
+      EXPECT_EQ(TensorsAt(stopped.path(), 4), TensorsAt(straight.path(), 4));
+      EXPECT_EQ(TensorsAt(stopped.path(), 4, "optimizer.safetensors"), optimizer);
     }
   }
 }
@@ -182,9 +148,9 @@ TEST(Accumulate, AStepThatIsLeftOutLeavesNoTrace) {
   for (const FaultyEnd& end : TrainWith({.rank = 1, .steps = {1}}, config)) {
     EXPECT_EQ(end.message, "");
   }
-  EXPECT_EQ(ModelAt(directory.path(), 2), ModelAt(directory.path(), 1));
-  EXPECT_NE(ModelAt(directory.path(), 3), ModelAt(directory.path(), 2));
-  for (const auto& [name, values] : ModelAt(directory.path(), 3)) {
+  EXPECT_EQ(TensorsAt(directory.path(), 2), TensorsAt(directory.path(), 1));
+  EXPECT_NE(TensorsAt(directory.path(), 3), TensorsAt(directory.path(), 2));
+  for (const auto& [name, values] : TensorsAt(directory.path(), 3)) {
     for (const float value : values) ASSERT_TRUE(std::isfinite(value)) << name;
   }
 }
@@ -198,11 +164,9 @@ TEST(Accumulate, AnotherNumberOfBatchesTakesTheImagesThatFollow) {
   config.accumulate = 3;
   config.settings = {{"--accumulate", "3"}};
   config.schedule.run_iter = -1;
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
-  std::ostringstream log_text;
-  EXPECT_EQ(RunRank(config, communicator, log_text).step, 6);
-  EXPECT_THAT(log_text.str(),
+  const LoggedRun run = RunTogether(1, config);
+  EXPECT_EQ(run.result.step, 6);
+  EXPECT_THAT(run.log,
               AllOf(HasSubstr("resumed from step 3, after 24 of the 64 images of epoch 1: "),
                     HasSubstr("changed since step 3: images in a step 8 (now 12); "),
                     HasSubstr("changed since step 3: --accumulate 2 (now 3)\n")));
@@ -218,10 +182,7 @@ TEST(Accumulate, ARunGoesOnWithFewerRanksAndTheSameStep) {
     config.short_ranks = batch.short_ranks;
     config.dump_state.clear();
     config.schedule.run_iter = steps;
-    RunRanks(batch.world_size, [&](Communicator& communicator) {
-      std::ostringstream log_text;
-      RunRank(config, communicator, log_text);
-    });
+    RunTogether(batch.world_size, config);
   };
   const TemporaryDirectory whole;
   run(whole, {2, 4}, 6);
@@ -229,22 +190,16 @@ TEST(Accumulate, ARunGoesOnWithFewerRanksAndTheSameStep) {
   run(deps, {2, 4}, 2);
   run(deps, {2, 3, 2, 2}, 2);
   run(deps, {2, 2, 2}, 2);
-  ExpectNearlyEqual(ModelAt(deps.path(), 6), ModelAt(whole.path(), 6));
+  ExpectNearlyEqual(TensorsAt(deps.path(), 6), TensorsAt(whole.path(), 6));
   EXPECT_EQ(ReadManifest(CheckpointDirectory(deps.path(), 6)).state.epoch_samples, 48);
 }
 
 TEST(Accumulate, RejectsAStepOfMoreImagesThanThereAre) {
   TrainConfig config = SmallConfig("unused");
   config.accumulate = 9;
-  try {
-    DescribeRun(config, 2, 64);
-    ADD_FAILURE() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_STREQ(error.what(),
-                 "the training set has 64 images, less than one step of 2 ranks x 9 batches x 4: "
-                 "give a smaller --accumulate or --batch_size or start fewer ranks");
-  }
+  EXPECT_EQ(tests::Rejection<Error>(EX_CONFIG, [&] { DescribeRun(config, 2, 64); }),
+            "the training set has 64 images, less than one step of 2 ranks x 9 batches x 4: "
+            "give a smaller --accumulate or --batch_size or start fewer ranks");
 }
 
 TEST(Accumulate, TheScheduleCountsUpdates) {

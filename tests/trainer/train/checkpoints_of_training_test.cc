@@ -16,10 +16,6 @@
 namespace trainer {
 namespace {
 
-namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
-
 TrainConfig SavingConfig(const fs::path& model_dir, std::int64_t every) {
   TrainConfig config = SmallConfig(model_dir);
   config.checkpoint_every = every;
@@ -30,8 +26,7 @@ TrainConfig SavingConfig(const fs::path& model_dir, std::int64_t every) {
 // Returns what is logged.
 std::string Train(const TrainConfig& config, const WriteHook& hook,
                   const std::function<void(std::int64_t)>& before_step = {}) {
-  ThreadWorld world(1);
-  ThreadCommunicator alone(world, 0);
+  OneRank alone;
   std::ostringstream log;
   RunRank(config, alone, log, 0, "reference", nullptr, before_step, hook);
   return log.str();
@@ -41,7 +36,7 @@ std::map<std::string, std::string> BytesOfAll(const fs::path& model_dir) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(model_dir)) {
     if (entry.is_regular_file()) {
-      files[fs::relative(entry.path(), model_dir).string()] = Slurp(entry.path());
+      files[fs::relative(entry.path(), model_dir).string()] = tests::TextOf(entry.path());
     }
   }
   return files;

@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/backend/device.h"
 #include "tests/trainer/train/training_run.h"
@@ -17,7 +18,6 @@ namespace trainer {
 namespace {
 
 using testing::ElementsAreArray;
-using testing::HasSubstr;
 using testing::Pointwise;
 
 constexpr double kLearningRate = 0.0002;
@@ -123,8 +123,7 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
 }
 
 Outcome RunAll(const Steps& steps) {
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   return RunAll(steps, communicator);
 }
 
@@ -216,17 +215,10 @@ TEST_P(TrainingOn, AsOneGraphIsEqualToCallByCall) {
 TEST_P(TrainingOn, RejectsAGraphThatCannotBeHad) {
   const Steps steps{.backend = GetParam(), .count = 1, .batch = 8, .graph = StepGraph::kOn};
   const bool has_graphs = GetParam().starts_with("cuda");
-  const auto rejection = [&](Communicator& communicator) -> std::string {
-    try {
-      RunSteps(steps, communicator);
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_USAGE);
-      return error.what();
-    }
+  const auto rejection = [&](Communicator& communicator) {
+    return tests::Rejection<Error>(EX_USAGE, [&] { RunSteps(steps, communicator); });
   };
-  ThreadWorld world(1);
-  ThreadCommunicator alone(world, 0);
+  OneRank alone;
   EXPECT_EQ(rejection(alone), has_graphs ? ""
                                          : "--graph=on: the back end " + GetParam() +
                                                " has no graphs; use --graph=auto");
@@ -341,12 +333,10 @@ TEST_P(TrainingOn, GoesOnAfterGradientsThatOverflow) {
 
 TEST_P(TrainingOn, EndsWhenGradientsOverflowUnderAStaticScale) {
   if (!is_fp16()) GTEST_SKIP() << "of fp16 alone";
-  try {
-    RunSteps({.backend = GetParam(), .loss_scale = LossScale::Static(16777216)});
-    ADD_FAILURE() << "went on";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the gradient is nan"));
-  }
+  EXPECT_THAT(tests::Rejection<Error>([&] {
+                RunSteps({.backend = GetParam(), .loss_scale = LossScale::Static(16777216)});
+              }),
+              HasSubstr("the gradient is nan"));
 }
 
 INSTANTIATE_TEST_SUITE_P(AllBackends, TrainingOn, testing::ValuesIn(TestedBackends()),

@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/writer.h"
@@ -42,14 +43,8 @@ class InitFromTest : public testing::Test {
   }
 
   std::string Rejection() {
-    try {
-      Load();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_DATAERR) << error.what();
-      return error.what();
-    }
-    ADD_FAILURE() << "not refused";
-    return "";
+    return tests::Rejection<Error>(
+        EX_DATAERR, [&] { Load(); }, "not refused");
   }
 
   TensorReader& Find(const std::string& name) {
@@ -64,8 +59,7 @@ class InitFromTest : public testing::Test {
   std::unique_ptr<Backend> backend_ = MakeBackend("reference", {});
   std::unique_ptr<Stream> stream_ = backend_->MakeStream();
   Network network_{*backend_, {"resnet_tiny", 2, 32, 32, 4, 0}};
-  ThreadWorld world_{1};
-  ThreadCommunicator communicator_{world_, 0};
+  OneRank communicator_;
   std::ostringstream log_text_;
   Logger log_ = MakeLogger(log_text_, 0, "info");
   std::vector<HostTensor> tensors_;

@@ -11,10 +11,7 @@
 namespace trainer {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
-TrainConfig LarsConfig(const std::filesystem::path& model_dir) {
+TrainConfig LarsConfig(const fs::path& model_dir) {
   TrainConfig config = SmallConfig(model_dir);
   config.optimizer = OptimizerKind::kLars;
   config.schedule.lr_schedule = RateDecay::kPolynomial;
@@ -24,11 +21,9 @@ TrainConfig LarsConfig(const std::filesystem::path& model_dir) {
 }
 
 // Weights, momentum and statistics.
-std::map<std::string, std::vector<float>> SavedAt(const std::filesystem::path& model_dir,
-                                                  std::int64_t step) {
-  std::map<std::string, std::vector<float>> all =
-      TensorsOf(CheckpointDirectory(model_dir, step) / kModelFile);
-  for (auto& [name, values] : TensorsOf(CheckpointDirectory(model_dir, step) / kOptimizerFile)) {
+std::map<std::string, std::vector<float>> SavedAt(const fs::path& model_dir, std::int64_t step) {
+  std::map<std::string, std::vector<float>> all = TensorsAt(model_dir, step, kModelFile);
+  for (auto& [name, values] : TensorsAt(model_dir, step, kOptimizerFile)) {
     all["optimizer/" + name] = values;
   }
   return all;
@@ -51,7 +46,7 @@ TEST(LarsTraining, AResumedRunIsBitEqualToOneThatNeverStoppedOnEveryBackEnd) {
 TEST(LarsTraining, AResumedRunOfTwoRanksIsBitEqualToo) {
   const TemporaryDirectory straight;
   const TemporaryDirectory stopped;
-  const auto run = [](const std::filesystem::path& directory, int stop_after) {
+  const auto run = [](const fs::path& directory, int stop_after) {
     RunRanks(2, [&](Communicator& communicator) {
       TrainConfig config = LarsConfig(directory);
       config.paranoid = 1;

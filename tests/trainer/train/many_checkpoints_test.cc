@@ -14,8 +14,6 @@
 namespace trainer {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::int64_t kCheckpoints = 10'000;
 constexpr std::int64_t kWarmUp = 100;  // after which the heap keeps what it will reuse
 constexpr int kKept = 3;
@@ -51,8 +49,7 @@ TEST(ManyCheckpoints, LeaveNoFileDescriptorOrByteBehind) {
   Network network(*backend, {config.arch, config.batch_size, 32, 32, config.classes, 0});
   const auto stream = backend->MakeStream();
   Initialize(network, {config.seed, config.weight_init, false}, *stream);
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   std::ofstream nowhere("/dev/null");
   const Logger log = MakeLogger(nowhere, 0, "info");
   const SnapshotDeps deps{config, network, communicator, *stream, log};

@@ -4,6 +4,7 @@
 
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
+#include "tests/trainer/checkpoint/sample_run.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
@@ -13,17 +14,11 @@
 namespace trainer {
 namespace {
 
-namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-
-class GoingOn : public testing::Test {
+class GoingOn : public SmallRun {
  protected:
   // What the run says.
   std::string Run(const TrainConfig& config) {
-    ThreadWorld world(1);
-    ThreadCommunicator communicator(world, 0);
+    OneRank communicator;
     std::ostringstream log_text;
     step_ = RunRank(config, communicator, log_text).step;
     return log_text.str();
@@ -34,17 +29,6 @@ class GoingOn : public testing::Test {
         EX_CONFIG, [&] { Run(config); }, "not refused");
   }
 
-  std::vector<std::string> Listing() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(directory_.path() / "checkpoints")) {
-      names.push_back(entry.path().filename());
-    }
-    std::ranges::sort(names);
-    return names;
-  }
-
-  TemporaryDirectory directory_;
-  TrainConfig config_ = SmallConfig(directory_.path());
   std::int64_t step_ = 0;
 };
 
@@ -56,7 +40,7 @@ TEST_F(GoingOn, IsRejectedToAFreshRunInAUsedDirectory) {
               AllOf(HasSubstr("checkpoints holds 1 checkpoint up to step 6 of another run"),
                     HasSubstr("give another --model_dir, leave --resume=never out"),
                     HasSubstr("mv " + (directory_.path() / "checkpoints").string())));
-  EXPECT_THAT(Listing(), testing::ElementsAre("step-0000000006"));
+  EXPECT_THAT(Listing(directory_.path()), ElementsAre("step-0000000006"));
 }
 
 TEST_F(GoingOn, AFreshRunStartsInANewDirectory) {
@@ -76,8 +60,7 @@ TEST_F(GoingOn, IsRejectedWhereTheRunEndsBeforeTheCheckpoint) {
   config_.mode = RunMode::kEvaluate;
   config_.export_dir = directory_.path();
   EXPECT_THAT(Run(config_), AllOf(HasSubstr("weights of step 6"), HasSubstr("weights written: ")));
-  EXPECT_EQ(TensorsOf(ExportFile(config_)),
-            TensorsOf(CheckpointDirectory(directory_.path(), 6) / kModelFile));
+  EXPECT_EQ(TensorsOf(ExportFile(config_)), TensorsAt(directory_.path(), 6, kModelFile));
 }
 
 TEST_F(GoingOn, SaysThatFirstWeightsAreNotRead) {
@@ -139,10 +122,7 @@ TEST_F(GoingOn, MoreRanksOfTheSameGlobalBatchTakeTheSameSteps) {
   config_.schedule.run_iter = 3;
   Run(config_);
   config_.batch_size = 2;
-  RunRanks(2, [&](Communicator& communicator) {
-    std::ostringstream log_text;
-    EXPECT_EQ(RunRank(config_, communicator, log_text).step, 6);
-  });
+  EXPECT_EQ(RunTogether(2, config_).result.step, 6);
 }
 
 // A source that knows where it was sent.
@@ -161,8 +141,7 @@ TEST_F(GoingOn, TheSourceIsSentToTheImageThatFollows) {
   Run(config_);
   config_.batch_size = 5;
   const auto backend = MakeBackend("reference", {.threads = 1});
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   SoughtSource source({.batch = 5});
   std::ostringstream log_text;
   RunTrainer(config_, {.backend = *backend,
@@ -226,8 +205,9 @@ TEST_F(GoingOn, SetsAsideWhatItHasPassedOver) {
   EXPECT_THAT(Run(config_), AllOf(HasSubstr("passed over"), HasSubstr("resumed from step 2"),
                                   HasSubstr("it is now " + newest.string() + ".unusable")));
   EXPECT_EQ(step_, 6);
-  EXPECT_THAT(Listing(), testing::ElementsAre("step-0000000002", "step-0000000004",
-                                              "step-0000000004.unusable", "step-0000000006"));
+  EXPECT_THAT(Listing(directory_.path()),
+              ElementsAre("step-0000000002", "step-0000000004", "step-0000000004.unusable",
+                          "step-0000000006"));
 }
 
 TEST_F(GoingOn, AnEvaluationSetsNothingAside) {
@@ -235,7 +215,7 @@ TEST_F(GoingOn, AnEvaluationSetsNothingAside) {
   std::ofstream(CheckpointDirectory(directory_.path(), 7)) << "a plain file";
   config_.mode = RunMode::kEvaluate;
   EXPECT_THAT(Run(config_), HasSubstr("passed over"));
-  EXPECT_THAT(Listing(), testing::ElementsAre("step-0000000006", "step-0000000007"));
+  EXPECT_THAT(Listing(directory_.path()), ElementsAre("step-0000000006", "step-0000000007"));
 }
 
 // The loss scale that a run of this precision takes over from a checkpoint of scale 1, of an fp32
@@ -245,8 +225,7 @@ double ScaleAfter(const TrainConfig& config, DType compute_type) {
   Network network(*backend, {config.arch, config.batch_size, config.image_size, config.image_size,
                              config.classes, 0});
   const auto stream = backend->MakeStream();
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   std::ostringstream log_text;
   const Logger log = MakeLogger(log_text, 0, "info");
   LossScale scale = LossScale::Dynamic(256);

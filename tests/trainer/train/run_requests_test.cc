@@ -7,10 +7,6 @@
 namespace trainer {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-
 class RunRequestsTest : public testing::Test {
  protected:
   static constexpr double kStart = 1'000'000;
@@ -21,7 +17,7 @@ class RunRequestsTest : public testing::Test {
                         .clock = [this] { return TimePoint(std::chrono::milliseconds(now_)); },
                         .log = MakeLogger(log_, 0, "info")});
   }
-  std::filesystem::path File(const std::string& name) const { return directory_.path() / name; }
+  fs::path File(const std::string& name) const { return directory_.path() / name; }
   void Write(const std::string& name, const std::string& text = "") {
     std::ofstream(File(name)) << text;
   }
@@ -73,7 +69,7 @@ TEST_F(RunRequestsTest, ACheckpointThatBeganBeforeIsNotTheOneThatIsAskedFor) {
   EXPECT_TRUE(requests.Look().save);
   requests.BeginSave();
   requests.OnCheckpointSaved(1, 1);
-  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
 
 TEST_F(RunRequestsTest, AFileAsksToStop) {
@@ -112,14 +108,14 @@ TEST_F(RunRequestsTest, RemovesOrdersFromBeforeTheStart) {
   EXPECT_THAT(log_.str(), AllOf(HasSubstr(File("stop").string() + " is from before the start: it "
                                                                   "is removed and not obeyed"),
                                 HasSubstr(File("checkpoint").string() + " is from before")));
-  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
   EXPECT_FALSE(requests.Look().stop);
 }
 
 // TensorFlow's checkpoint, somebody's directory or link.
 TEST_F(RunRequestsTest, LeavesWhatIsNoEmptyFileAsItIs) {
   Write("checkpoint", "model_checkpoint_path: \"model.ckpt-1000\"\n");
-  std::filesystem::create_directory(File("stop"));
+  fs::create_directory(File("stop"));
   RunRequests requests = Make();
   for (int i = 0; i < 3; ++i) {
     const Requests requested = requests.Look();
@@ -179,7 +175,7 @@ TEST_F(RunRequestsTest, AllRanksSaveAndStopAfterTheSameSteps) {
   EXPECT_TRUE(exists(CheckpointDirectory(run.path(), 1)));
   EXPECT_TRUE(exists(CheckpointDirectory(run.path(), 6)));
   EXPECT_FALSE(exists(CheckpointDirectory(run.path(), 2)));
-  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
 
 // Each second, and before a checkpoint is written.

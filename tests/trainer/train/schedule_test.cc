@@ -4,6 +4,7 @@
 
 #include <numbers>
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "trainer/core/error.h"
 
@@ -41,8 +42,7 @@ TEST(Schedule, EndsPeriodsOfEpochsOrSteps) {
   EXPECT_FALSE(epochs.EndsPeriod(1251, 2));
   EXPECT_TRUE(epochs.EndsPeriod(2502, 2));
   // Half way through an epoch with twice the batch: the third is over before half of its steps are.
-  ScheduleConfig config;
-  config.num_iter = 3;
+  ScheduleConfig config{.num_iter = 3};
   const Schedule wide = MakeSchedule(config, 64, {16, 1}).From({10, 80});
   EXPECT_FALSE(wide.EndsPeriod(12, 1));
   EXPECT_TRUE(wide.EndsPeriod(13, 1));
@@ -54,9 +54,7 @@ TEST(Schedule, EndsPeriodsOfEpochsOrSteps) {
 }
 
 TEST(Schedule, CountsBatchesAsTheyAre) {
-  ScheduleConfig config;
-  config.iter_unit = IterationUnit::kBatch;
-  config.num_iter = 2000;
+  ScheduleConfig config{.iter_unit = IterationUnit::kBatch, .num_iter = 2000};
   const Schedule schedule = MakeSchedule(config, kImageNet, {256, 4});
   EXPECT_EQ(schedule.total_steps, 2000);
   EXPECT_EQ(schedule.epochs, 2);                     // ceil(2000 / 1251)
@@ -125,9 +123,7 @@ TEST(Schedule, PolynomialTakesAsManyStepsAsAreGivenAndNeverRises) {
 
 TEST(Schedule, ScalesTheRateAsIsAsked) {
   const auto rate = [](RateScaling scaling) {
-    ScheduleConfig config;
-    config.lr_init = 0.2;
-    config.lr_scaling = scaling;
+    ScheduleConfig config{.lr_init = 0.2, .lr_scaling = scaling};
     return MakeSchedule(config, kImageNet, {256, 16}).rescaled_rate;
   };
   EXPECT_DOUBLE_EQ(rate(RateScaling::kLinear), 3.2);
@@ -147,15 +143,11 @@ TEST(Schedule, StepDecayChangesAfterTheBoundary) {
 }
 
 TEST(Schedule, WithoutWarmUpTheFirstRateIsFull) {
-  ScheduleConfig config;
-  config.lr_warmup_epochs = 0;
-  EXPECT_DOUBLE_EQ(MakeSchedule(config, 512, {256, 1}).LearningRate(0), 0.1);
+  EXPECT_DOUBLE_EQ(MakeSchedule({.lr_warmup_epochs = 0}, 512, {256, 1}).LearningRate(0), 0.1);
 }
 
 TEST(Schedule, ALaunchDoesRunIterAndNeverMoreThanIsLeft) {
-  ScheduleConfig config;
-  config.num_iter = 3;
-  config.run_iter = 2;
+  ScheduleConfig config{.num_iter = 3, .run_iter = 2};
   const Schedule epochs = MakeSchedule(config, 100, {10, 1});
   EXPECT_EQ(epochs.EndOfLaunch(0), 20);
   EXPECT_EQ(epochs.EndOfLaunch(20), 30);
@@ -194,9 +186,7 @@ TEST(Schedule, IsTheSameToTheBitForARunThatStoppedAnywhere) {
 
 // 1000 images: after 5 epochs of 10 steps, half of the batch.
 TEST(Schedule, AnotherBatchGoesOnFromTheSameEpoch) {
-  ScheduleConfig config;
-  config.num_iter = 10;
-  config.lr_warmup_epochs = 8;
+  ScheduleConfig config{.num_iter = 10, .lr_warmup_epochs = 8};
   const Position middle{50, 5000};
   const Schedule before = MakeSchedule(config, 1000, {100, 1});
   const Schedule after = MakeSchedule(config, 1000, {50, 1}).From(middle);
@@ -213,10 +203,7 @@ TEST(Schedule, AnotherBatchGoesOnFromTheSameEpoch) {
 
 // 28 of 64 images are done: 4 and 2/3 steps of 6.
 TEST(Schedule, APlaceBetweenTwoStepsOfTheNewBatchIsAFraction) {
-  ScheduleConfig config;
-  config.num_iter = 1;
-  config.lr_warmup_epochs = 0;
-  config.lr_schedule = RateDecay::kCosine;
+  ScheduleConfig config{.num_iter = 1, .lr_warmup_epochs = 0, .lr_schedule = RateDecay::kCosine};
   const Schedule schedule = MakeSchedule(config, 64, {6, 1}).From({7, 28});
   EXPECT_EQ(schedule.total_steps, 7 + 5);  // to image 58, of the 60 of ten steps
   const double passed = 28.0 / 60;
@@ -225,10 +212,7 @@ TEST(Schedule, APlaceBetweenTwoStepsOfTheNewBatchIsAFraction) {
 }
 
 TEST(Schedule, BatchesAreCountedWhateverTheirSize) {
-  ScheduleConfig config;
-  config.iter_unit = IterationUnit::kBatch;
-  config.num_iter = 100;
-  config.run_iter = 30;
+  ScheduleConfig config{.iter_unit = IterationUnit::kBatch, .num_iter = 100, .run_iter = 30};
   const Schedule schedule = MakeSchedule(config, 1000, {50, 1}).From({40, 4000});
   EXPECT_EQ(schedule.total_steps, 100);
   EXPECT_EQ(schedule.EndOfLaunch(40), 70);
@@ -237,45 +221,35 @@ TEST(Schedule, BatchesAreCountedWhateverTheirSize) {
 }
 
 TEST(Schedule, ARunPastItsEndHasFewerStepsThanItDid) {
-  ScheduleConfig config;
-  config.num_iter = 2;
+  ScheduleConfig config{.num_iter = 2};
   EXPECT_EQ(MakeSchedule(config, 100, {10, 1}).From({30, 300}).total_steps, 20);
   EXPECT_EQ(MakeSchedule(config, 100, {7, 1}).From({20, 200}).total_steps, 20);  // not one of 7
 }
 
 TEST(Schedule, RejectsASetSmallerThanOneStep) {
-  try {
+  const std::string rejection = tests::Rejection<Error>(EX_CONFIG, [&] {
     MakeSchedule({}, 63, {16, 4});
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_THAT(error.what(), testing::HasSubstr("63 images"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("4 ranks x 16"));
-  }
+  });
+  EXPECT_THAT(rejection, AllOf(HasSubstr("63 images"), HasSubstr("4 ranks x 16")));
 }
 
 TEST(Schedule, NamesTheSetThatIsTooSmall) {
-  try {
-    MakeSchedule({}, 63, {16, 4}, "validation");
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::StartsWith("the validation set has 63 images"));
-  }
+  EXPECT_THAT(tests::Rejection<Error>([&] {
+                MakeSchedule({}, 63, {16, 4}, "validation");
+              }),
+              StartsWith("the validation set has 63 images"));
 }
 
 // Of a batch of 1, which makes many steps an epoch.
 TEST(Schedule, TakesAnyReasonableNumberOfSteps) {
-  ScheduleConfig config;
-  config.iter_unit = IterationUnit::kBatch;
-  config.num_iter = 1'000'000'000'000;
+  ScheduleConfig config{.iter_unit = IterationUnit::kBatch, .num_iter = 1'000'000'000'000};
   EXPECT_EQ(MakeSchedule(config, kImageNet, {1, 1}).total_steps, config.num_iter);
   ++config.num_iter;
   EXPECT_THROW(MakeSchedule(config, kImageNet, {1, 1}), Error);
 }
 
 TEST(Schedule, RejectsALengthBeyondAllReason) {
-  ScheduleConfig config;
-  config.num_iter = std::int64_t{1} << 62;
+  ScheduleConfig config{.num_iter = std::int64_t{1} << 62};
   config.run_iter = config.num_iter;
   EXPECT_THROW(MakeSchedule(config, 1000, {10, 1}), Error);
 }

@@ -84,6 +84,15 @@ class ThreadCommunicator : public Communicator {
   const int rank_;
 };
 
+// The only rank of a world.
+struct WorldOfOne {
+  ThreadWorld world{1};
+};
+class OneRank : private WorldOfOne, public ThreadCommunicator {
+ public:
+  OneRank() : ThreadCommunicator(world, 0) {}
+};
+
 // Runs `body` as each of `ranks` ranks.  What it throws ends the test program: the others would
 // wait for ever.
 inline void RunRanks(int ranks, const std::function<void(Communicator&)>& body,

@@ -5,8 +5,8 @@
 
 #pragma once
 
+#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
 #include "tests/trainer/train/generated_data_loader.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
@@ -17,7 +17,7 @@
 
 namespace trainer {
 
-inline TrainConfig SmallConfig(const std::filesystem::path& model_dir) {
+inline TrainConfig SmallConfig(const fs::path& model_dir) {
   TrainConfig config;
   config.mode = RunMode::kTrain;
   config.arch = "resnet_tiny";
@@ -32,6 +32,13 @@ inline TrainConfig SmallConfig(const std::filesystem::path& model_dir) {
   config.program_version = "test";
   return config;
 }
+
+// Tests of runs in a directory of their own.
+class SmallRun : public testing::Test {
+ protected:
+  const TemporaryDirectory directory_;
+  TrainConfig config_ = SmallConfig(directory_.path());
+};
 
 // A run of one rank.  `stop_after`: stop is asked for while that step runs, counted from 1.
 // `before_step` is told how many steps are done, `hook` what is done to write checkpoints; `rest`
@@ -81,25 +88,58 @@ inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator
 
 inline TrainResult RunAlone(const TrainConfig& config, int stop_after = 0,
                             const std::string& backend_name = "reference") {
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   std::ostringstream log_text;
   return RunRank(config, communicator, log_text, stop_after, backend_name);
 }
 
+// What rank 0 of several comes to, and says.
+struct LoggedRun {
+  TrainResult result;
+  std::string log;
+};
+inline LoggedRun RunTogether(int ranks, const TrainConfig& config, int stop_after = 0) {
+  LoggedRun run;
+  RunRanks(ranks, [&](Communicator& communicator) {
+    std::ostringstream log;
+    const TrainResult result = RunRank(config, communicator, log, stop_after);
+    if (communicator.rank() == 0) run = {result, log.str()};
+  });
+  return run;
+}
+
 // The tensors of a file, by name.
-inline std::map<std::string, std::vector<float>> TensorsOf(const std::filesystem::path& path) {
+using Tensors = std::map<std::string, std::vector<float>>;
+inline Tensors TensorsOf(const fs::path& path) {
   const SafetensorsFile file = SafetensorsFile::Read(path.string());
-  std::map<std::string, std::vector<float>> tensors;
+  Tensors tensors;
   for (const TensorEntry& entry : file.tensors()) tensors[entry.name] = ReadValues(file, entry);
   return tensors;
 }
 
-inline std::filesystem::path CheckpointDirectory(const std::filesystem::path& model_dir,
-                                                 std::int64_t step) {
+inline fs::path CheckpointDirectory(const fs::path& model_dir, std::int64_t step) {
   std::string digits = std::to_string(step);
   digits.insert(0, 10 - digits.size(), '0');
   return model_dir / "checkpoints" / ("step-" + digits);
+}
+
+inline Tensors TensorsAt(const fs::path& model_dir, std::int64_t step,
+                         const std::string& file = "model.safetensors") {
+  return TensorsOf(CheckpointDirectory(model_dir, step) / file);
+}
+
+// As sums in another order leave them.
+inline void ExpectNearlyEqual(const Tensors& tensors, const Tensors& expected) {
+  ASSERT_EQ(tensors.size(), expected.size());
+  for (const auto& [name, values] : expected) {
+    double squares = 0;
+    double difference = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      squares += std::pow(values[i], 2);
+      difference += std::pow(values[i] - tensors.at(name)[i], 2);
+    }
+    EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(squares)) << name;
+  }
 }
 
 }  // namespace trainer

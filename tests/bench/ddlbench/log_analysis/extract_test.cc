@@ -8,19 +8,13 @@
 
 #include "bench/ddlbench/log_analysis/dlperf.h"
 #include "tests/bench/ddlbench/unreadable_directory.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 #include "trainer/core/error.h"
 
 namespace bench {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::Optional;
-namespace fs = std::filesystem;
 
 // A line as the trainer prints it for a step that ended `microseconds` after ten o'clock.
 std::string StepLine(std::int64_t microseconds, const std::string& rate) {
@@ -241,16 +235,8 @@ TEST(NumpyRound, GoesByTheProductAsNumpyDoes) {
   EXPECT_EQ(NumpyRound(362.4449), 362.44);
 }
 
-class ExtractTest : public ::testing::Test {
+class ExtractTest : public tests::DirectoryTest {
  protected:
-  void SetUp() override {
-    directory_ = fs::path(::testing::TempDir()) /
-                 ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   // A log of `lines` steps that count, all of this speed.
   static std::string Log(int lines, const std::string& speed, int ranks = 1, int batch = 4) {
     std::string text =
@@ -264,26 +250,14 @@ class ExtractTest : public ::testing::Test {
     return text;
   }
 
-  fs::path Write(const std::string& name, const std::string& text) {
-    const fs::path path = directory_ / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-    return path;
-  }
-
   std::string RunExtract() {
     options_.directories = {directory_.string()};
     options_.train_batches = 25;
     return Extract(options_, diagnostics_);
   }
 
-  std::string Json(const fs::path& name) {
-    std::ostringstream text;
-    text << std::ifstream(directory_ / name).rdbuf();
-    return text.str();
-  }
+  std::string Json(const fs::path& name) { return tests::TextOf(directory_ / name); }
 
-  fs::path directory_;
   ExtractOptions options_;
   std::vector<std::string> told_;
   Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};
@@ -314,7 +288,7 @@ TEST_F(ExtractTest, ALogDirectoryItselfMayBeGiven) {
   Write("1n1g/r50_b4_fp32_1.log", Log(5, "10.0"));
   options_.output_dir = (directory_ / "there").string();
   EXPECT_THAT(RunExtract(), HasSubstr("10.00"));
-  EXPECT_THAT(Json("there/ALogDirectoryItselfMayBeGiven_result.json"), HasSubstr("10.0"));
+  EXPECT_THAT(Json("there/" + directory_.filename().string() + "_result.json"), HasSubstr("10.0"));
   EXPECT_FALSE(fs::exists(directory_ / "result"));
 }
 
@@ -461,12 +435,8 @@ TEST_F(ExtractTest, NamesACaseThatCannotBeReadAndShowsTheRest) {
 
 TEST(WindowOf, RejectsWindowsWithoutSteps) {
   const auto rejects = [](const std::string& rule, int warmup, int steps) {
-    ExtractOptions options;
-    options.rule = rule;
-    options.warmup_batches = warmup;
-    options.train_batches = steps;
     try {
-      WindowOf(options);
+      WindowOf({.rule = rule, .warmup_batches = warmup, .train_batches = steps});
     } catch (const trainer::Error& error) {
       return error.exit_code() == EX_USAGE;
     }

@@ -11,9 +11,6 @@
 namespace bench {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::UnorderedElementsAre;
-
 // The numbers of mila-iqia/training, profiles/fast.json.
 TEST(MilaBenchmarkOf, HasMilasSettings) {
   EXPECT_EQ(MilaBenchmarkOf("convnet").batch_size, 64);

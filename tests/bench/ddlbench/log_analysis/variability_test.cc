@@ -7,19 +7,11 @@
 #include "bench/ddlbench/log_analysis/mila_report.h"
 #include "bench/ddlbench/log_analysis/variability.h"
 #include "tests/bench/ddlbench/unreadable_directory.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 #include "trainer/core/error.h"
 
 namespace bench {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::Pair;
-using ::testing::UnorderedElementsAre;
-namespace fs = std::filesystem;
 
 // numpy.percentile of the same values.
 TEST(BoxPlot, HasTheQuartilesOfPandas) {
@@ -137,22 +129,10 @@ TEST(DurationLogs, NamesTellRunAndHost) {
   }
 }
 
-class DurationLogsTest : public testing::Test {
+class DurationLogsTest : public tests::DirectoryTest {
  protected:
-  void SetUp() override {
-    directory_ = fs::path(testing::TempDir()) /
-                 testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  void Write(const std::string& name, const std::string& text) {
-    std::ofstream(directory_ / name, std::ios::binary) << text;
-  }
   DeviceRuns Read() { return ReadDurationLogs({directory_.string()}, diagnostics_); }
 
-  fs::path directory_;
   std::vector<std::string> told_;
   Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};
 };
@@ -283,7 +263,7 @@ TEST_F(DurationLogsTest, OfNoLogsThereIsNothingToCompare) {
   EXPECT_THAT(told_[0], HasSubstr("there is no log such as resnet_iterdur_1649888832_c1.txt"));
   EXPECT_THROW(RunVariability({{directory_.string()}, ""}, diagnostics_), trainer::Error);
   ReadDurationLogs({(directory_ / "log.json").string()}, diagnostics_);
-  EXPECT_THAT(told_, testing::Contains(HasSubstr("log.json: its name is not of the form")));
+  EXPECT_THAT(told_, Contains(HasSubstr("log.json: its name is not of the form")));
 }
 
 TEST_F(DurationLogsTest, WhatIsNotThereEndsWithTheCodeForIt) {
@@ -309,23 +289,8 @@ TEST_F(DurationLogsTest, NamesADirectoryThatCannotBeReadAndShowsTheRest) {
   EXPECT_EQ(diagnostics_.exit_code(), EX_NOINPUT);
 }
 
-class CompareTest : public ::testing::Test {
+class CompareTest : public tests::DirectoryTest {
  protected:
-  void SetUp() override {
-    directory_ = fs::path(::testing::TempDir()) /
-                 ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  std::string Write(const std::string& name, const std::string& text) {
-    const fs::path path = directory_ / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-    return path.string();
-  }
-
   static std::string Report(const std::string& name, const std::string& speed) {
     return "{\"name\": \"" + name + "\", \"train_item\": {\"avg\": " + speed + "}}";
   }
@@ -340,7 +305,6 @@ class CompareTest : public ::testing::Test {
     return EX_OK;
   }
 
-  fs::path directory_;
   std::string message_;
   std::vector<std::string> told_;
   Diagnostics diagnostics_{[this](const std::string& text) { told_.push_back(text); }};

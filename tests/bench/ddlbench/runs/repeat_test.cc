@@ -8,28 +8,14 @@
 
 #include "bench/microbenchmarks/loader.h"
 #include "tests/support/refusal.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 #include "trainer/core/error.h"
 
 namespace bench {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
-
 class RepeatProgressTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    path_ = std::filesystem::path(::testing::TempDir()) /
-            ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove(path_);
-  }
-  void TearDown() override { std::filesystem::remove(path_); }
-
   void Append(const std::string& text) { std::ofstream(path_, std::ios::app) << text; }
 
   // Of a step that takes so long at 64 images.
@@ -50,7 +36,8 @@ class RepeatProgressTest : public ::testing::Test {
 
   void Start(int repeat, int number) { progress_.emplace(path_, 64, repeat, number, out_); }
 
-  std::filesystem::path path_;
+  const TemporaryDirectory directory_;
+  const fs::path path_ = directory_ / "log";
   std::ostringstream out_;
   std::optional<RepeatProgress> progress_;
 };
@@ -129,12 +116,11 @@ TEST(RepeatOutcome, HasTimesWhereAnObservationCounts) {
 }
 
 TEST(FormatObservations, HasStatisticsWhereThereAreSome) {
-  EXPECT_THAT(
-      FormatObservations(MakeOutcome(12, 2)),
-      testing::AllOf(HasSubstr("| 10 (warm-up) | 2.0000   | 160.00    |\n"),
-                     HasSubstr("| 12          | 2.0000   | 160.00    |\n"),
-                     HasSubstr("| s      | 2.0000    | 0.0000    | 2.0000    | 2.0000    | 2 "
-                               "    |\n")));
+  EXPECT_THAT(FormatObservations(MakeOutcome(12, 2)),
+              AllOf(HasSubstr("| 10 (warm-up) | 2.0000   | 160.00    |\n"),
+                    HasSubstr("| 12          | 2.0000   | 160.00    |\n"),
+                    HasSubstr("| s      | 2.0000    | 0.0000    | 2.0000    | 2.0000    | 2 "
+                              "    |\n")));
   EXPECT_THAT(FormatObservations(MakeOutcome(3, 2)), Not(HasSubstr("| train")));
 }
 
@@ -150,22 +136,20 @@ TEST(FormatMemcpy, HasEachAndTheirSum) {
 }
 
 TEST(WriteMilaReport, NamesARunThatHasFailed) {
-  const std::filesystem::path directory =
-      std::filesystem::path(::testing::TempDir()) / "WriteMilaReport";
-  std::filesystem::remove_all(directory);
+  const TemporaryDirectory temporary;
+  const fs::path directory = temporary / "reports";
   RepeatOutcome outcome = MakeOutcome(4, 2);
   outcome.run.completed = false;
-  const std::filesystem::path failed = WriteMilaReport(outcome, directory);
+  const fs::path failed = WriteMilaReport(outcome, directory);
   EXPECT_EQ(failed, directory / "fast.convnet.R0.D3.FAIL.20261123-025723-000123.json");
   const auto report = nlohmann::json::parse(std::ifstream(failed));
   EXPECT_EQ(report["completed"], false);
   EXPECT_FALSE(report.contains("train"));
   EXPECT_FALSE(report.contains("train_item"));
   outcome = MakeOutcome(12, 2);
-  const std::filesystem::path path = WriteMilaReport(outcome, directory);
+  const fs::path path = WriteMilaReport(outcome, directory);
   EXPECT_EQ(path, directory / "fast.convnet.R0.D3.20261123-025723-000123.json");
   EXPECT_THAT(FormatSaved(outcome, path), HasSubstr("\nSaving report to " + path.string()));
-  std::filesystem::remove_all(directory);
 }
 
 const Programs kRepeatPrograms = {"/bin/ddlbench", "/bin/ddlrun", "/bin/ddltraind"};
@@ -194,8 +178,7 @@ TEST(RepeatCommand, SharesTheBatchOverTheRanks) {
   const std::vector<std::string> command = RepeatCommand(options, kRepeatPrograms, "/w");
   EXPECT_EQ(command[2], "4");
   EXPECT_EQ(command[3], "--tcp");
-  EXPECT_THAT(command, Contains("--batch_size=16"));
-  EXPECT_THAT(command, Contains("--precision=fp16"));
+  EXPECT_THAT(command, AllOf(Contains("--batch_size=16"), Contains("--precision=fp16")));
   EXPECT_THAT(command, Contains("--data_dir=/images"));
   EXPECT_EQ(command.back(), "--image_size=64");
 }
@@ -240,9 +223,7 @@ TEST(CheckRepeatOptions, RejectsWhatMakesNoSense) {
 
 TEST(WithMilaDefaults, AreThoseOfTheBenchmarkUnlessTheyAreGiven) {
   const auto resolved = [](const std::string& name, const std::string& visible) {
-    RepeatOptions options;
-    options.name = name;
-    return WithMilaDefaults(options, visible);
+    return WithMilaDefaults({.name = name}, visible);
   };
   EXPECT_EQ(resolved("convnet", "0,1").batch_size, 64);
   EXPECT_EQ(resolved("convnet", "0,1").devices, 1);
@@ -253,10 +234,7 @@ TEST(WithMilaDefaults, AreThoseOfTheBenchmarkUnlessTheyAreGiven) {
   EXPECT_EQ(resolved("loader", "0,1").devices, 1);
   EXPECT_EQ(resolved("loader", "").batch_size, 256);
   EXPECT_THROW(resolved("convnet_distributed", ""), trainer::Error);
-  RepeatOptions given;
-  given.name = "convnet_distributed_fp16";
-  given.batch_size = 8;
-  given.devices = 2;
+  RepeatOptions given{.name = "convnet_distributed_fp16", .batch_size = 8, .devices = 2};
   EXPECT_EQ(WithMilaDefaults(given, "0,1,2,3").batch_size, 8);
   EXPECT_EQ(WithMilaDefaults(given, "0,1,2,3").devices, 2);
 }
@@ -286,9 +264,7 @@ TEST(CpusOfCopy, AreAnEvenShareSideBySide) {
 
 TEST(DescribeMilaRun, OfACopyHasItsDeviceAndCores) {
   RepeatOptions options = WithMilaDefaults({}, "");
-  MilaSurroundings surroundings;
-  surroundings.visible_devices = "4,5";
-  surroundings.cpus = {0, 1, 2, 3, 4, 5};
+  MilaSurroundings surroundings{.visible_devices = "4,5", .cpus = {0, 1, 2, 3, 4, 5}};
   EXPECT_EQ(DescribeMilaRun(options, surroundings, 0).vcd, "4,5");
   EXPECT_EQ(DescribeMilaRun(options, surroundings, 0).cpu_cores, 6);
   options.copies = 2;
@@ -314,9 +290,7 @@ TEST(VisibleDevices, AreNumbers) {
 }
 
 TEST(FormatLoader, HasTheMedianOfTheRoundsAndThatOfAThread) {
-  LoaderOptions options;
-  options.rounds = 3;
-  options.steps = 20;
+  LoaderOptions options{.steps = 20, .rounds = 3};
   const std::vector<LoaderSpeeds> all = {{1, {100, 120, 80}, {}}, {4, {400, 300, 360}, {}}};
   EXPECT_EQ(FormatLoader(options, all, 2),
             "2 ranks, each with batches of 256 images of 224 pixels; 3 rounds of 20 steps\n\n"
@@ -327,12 +301,9 @@ TEST(FormatLoader, HasTheMedianOfTheRoundsAndThatOfAThread) {
 }
 
 TEST(FormatLoader, HasTheShareOfTheRateOfAllRanksAndTheMedianWait) {
-  LoaderOptions options;
-  options.rounds = 3;
-  options.take_rate = 200;
   const std::vector<LoaderSpeeds> all = {{4, {400, 300, 360}, {0.5, 2, 1.25}}};
   EXPECT_EQ(
-      FormatLoader(options, all, 2),
+      FormatLoader({.rounds = 3, .take_rate = 200}, all, 2),
       "2 ranks, each with batches of 256 images of 224 pixels, taken at 200 images/s; "
       "3 rounds of 20 steps\n\n"
       "| threads | images/s  | per thread | min       | max       | % of rate | waited, s |\n"

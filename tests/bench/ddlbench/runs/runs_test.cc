@@ -10,37 +10,20 @@
 #include "bench/ddlbench/runs/step.h"
 #include "bench/ddlbench/runs/sweep.h"
 #include "tests/support/refusal.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 #include "trainer/core/error.h"
 
 namespace bench {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::Pair;
-
 class CommandRunnerTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    output_ = std::filesystem::path(::testing::TempDir()) /
-              ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove(output_);
-  }
-  void TearDown() override { std::filesystem::remove(output_); }
-
   int Shell(const std::string& text) { return runner_.Run({"sh", "-c", text}, output_); }
-  std::string Output() const {
-    std::ostringstream text;
-    text << std::ifstream(output_).rdbuf();
-    return text.str();
-  }
+  std::string Output() const { return tests::TextOf(output_); }
 
   CommandRunner runner_;
-  std::filesystem::path output_;
+  const TemporaryDirectory directory_;
+  const fs::path output_ = directory_ / "output";
 };
 
 TEST_F(CommandRunnerTest, HasBothOutputsAndTheExitCode) {
@@ -76,8 +59,8 @@ TEST_F(CommandRunnerTest, ASignalBetweenCommandsIsSeen) {
 
 // The command ends only because of what is done meanwhile.
 TEST_F(CommandRunnerTest, SomethingIsDoneMeanwhileAndOnceMoreAtTheEnd) {
-  const std::filesystem::path made = output_.string() + ".made";
-  std::filesystem::remove(made);
+  const fs::path made = output_.string() + ".made";
+  fs::remove(made);
   std::string seen;
   const auto meanwhile = [&] {
     std::ofstream(made) << "";
@@ -88,7 +71,7 @@ TEST_F(CommandRunnerTest, SomethingIsDoneMeanwhileAndOnceMoreAtTheEnd) {
                   output_, meanwhile),
       5);
   EXPECT_EQ(seen, "end\n");
-  std::filesystem::remove(made);
+  fs::remove(made);
 }
 
 TEST_F(CommandRunnerTest, HandsASignalOnWhileSomethingIsDoneMeanwhile) {
@@ -104,20 +87,20 @@ TEST_F(CommandRunnerTest, CommandsHaveTheSignalsThatWeHad) {
   EXPECT_THAT(Output(), HasSubstr("0000000000000000"));
 }
 
-Command ShellCommand(const std::string& text, const std::filesystem::path& output = "") {
+Command ShellCommand(const std::string& text, const fs::path& output = "") {
   return {.argv = {"sh", "-c", text}, .output = output, .variables = {}, .cpus = {}};
 }
 
 // The first waits for what the second makes.
 TEST_F(CommandRunnerTest, SeveralRunAtOnceAndEachHasItsExitCode) {
-  const std::filesystem::path made = output_.string() + ".made";
-  std::filesystem::remove(made);
+  const fs::path made = output_.string() + ".made";
+  fs::remove(made);
   const std::string name = made.string();
   EXPECT_THAT(
       runner_.RunAll({ShellCommand("until [ -e " + name + " ]; do sleep 0.02; done; exit 3"),
                       ShellCommand("echo > " + name + "; exit 4"), ShellCommand("true")}),
       ElementsAre(3, 4, 0));
-  std::filesystem::remove(made);
+  fs::remove(made);
 }
 
 TEST_F(CommandRunnerTest, ASignalGoesToAllThatRun) {
@@ -321,8 +304,7 @@ TEST(FormatStep, HasTheTimesOfTheStepsAndTheSharesOfThePhases) {
 const Programs kPrograms = {"/bin/ddlbench", "/bin/ddlrun", "/bin/ddltraind"};
 
 std::string RejectionOf(const std::function<void(SweepOptions&)>& change) {
-  SweepOptions options;
-  options.directory = "/w";
+  SweepOptions options{.directory = "/w"};
   change(options);
   return tests::Rejection<trainer::Error>(EX_USAGE, [&] { MatrixOf(options); });
 }
@@ -334,9 +316,7 @@ std::vector<std::string> LogsOf(const std::vector<Measurement>& matrix) {
 }
 
 TEST(MatrixOf, IsDlperfsByDefault) {
-  SweepOptions options;
-  options.directory = "/w";
-  const std::vector<Measurement> matrix = MatrixOf(options);
+  const std::vector<Measurement> matrix = MatrixOf({.directory = "/w"});
   ASSERT_EQ(matrix.size(), 25U);
   EXPECT_EQ(matrix[0].log, "/w/bz128_fp32_synthetic/1n1g/r50_b128_fp32_1.log");
   EXPECT_EQ(matrix[0].results_dir, "/w/bz128_fp32_synthetic/1n1g/results/r50_b128_fp32_1");
@@ -374,8 +354,7 @@ TEST(MatrixOf, NamesNetworksWithoutUnderscores) {
   for (const auto& [arch, name] : {std::pair("resnet101", "r101_b128"),
                                    {"resnet_tiny", "rtiny_b128"},
                                    {"other", "other_b128"}}) {
-    SweepOptions options;
-    options.arch = arch;
+    SweepOptions options{.arch = arch};
     EXPECT_THAT(MatrixOf(options)[0].log.filename().string(), HasSubstr(name));
     EXPECT_TRUE(ParseRunName(MatrixOf(options)[0].log.filename().string()));
   }
@@ -435,8 +414,7 @@ TEST(CommandOf, HasDlperfsOptionsForEachPrecision) {
     std::string end;
     for (std::size_t k = 13; k < command.size(); ++k) end += command[k] + " ";
     ends.push_back(end);
-    EXPECT_THAT(CommandOf(matrix[i], options, kPrograms),
-                Not(testing::Contains("--data_dir=/images")));
+    EXPECT_THAT(CommandOf(matrix[i], options, kPrograms), Not(Contains("--data_dir=/images")));
   }
   EXPECT_THAT(ends, ElementsAre("--precision=fp32 --data_dir=/images ",
                                 "--precision=tf32 --data_dir=/images ",

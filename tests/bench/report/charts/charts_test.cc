@@ -8,10 +8,6 @@
 namespace bench {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-
 std::vector<std::string> TextsOf(const Axis& axis) {
   std::vector<std::string> texts;
   for (const double tick : axis.Ticks()) texts.push_back(TickText(axis, tick));
@@ -158,17 +154,14 @@ TEST(SvgOf, BarsLieEndToEnd) {
   chart.rows = {{"rank 0", {10, 0, 30}, "40.00"}, {"rank 1", {5, 5, 5}, "15.00"}};
   const std::string svg = SvgOf(chart, "bars", "Bars");
   EXPECT_EQ(Count(svg, "<rect class=\"bar "), 5U);
-  EXPECT_THAT(svg, HasSubstr(">40.00</text>"));
-  EXPECT_THAT(svg, HasSubstr("rank 1, backward: 5 ms"));
+  EXPECT_THAT(svg, AllOf(HasSubstr(">40.00</text>"), HasSubstr("rank 1, backward: 5 ms")));
   // 6 letters of 8 and twice 6 on the left, 5 letters and twice 6 on the right; 0 to 40 between.
   EXPECT_THAT(svg, HasSubstr("class=\"bar s0 d0\" x=\"60.00\" y=\"13.00\" width=\"77.00\""));
   EXPECT_THAT(svg, HasSubstr("class=\"bar s2 d0\" x=\"137.00\" y=\"13.00\" width=\"231.00\""));
 }
 
 TEST(SvgOf, IntervalsStandAroundTheirPoint) {
-  IntervalChart chart;
-  chart.x_label = "%";
-  chart.rows = {{"a", 5, 5}, {"b", -10, 0}};
+  IntervalChart chart{.x_label = "%", .rows = {{"a", 5, 5}, {"b", -10, 0}}};
   const std::string svg = SvgOf(chart, "d", "Differences");
   EXPECT_EQ(Count(svg, "class=\"interval "), 1U);
   EXPECT_EQ(Count(svg, "class=\"point "), 2U);

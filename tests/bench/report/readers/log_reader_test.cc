@@ -10,11 +10,6 @@
 namespace bench {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
-
 class ReadRunLogTest : public ReportDirectoryTest {
  protected:
   RunRecord Read(const std::string& text, int skip_steps = 0) {

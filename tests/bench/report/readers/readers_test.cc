@@ -13,10 +13,6 @@
 namespace bench {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-
 constexpr char kTitles[] =
     "==4711== NVPROF is profiling process 4711\n"
     "\"Start\",\"Duration\",\"Grid X\",\"Device\",\"System\",\"Name\",\"Correlation_ID\"\n";
@@ -188,7 +184,7 @@ class RunFilesTest : public ReportDirectoryTest {
     std::vector<std::string> found;
     files_ = FindRuns(paths, diagnostics_);
     for (const RunFiles& files : files_) {
-      found.push_back(std::filesystem::path(files.path).lexically_relative(directory_).string());
+      found.push_back(fs::path(files.path).lexically_relative(directory_).string());
     }
     return found;
   }
@@ -229,7 +225,7 @@ TEST_F(RunFilesTest, MayBeNamedByTheirLogs) {
 }
 
 TEST_F(RunFilesTest, AreNamedWhereThereAreNone) {
-  std::filesystem::create_directories(directory_ / "empty/in/it");
+  fs::create_directories(directory_ / "empty/in/it");
   Write("run/log.json", "");
   EXPECT_THAT(Found({"empty", "nowhere", "run", "run/../run"}), ElementsAre("run"));
   EXPECT_THAT(told_, ElementsAre(HasSubstr("empty: there is no run in it"),
@@ -255,7 +251,7 @@ TEST_F(RunFilesTest, ARunOfNothingIsNone) {
   Write("run/log.json", "no words of ours\n");
   Found({"run"});
   EXPECT_FALSE(ReadRun(files_[0], 0, diagnostics_));
-  std::filesystem::remove(directory_ / "run/log.json");
+  fs::remove(directory_ / "run/log.json");
   EXPECT_FALSE(ReadRun(files_[0], 0, diagnostics_));
   EXPECT_THAT(told_, ElementsAre(HasSubstr("no line of DLLogger's"), HasSubstr("cannot be read")));
 }
@@ -375,7 +371,7 @@ TEST_F(TrainingJsonTest, NamesWhatIsNone) {
   EXPECT_EQ(Read("[]").last_step, -1);
   EXPECT_EQ(Read("{\"iter\": {\"iteration\": [[1]]}}").last_step, -1);
   Write("large/training.json", "");
-  std::filesystem::resize_file(directory_ / "large/training.json", 650000000ULL);
+  fs::resize_file(directory_ / "large/training.json", 650000000ULL);
   RunRecord run;
   ReadTrainingJson(directory_ / "large/training.json", run, diagnostics_);
   ReadTrainingJson(directory_ / "large", run, diagnostics_);

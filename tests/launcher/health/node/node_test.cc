@@ -11,7 +11,7 @@
 #include "launcher/health/node/system_info.h"
 #include "launcher/health/node/watchdog.h"
 #include "tests/support/directories.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 
 namespace launcher {
 namespace {
@@ -19,21 +19,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
-namespace fs = std::filesystem;
 
-class DetailTree : public testing::Test {
+class DetailTree : public tests::DirectoryTest {
  protected:
-  void SetUp() override {
-    root_ = testing::TempDir() + "/ddlrun-detail-tree-" + std::to_string(getpid());
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  void Write(const std::string& path, const std::string& text) const {
-    fs::create_directories(fs::path(root_ + path).parent_path());
-    std::ofstream(root_ + path) << text;
-  }
-
   // The text of a detail; "none" where there is no such.
   std::string Of(const std::string& name) const {
     for (const Detail& detail : details_) {
@@ -42,7 +30,7 @@ class DetailTree : public testing::Test {
     return "none";
   }
 
-  std::string root_;
+  const std::string root_ = directory_;
   Details details_;
 };
 
@@ -141,10 +129,8 @@ std::string TextOf(const Details& details, const std::string& name) {
 }
 
 Details PlacesOf(const std::string& nvml) {
-  GpuQuery sources;
-  sources.nvml = kNvmlOfTests;
   NodeInfo info;
-  ReadGpuInfo(sources, info);
+  ReadGpuInfo({.nvml = kNvmlOfTests}, info);
   Details details;
   ReadGpuPlaces(nvml, "/nowhere", info.gpus, details);
   return details;

@@ -11,11 +11,6 @@
 namespace trainer {
 namespace {
 
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::StartsWith;
-
 const std::string kModule = tests::BuildDirectory() + "/lib/ddlrun/ddltrain_cuda.so";
 
 // Modules that this directory's CMakeLists.txt makes.

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
 #include "trainer/backend/cuda/runtime/launch.cuh"
@@ -16,20 +17,13 @@ namespace {
 
 using cuda_emulator::DeviceVector;
 
-using testing::AllOf;
-using testing::Each;
-using testing::HasSubstr;
 using trainer::Launch;
 
 // What the launch throws, "" if nothing.
 template <typename... Parameters, typename... Arguments>
 std::string Failure(void (*kernel)(Parameters...), dim3 grid, dim3 block, Arguments... arguments) {
-  try {
-    Launch(kernel, grid, block, nullptr, arguments...);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "";
+  return tests::Rejection<std::runtime_error>(
+      [&] { Launch(kernel, grid, block, nullptr, arguments...); });
 }
 
 __global__ void NumberThreads(int* out, int count) {

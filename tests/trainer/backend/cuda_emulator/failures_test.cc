@@ -11,9 +11,6 @@
 namespace trainer {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 // What `action` throws, with a GPU that fails after so many calls; empty if it throws nothing.
 std::optional<Error> ErrorOf(int calls, cudaError_t failure, const std::function<void()>& action) {
   cuda_emulator::FailAfter(calls, failure);
@@ -89,8 +86,7 @@ TEST(CudaFailures, APrecisionThatTheGpuLacksIsRejectedWithOneThatItHas) {
 // Memory is planned by trying: what fails then is the GPU, or too little memory to try.
 TEST(CudaFailures, WhileMemoryIsPlannedAreNoLackOfIt) {
   const auto backend = MakeBackend("cuda", {});
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   const MemoryBudget room = QueryMemoryBudget(*backend, {std::size_t{1} << 34, "left"});
   std::string rejection;
   const auto check = [&] {
@@ -112,12 +108,8 @@ TEST(CudaFailures, AreToldWhileTheMemoryOfTheStepIsThere) {
   TrainConfig config = SmallConfig("");
   const std::size_t allocated = cuda_emulator::AllocatedBytes();
   auto backend = MakeBackend("cuda", {});
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
-  GeneratedSourceOptions options;
-  options.batch = config.batch_size;
-  options.classes = static_cast<int>(config.classes);
-  GeneratedSource source(options);
+  OneRank communicator;
+  GeneratedSource source({.batch = config.batch_size, .classes = static_cast<int>(config.classes)});
   std::size_t allocated_then = 0;
   std::string logged;
   std::ostringstream log_text;
@@ -151,8 +143,7 @@ TEST(CudaFailures, AStepThatCannotBeRecordedRunsCallByCall) {
   config.warmup_steps = 0;
   config.schedule.num_iter = 3;
   cuda_emulator::RejectToRecord(true);
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   std::ostringstream log;
   EXPECT_EQ(RunRank(config, communicator, log, 0, "cuda").step, 3);
   EXPECT_THAT(log.str(),

@@ -2,6 +2,7 @@
 //
 // The loss shows not-a-number of any convolution: a ReLU keeps it.
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/emulated_libraries.h"
 #include "tests/trainer/train/training_run.h"
@@ -20,17 +21,11 @@ std::string ErrorOfTraining(int spoilt_convolution) {
   config.schedule.lr_init = 0.1;
   config.loss_scale = 8;
   const auto backend = MakeBackend("cuda", {.threads = 1, .compute_type = DType::kFloat16});
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   std::ostringstream log;
   cuda_emulator::SpoilForward(spoilt_convolution);
-  std::string error;
-  try {
-    RunRankOn(*backend, config, communicator, log);
-  } catch (const Error& thrown) {
-    EXPECT_EQ(thrown.exit_code(), EX_SOFTWARE);
-    error = thrown.what();
-  }
+  const std::string error =
+      tests::Rejection<Error>(EX_SOFTWARE, [&] { RunRankOn(*backend, config, communicator, log); });
   cuda_emulator::SpoilForward(0);
   return error;
 }
@@ -39,8 +34,7 @@ constexpr int kConvolutions = 9;  // that resnet_tiny has at least, one after th
 
 TEST(CudaNanInLoss, EndsTheTraining) {
   for (int convolution = 1; convolution <= kConvolutions; ++convolution) {
-    EXPECT_THAT(ErrorOfTraining(convolution),
-                testing::MatchesRegex("step 0: the loss is nan .*diverged.*"))
+    EXPECT_THAT(ErrorOfTraining(convolution), MatchesRegex("step 0: the loss is nan .*diverged.*"))
         << convolution;
   }
 }

@@ -16,8 +16,6 @@ namespace {
 
 using cuda_emulator::DeviceVector;
 
-using testing::Contains;
-
 // Fewer channels than a row has room for.  Pixels that are shared by neither threads, blocks nor
 // waves without a rest.
 NormSize SomeSize(std::int64_t pixels) {
@@ -61,8 +59,7 @@ Results RunBoth(const NormSize& size, const NormLaunchConfig& config) {
                 .diff_scale = DeviceVector<float>(channels),
                 .diff_shift = DeviceVector<float>(channels),
                 .mask = DeviceVector<std::uint8_t>(static_cast<std::size_t>(NormMaskBytes(shape)))};
-  NormForward forward;
-  forward.config = config;
+  NormForward forward{.config = config};
   forward.src.values = src.data();
   forward.residual = size.adds ? residual.data() : nullptr;
   forward.dst = to.dst.data();

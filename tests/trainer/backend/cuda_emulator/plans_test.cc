@@ -47,9 +47,8 @@ TEST(CudaPlans, ThatNobodyAsksForAreKept) {
   ASSERT_TRUE(plans->Read(*earlier.TakeNewEntries()));
   MakeAConvolution(plans);
   EXPECT_THAT(plans->TakeNewEntries(),
-              testing::Optional(
-                  testing::AllOf(testing::HasSubstr(", of a batch norm, with sums\tcudnn 3 1 2\n"),
-                                 testing::HasSubstr(": convolution\tloops\n"))));
+              testing::Optional(AllOf(HasSubstr(", of a batch norm, with sums\tcudnn 3 1 2\n"),
+                                      HasSubstr(": convolution\tloops\n"))));
 }
 
 TEST(CudaPlans, NeedNotBeKept) { MakeAConvolution(nullptr); }

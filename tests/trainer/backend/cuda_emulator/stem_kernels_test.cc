@@ -12,7 +12,6 @@ namespace {
 
 using cuda_emulator::DeviceVector;
 
-using testing::Each;
 using testing::IsNan;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -24,10 +23,7 @@ class OneWindow : public testing::Test {
   void Pool(const DeviceVector<float>& pixels) {
     DeviceVector<float> src;
     for (const float pixel : pixels) src.insert(src.end(), kChannels, pixel);
-    NormShape norm;
-    norm.pixels = 4;
-    norm.channels = kChannels;
-    norm.padded = kChannels;
+    NormShape norm{.pixels = 4, .channels = kChannels, .padded = kChannels};
     DeviceVector<float> zeros(kChannels, 0);
     DeviceVector<float> ones(kChannels, 1);
     DeviceVector<float> scratch(static_cast<std::size_t>(NormScratchFloats(norm)));

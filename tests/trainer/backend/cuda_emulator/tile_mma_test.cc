@@ -7,6 +7,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
 #include "trainer/backend/cuda/runtime/element.cuh"
@@ -15,8 +16,6 @@ namespace trainer {
 namespace {
 
 using cuda_emulator::DeviceVector;
-
-using testing::HasSubstr;
 
 constexpr int kEdge = 16;
 constexpr int kDepth = 48;
@@ -140,12 +139,8 @@ __global__ void MultiplyInPartOfAWarp() {
 
 template <typename... Parameters, typename... Arguments>
 std::string Failure(void (*kernel)(Parameters...), int threads, Arguments... arguments) {
-  try {
-    Launch(kernel, 1, static_cast<unsigned>(threads), nullptr, arguments...);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "";
+  return tests::Rejection<std::runtime_error>(
+      [&] { Launch(kernel, 1, static_cast<unsigned>(threads), nullptr, arguments...); });
 }
 
 TEST(TileProduct, NeedsAlignedRowsAndWholeWarps) {
@@ -153,8 +148,8 @@ TEST(TileProduct, NeedsAlignedRowsAndWholeWarps) {
   EXPECT_EQ(Failure(LoadUnaligned, 32, src.data(), 8), "");
   EXPECT_THAT(Failure(LoadUnaligned, 32, src.data(), 4), HasSubstr("not aligned to 16 bytes"));
   EXPECT_THAT(Failure(MultiplyInPartOfAWarp, 32),
-              testing::AllOf(HasSubstr("waits in an instruction of its warp at"),
-                             HasSubstr("thread (9, 0, 0) has returned")));
+              AllOf(HasSubstr("waits in an instruction of its warp at"),
+                    HasSubstr("thread (9, 0, 0) has returned")));
   EXPECT_THAT(Failure(MultiplyInPartOfAWarp, 8), HasSubstr("not of whole warps"));
 }
 

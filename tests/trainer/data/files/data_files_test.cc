@@ -17,15 +17,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
-namespace fs = std::filesystem;
-
 class PrintFindingsTest : public ::testing::Test {
  protected:
   void Make(const std::string& file) {
@@ -35,7 +26,7 @@ class PrintFindingsTest : public ::testing::Test {
   }
   std::string Say() const { return PrintFindings(dir_.path()); }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
 };
 
 TEST_F(PrintFindingsTest, IsNothingOfAnEmptyDirectoryNorOfNone) {
@@ -48,20 +39,21 @@ TEST_F(PrintFindingsTest, IsNothingOfAnEmptyDirectoryNorOfNone) {
 TEST_F(PrintFindingsTest, IsNothingOfTheOtherSplitWhereItBelongs) {
   Make("train-00000-of-00002");
   EXPECT_EQ(Say(), "");
-  EXPECT_EQ(PrintFindings(dir_.path() + "/"), "");
+  EXPECT_EQ(PrintFindings(dir_.path().string() + "/"), "");
 }
 
 TEST_F(PrintFindingsTest, NamesDataFilesInADirectoryOfTheirOwnAndHowToLinkThem) {
   Make("validation/validation-00000-of-00001");
   EXPECT_THAT(Say(), HasSubstr("validation-00000-of-00001 is in one of its own"));
-  EXPECT_THAT(Say(), EndsWith("ln -s " + dir_.path() + "/validation/* " + dir_.path()));
+  EXPECT_THAT(Say(),
+              EndsWith("ln -s " + dir_.path().string() + "/validation/* " + dir_.path().string()));
   Make("imagenet/train/train-00000-of-00001");
   EXPECT_THAT(Say(), HasSubstr("validation-00000-of-00001"));  // the nearest
 }
 
 TEST_F(PrintFindingsTest, QuotesWhatAShellWouldTakeApart) {
   Make("my data/train/train-00000-of-00001");
-  const std::string directory = dir_.path() + "/my data";
+  const std::string directory = dir_.path().string() + "/my data";
   EXPECT_THAT(PrintFindings(directory),
               EndsWith("ln -s '" + directory + "/train'/* '" + directory + "'"));
 }
@@ -158,18 +150,18 @@ class DataFilesTest : public ::testing::Test {
   std::string Rejection() {
     return DataErrorOf([&] { FindDataFiles(dir_.path(), Split::kTrain); });
   }
-  TempDir dir_;
+  TemporaryDirectory dir_;
   const std::string second_ = dir_ / "train-00001-of-00002";
 };
 
 TEST_F(DataFilesTest, TakesLinksToFiles) {
-  std::filesystem::create_symlink("elsewhere", second_);
+  fs::create_symlink("elsewhere", second_);
   EXPECT_THAT(FindDataFiles(dir_.path(), Split::kTrain),
               ElementsAre(dir_ / "train-00000-of-00002", second_));
 }
 
 TEST_F(DataFilesTest, RejectsALinkToNothing) {
-  std::filesystem::create_symlink("nowhere", second_);
+  fs::create_symlink("nowhere", second_);
   EXPECT_EQ(Rejection(),
             second_ +
                 " is a link to nowhere, which is not there: mend it, or take it out of "
@@ -177,9 +169,9 @@ TEST_F(DataFilesTest, RejectsALinkToNothing) {
 }
 
 TEST_F(DataFilesTest, RejectsDirectoriesAndPipes) {
-  std::filesystem::create_directory(second_);
+  fs::create_directory(second_);
   EXPECT_THAT(Rejection(), StartsWith(second_ + " is a directory: "));
-  std::filesystem::remove(second_);
+  fs::remove(second_);
   ASSERT_EQ(::mkfifo(second_.c_str(), 0600), 0);
   EXPECT_THAT(Rejection(), StartsWith(second_ + " is a named pipe: "));
 }
@@ -237,18 +229,19 @@ TEST_F(RecordSourceTest, RaisesTheLimitOnOpenFilesWhereItMay) {
 // With room for one of the three files: the others are opened for each record.
 TEST_F(RecordSourceTest, ReadsFilesThatCannotStayOpenAndSaysSo) {
   const auto expected = Take(options_, 0, 8);
-  EXPECT_EXIT(WithFileLimits(200, 200,
-                             [&] {
-                               // What else is open depends on who runs the test.
-                               for (rlim_t limit = 200; RaiseOpenFileLimit(3) > 1; --limit) {
-                                 const rlimit limits{limit, limit};
-                                 ::setrlimit(RLIMIT_NOFILE, &limits);
-                               }
-                               const std::string note = MakeTfRecordLoader(options_)->note();
-                               return note.starts_with(dir_.path() + ": 1 of 3 data files stay") &&
-                                      Take(options_, 0, 8) == expected;
-                             }),
-              testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      WithFileLimits(200, 200,
+                     [&] {
+                       // What else is open depends on who runs the test.
+                       for (rlim_t limit = 200; RaiseOpenFileLimit(3) > 1; --limit) {
+                         const rlimit limits{limit, limit};
+                         ::setrlimit(RLIMIT_NOFILE, &limits);
+                       }
+                       const std::string note = MakeTfRecordLoader(options_)->note();
+                       return note.starts_with(dir_.path().string() + ": 1 of 3 data files stay") &&
+                              Take(options_, 0, 8) == expected;
+                     }),
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(ParseDecimal, TakesDecimalNumbersAsAWhole) {
@@ -366,7 +359,7 @@ class ManifestOfASet : public ::testing::Test {
     return DataErrorOf([&] { Open(index_dir, share); });
   }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
   const std::string one_ = dir_ / "train-00000-of-00002";
   const std::string two_ = dir_ / "train-00001-of-00002";
   const std::string manifest_ = dir_ / "ddldata.manifest";
@@ -383,7 +376,7 @@ TEST_F(ManifestOfASet, ListsTheFilesOfBothSplits) {
 }
 
 TEST_F(ManifestOfASet, IsNotNeeded) {
-  std::filesystem::remove(manifest_);
+  fs::remove(manifest_);
   EXPECT_FALSE(ReadShardManifest(dir_.path()));
   WriteRecords(two_, {"d"});
   Open();
@@ -395,7 +388,7 @@ TEST_F(ManifestOfASet, TellsOfRecordsThatAreMissingOrDoubled) {
             two_ + " has 2 records, not the 3 of " + manifest_ +
                 ": restore the file, or, if the directory is as it should be, make a new "
                 "manifest: ddldata manifest " +
-                dir_.path());
+                dir_.path().string());
   WriteRecords(two_, {"d", "e", "e", "f"});
   EXPECT_THAT(RejectionOfShardManifest(), StartsWith(two_ + " has 4 records, not the 3 of "));
   WriteRecords(two_, {"d", "e", "long"});
@@ -412,21 +405,21 @@ TEST_F(ManifestOfASet, TellsOfRecordsThatAreExchanged) {
 }
 
 TEST_F(ManifestOfASet, TellsOfFilesThatAreMissingOrNew) {
-  std::filesystem::remove(two_);
-  std::filesystem::rename(one_, dir_ / "train-00000-of-00001");
+  fs::remove(two_);
+  fs::rename(one_, dir_ / "train-00000-of-00001");
   EXPECT_THAT(RejectionOfShardManifest(),
               StartsWith(dir_ / "train-00000-of-00001" + " is not in " + manifest_));
-  std::filesystem::rename(dir_ / "train-00000-of-00001", dir_ / "train-a");
+  fs::rename(dir_ / "train-00000-of-00001", dir_ / "train-a");
   WriteText(manifest_, FormatShardManifest(std::vector<ShardSummary>{
                            {"train-a", 3, 51, ReadShardManifest(dir_.path())->front().checksum},
                            {"train-b", 3, 51, 0}}));
   EXPECT_THAT(RejectionOfShardManifest(),
-              StartsWith(dir_.path() + " has no file train-b, which is in " + manifest_));
+              StartsWith(dir_.path().string() + " has no file train-b, which is in " + manifest_));
 }
 
 // With index files each rank reads the checksums of its share: together, all.
 TEST_F(ManifestOfASet, IsComparedByShareWhereThereAreIndexFiles) {
-  const TempDir index;
+  const TemporaryDirectory index;
   MakeIndexFiles(dir_.path(), index.path(), 1);
   Open(index.path());
   WriteRecords(two_, {"d", "f", "e"});
@@ -436,14 +429,14 @@ TEST_F(ManifestOfASet, IsComparedByShareWhereThereAreIndexFiles) {
 }
 
 TEST_F(ManifestOfASet, IsRejectedWhereItIsDamaged) {
-  std::string text = ReadText(manifest_);
+  std::string text = tests::TextOf(manifest_);
   text[text.size() / 2] ^= 1;
   WriteText(manifest_, text);
   EXPECT_THAT(RejectionOfShardManifest(), StartsWith(manifest_ + ":"));
 }
 
 TEST_F(ManifestOfASet, IsNotMadeOfNamesThatItCannotHold) {
-  const TempDir dir;
+  const TemporaryDirectory dir;
   WriteRecords(dir / "train-a b", {"a"});
   EXPECT_THAT(DataErrorOf([&] { MakeShardManifest(dir.path(), false, 1); }),
               StartsWith(dir / "train-a b" + ": a name with a blank cannot be in a manifest"));

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/core/few_threads.h"
 #include "tests/trainer/data/fake_items.h"
@@ -95,12 +96,8 @@ TEST(ReadAhead, ThrowsAnErrorAtItsItemAlone) {
         continue;
       }
       for (int attempt = 0; attempt < 2; ++attempt) {
-        try {
-          taken.bytes();
-          FAIL() << "nothing was thrown";
-        } catch (const std::runtime_error& error) {
-          EXPECT_EQ(error.what(), std::to_string(item));
-        }
+        EXPECT_EQ(tests::Rejection<std::runtime_error>([&] { taken.bytes(); }),
+                  std::to_string(item));
       }
     }
     EXPECT_EQ(ring.threads() > 0, is_slow);

@@ -21,13 +21,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::StartsWith;
-
-namespace fs = std::filesystem;
-
 constexpr std::uint64_t kRoom = std::uint64_t{1} << 30;
 constexpr int kAllRecords = 6;
 
@@ -93,7 +86,7 @@ class RecordCacheTest : public ::testing::Test {
     file << text;
   }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
   const std::string set_ = dir_ / "set";
   RecordCacheOptions options_;
 };

@@ -17,12 +17,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::StartsWith;
-
-namespace fs = std::filesystem;
-
 constexpr int kRecordsOfSet = 6;
 
 // A set of three files with 1, 2 and 3 records, and a directory for what is found.
@@ -75,7 +69,7 @@ class ScanCacheTest : public ::testing::Test {
     return path;
   }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
   const std::vector<std::string> paths_ = {dir_ / "train-0", dir_ / "train-1", dir_ / "train-2"};
   ScanCacheOptions options_;
 };
@@ -136,7 +130,7 @@ TEST_F(ScanCacheTest, AFileThatWasWrittenToIsScannedWhateverTimeItIsGiven) {
   FileIdentity now = before.identity();
   while (now.changed == before.identity().changed) {  // the clock of files has ticks
     WriteRecords(dir_ / "other", {"ccc", "bb"});
-    const std::string bytes = ReadText(dir_ / "other");
+    const std::string bytes = tests::TextOf(dir_ / "other");
     const support::Descriptor file(::open(paths_[1].c_str(), O_WRONLY));
     ASSERT_EQ(::pwrite(file.fd(), bytes.data(), bytes.size(), 0),
               static_cast<ssize_t>(bytes.size()));
@@ -182,13 +176,13 @@ TEST_F(ScanCacheTest, FilesComeAndGo) {
 TEST_F(ScanCacheTest, IsWithoutEffectWithAnyByteChanged) {
   Scan();
   const std::string kept = KeptPath();
-  const std::string bytes = ReadText(kept);
+  const std::string bytes = tests::TextOf(kept);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     std::string other = bytes;
     other[i] = static_cast<char>(other[i] ^ 4);
     WriteText(kept, other);
     EXPECT_EQ(ScannedForTheTruth(), 3) << "byte " << i;
-    EXPECT_EQ(ReadText(kept), bytes) << "byte " << i;
+    EXPECT_EQ(tests::TextOf(kept), bytes) << "byte " << i;
   }
   for (const std::size_t size : {std::size_t{0}, bytes.size() / 2, bytes.size() - 1}) {
     WriteText(kept, bytes.substr(0, size));
@@ -201,7 +195,7 @@ TEST_F(ScanCacheTest, IsWithoutEffectWithAnyByteChanged) {
 TEST_F(ScanCacheTest, AForgeryIsRejectedWhenItsRecordsAreRead) {
   Scan();
   const RecordFile file(paths_[1], true);
-  auto files = ParseScans(AsBytes(ReadText(KeptPath())), "node1 /set train-");
+  auto files = ParseScans(AsBytes(tests::TextOf(KeptPath())), "node1 /set train-");
   ASSERT_TRUE(files);
   (*files)[1].scan.places = {{0, 19}, {19, 18}};
   WriteText(KeptPath(), FormatScans("node1 /set train-", *files));
@@ -324,7 +318,7 @@ TEST_F(ScanCacheTest, ADataSetIsTheSameWithIt) {
   };
   const DataSet without(dir_.path(), "", Split::kTrain, 1);
   const DataSet first(dir_.path(), "", Split::kTrain, 1, {}, options_);
-  const DataSet second(dir_.path() + "/.", "", Split::kTrain, 1, {}, options_);
+  const DataSet second(dir_.path().string() + "/.", "", Split::kTrain, 1, {}, options_);
   EXPECT_EQ(without.scan_cost().headers, kRecordsOfSet);
   EXPECT_EQ(first.scan_cost().headers, kRecordsOfSet);
   EXPECT_EQ(second.scan_cost().headers, 0);

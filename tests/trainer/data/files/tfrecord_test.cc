@@ -14,12 +14,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
-namespace fs = std::filesystem;
-
 std::string RejectionOfRecordIndex(const std::string& text, std::uint64_t data_bytes) {
   return DataErrorOf([&] { ParseIndex(text, "idx/train-0", data_bytes); });
 }
@@ -78,14 +72,14 @@ class TfRecord : public ::testing::Test {
   // The bytes of a file with the records "first", "" and 3000 times 'x'.
   std::string GoodBytes() {
     WriteRecords(path_, {"first", "", std::string(3000, 'x')});
-    return ReadText(path_);
+    return tests::TextOf(path_);
   }
   std::string ScanError(const std::string& bytes) {
     WriteText(path_, bytes);
     return DataErrorOf([&] { RecordFile(path_, true).Scan(); });
   }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
   std::string path_ = dir_ / "train-00000-of-00001";
 };
 
@@ -119,7 +113,7 @@ TEST_F(TfRecord, AScanHasTheChecksumOfAllRecordsByAReadForEach) {
 TEST_F(TfRecord, AFileThatBecomesShorterIsRejected) {
   GoodBytes();
   const RecordFile file(path_, true);
-  std::filesystem::resize_file(path_, 37 + 3016 - 2);
+  fs::resize_file(path_, 37 + 3016 - 2);
   EXPECT_THAT(DataErrorOf([&] { file.Scan(); }),
               EndsWith("record at offset 37: the file became shorter while it was in use"));
 }
@@ -127,7 +121,7 @@ TEST_F(TfRecord, AFileThatBecomesShorterIsRejected) {
 // The layout of the format's page; the checksum is that of RFC 3720's 32 zero bytes, masked.
 TEST_F(TfRecord, WritesLengthChecksumDataChecksum) {
   WriteRecords(path_, {std::string(32, '\0')});
-  const std::string bytes = ReadText(path_);
+  const std::string bytes = tests::TextOf(path_);
   ASSERT_EQ(bytes.size(), 48U);
   EXPECT_EQ(bytes.substr(0, 8), std::string("\x20\0\0\0\0\0\0\0", 8));
   EXPECT_EQ(bytes.substr(44), "\xfa\xff\xd7\x0f");  // 0x6d551522 + 0xa282ead8, little-endian
@@ -139,7 +133,7 @@ TEST_F(TfRecord, FileWithoutCommitLeavesNothing) {
     writer.Append(AsBytes("data"));
     writer.Finish();
   }
-  EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
+  EXPECT_TRUE(fs::is_empty(dir_.path()));
 }
 
 TEST_F(TfRecord, RejectsFileThatEndsWithinARecord) {
@@ -206,7 +200,7 @@ TEST_F(TfRecord, RejectsFileThatShrank) {
   GoodBytes();
   const RecordFile file(path_, true);
   const auto places = file.Scan();
-  std::filesystem::resize_file(path_, 40);
+  fs::resize_file(path_, 40);
   EXPECT_THAT(DataErrorOf([&] { ReadOne(file, places[2]); }), HasSubstr("became shorter"));
 }
 
@@ -214,7 +208,7 @@ TEST_F(TfRecord, RejectsMissingFileAndDirectory) {
   EXPECT_EQ(DataErrorOf([&] { RecordFile(path_, true); }),
             "cannot open " + path_ + ": No such file or directory");
   EXPECT_EQ(DataErrorOf([&] { RecordFile(dir_.path(), true); }),
-            dir_.path() + " is not a regular file");
+            dir_.path().string() + " is not a regular file");
 }
 
 constexpr std::chrono::milliseconds kAtOnce{0};
@@ -231,7 +225,7 @@ class PrivateDirectoryTest : public ::testing::Test {
     return bytes ? std::string(bytes->begin(), bytes->end()) : "nothing";
   }
 
-  TempDir dir_;
+  TemporaryDirectory dir_;
   const std::string path_ = dir_ / "own";
 };
 

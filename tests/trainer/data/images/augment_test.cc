@@ -8,8 +8,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::ElementsAre;
-
 Random NumbersOf(std::uint64_t sample) { return {1, RandomPurpose::kAugment, sample}; }
 
 constexpr Augmentation kAll[] = {Augmentation::kTensorFlow, Augmentation::kDali,
@@ -287,8 +285,7 @@ TEST(Resize, HalvingIsTheMeanOfFour) {
 TEST(Resize, ReadsNoPixelOutsideTheReadableOnes) {
   const ImagePiece piece = Piece({0, 0, 4, 1}, {255, 10, 30, 255});
   const View view{1, 0, 2, 1, {1, 0, 2, 1}, false};
-  EXPECT_THAT(Resized(piece, view, 4),
-              ::testing::Each(::testing::AllOf(::testing::Ge(10), ::testing::Le(30))));
+  EXPECT_THAT(Resized(piece, view, 4), Each(AllOf(::testing::Ge(10), ::testing::Le(30))));
 }
 
 TEST(Resize, ReadsAcrossTheViewWhereItMay) {

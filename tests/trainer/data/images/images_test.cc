@@ -12,10 +12,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-namespace fs = std::filesystem;
-
 using std::string_literals::operator""s;
 
 std::vector<std::uint8_t> Loaded(const std::string& file, int size) {
@@ -107,7 +103,7 @@ class ImageFilesTest : public ::testing::Test {
     WriteText(path.string(), "x");
     return path;
   }
-  const TempDir dir_;
+  const TemporaryDirectory dir_;
   const fs::path root_ = dir_ / "images";
 };
 

@@ -14,8 +14,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::HasSubstr;
-
 ImagePiece DecodeAll(const std::string& jpeg, int reduction = 1) {
   JpegDecoder decoder;
   const ImageSize size = decoder.ReadHeader(AsBytes(jpeg));

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <stdlib.h>
+#include <time.h>
+
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/refusal.h"
+#include "tests/support/temporary_directory.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/formats/event_file.h"
+#include "trainer/telemetry/formats/progress.h"
 #include "trainer/telemetry/formats/prometheus_file.h"
 #include "trainer/telemetry/formats/trace_file.h"
 #include "trainer/telemetry/formats/variability_files.h"
 
 namespace trainer {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::UnorderedElementsAre;
 
 const TimePoint kNow{std::chrono::milliseconds(1593597600500)};
 
@@ -27,13 +26,6 @@ std::string BytesOf(const std::string& hex) {
     bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
   }
   return bytes;
-}
-
-std::string ContentOf(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 // The vectors are made by hand from the formats of TFRecord and protobuf, the checksums by the bit
@@ -62,7 +54,7 @@ TEST(EventFile, BeginsWithTheVersionAndGoesOnWithWhatItIsTold) {
   EventFile file(
       directory.path(), "gpu025", "another one", [](int) {}, [] { return kNow; });
   EXPECT_THAT(file.path().filename(), HasSubstr("events.out.tfevents.1593597600.gpu025."));
-  EXPECT_EQ(ContentOf(file.path()), VersionRecord(kNow));
+  EXPECT_EQ(tests::TextOf(file.path()), VersionRecord(kNow));
   file.StartTraining({.first_step = 3});
   file.Step({.step = 3});  // is not displayed
   file.EndEvaluation(
@@ -71,24 +63,22 @@ TEST(EventFile, BeginsWithTheVersionAndGoesOnWithWhatItIsTold) {
                                           {"evaluation/top5", 0.75},
                                           {"evaluation/cross_entropy", 2},
                                           {"evaluation/images_per_second", 100}}};
-  EXPECT_EQ(ContentOf(file.path()),
+  EXPECT_EQ(tests::TextOf(file.path()),
             VersionRecord(kNow) + SessionRecord(kNow, 3) + ScalarsRecord(kNow, 3, scalars));
   file.Step({.step = 4, .is_displayed = true});
-  EXPECT_THAT(ContentOf(file.path()), HasSubstr("train/loss_scale"));
+  EXPECT_THAT(tests::TextOf(file.path()), HasSubstr("train/loss_scale"));
   EXPECT_EQ(file.lost_events(), 0);
 }
 
 TEST(EventFile, RejectsADirectoryThatIsNotThereAndAFileThatIs) {
   TemporaryDirectory directory;
-  const auto make = [&](const std::filesystem::path& place) -> std::string {
-    try {
+  const auto make = [&](const fs::path& place) {
+    const auto now = [] { return kNow; };
+    const auto call = [&] {
       EventFile(
-          place, "h", "another --tensorboard_dir", [](int) {}, [] { return kNow; });
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), EX_OSERR);
-      return error.what();
-    }
-    return "made";
+          place, "h", "another --tensorboard_dir", [](int) {}, now);
+    };
+    return tests::Rejection<Error>(EX_OSERR, call, "made");
   };
   EXPECT_THAT(
       make(directory.path() / "x"),
@@ -135,7 +125,7 @@ TEST(NvprofCsv, BeginsWithWhatReadersSkipTitlesAndUnits) {
   std::getline(head, line);
   EXPECT_EQ(line, "==1234== a program");
   std::getline(head, line);
-  EXPECT_THAT(line, testing::StartsWith("==1234== "));
+  EXPECT_THAT(line, StartsWith("==1234== "));
   std::getline(head, line);
   EXPECT_EQ(line, kTitles);
   std::getline(head, line);
@@ -175,13 +165,10 @@ TEST(NvprofCsv, AStateHasARowForEachThing) {
 
 TEST(NvprofCsv, WhatIsNotKnownIsLeftOutOrZero) {
   EXPECT_EQ(NvprofState(kDevice, 1, {}), "");
-  DeviceState state;
-  state.compute_mhz = 2445;
-  state.milliwatts = 90'000;
+  DeviceState state{.compute_mhz = 2445, .milliwatts = 90'000};
   const std::string rows = NvprofState("CPU cores (0)", 1, state);
-  EXPECT_THAT(rows, testing::HasSubstr("\"2445/0\""));
-  EXPECT_THAT(rows, testing::HasSubstr("\"90000/0\""));
-  EXPECT_THAT(rows, testing::Not(testing::HasSubstr("Temperature")));
+  EXPECT_THAT(rows, AllOf(HasSubstr("\"2445/0\""), HasSubstr("\"90000/0\"")));
+  EXPECT_THAT(rows, Not(HasSubstr("Temperature")));
 }
 
 const std::array<Span, 4> kSpans = {{
@@ -205,7 +192,7 @@ TEST(TraceLines, AreTheEventsInTheirOrderAndTheNamesOfProcessAndThreads) {
 {"name": "all-reduce", "cat": "communication", "ph": "X", "ts": 300000.000, "dur": 100000.000, "pid": 3, "tid": 2, "args": {"bytes": 4096}})");
 }
 
-nlohmann::json Parsed(const std::filesystem::path& path) {
+nlohmann::json Parsed(const fs::path& path) {
   std::ifstream file(path);
   return nlohmann::json::parse(file);
 }
@@ -216,7 +203,7 @@ TEST(TraceFile, HasAllRanksInOneObject) {
   TraceFile file(path);
   file.Add(0, "a\"b", kSpans);
   file.Add(1, "c", {});
-  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_FALSE(fs::exists(path));
   ASSERT_EQ(file.Finish(), 0);
   const auto events = Parsed(path).at("traceEvents");
   EXPECT_EQ(events.size(), 10U);
@@ -227,28 +214,22 @@ TEST(TraceFile, HasAllRanksInOneObject) {
 TEST(TraceFile, ThatIsNotFinishedIsNotThere) {
   TemporaryDirectory directory;
   { TraceFile(directory.path() / "trace.json").Add(0, "a", kSpans); }
-  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+  EXPECT_TRUE(fs::is_empty(directory.path()));
 }
 
 TEST(TraceFile, TellsWhyItCannotBeWritten) {
   TemporaryDirectory directory;
   EXPECT_EQ(TraceFile(directory.path() / "x" / "trace.json").Finish(), ENOENT);
-  std::filesystem::create_directory(directory.path() / "trace.json");
+  fs::create_directory(directory.path() / "trace.json");
   EXPECT_EQ(TraceFile(directory.path() / "trace.json").Finish(), EISDIR);
-  EXPECT_FALSE(std::filesystem::exists(directory.path() / ".trace.json.tmp"));
+  EXPECT_FALSE(fs::exists(directory.path() / ".trace.json.tmp"));
 }
 
 class PrometheusFileTest : public ::testing::Test {
  protected:
-  std::string Text() const {
-    std::ifstream file(directory_.path() / "ddltraind-rank-00003.prom");
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
+  std::string Text() const { return tests::TextOf(directory_ / "ddltraind-rank-00003.prom"); }
   void Step(std::int64_t steps, double seconds) {
-    StepMetrics metrics;
-    metrics.step = steps - 1;
+    StepMetrics metrics{.step = steps - 1};
     metrics.epoch = metrics.step / 10;
     metrics.ends_epoch = steps % 10 == 0;
     metrics.cross_entropy = 2.5;
@@ -364,32 +345,136 @@ TEST_F(PrometheusFileTest, EscapesTheValuesOfLabels) {
 TEST_F(PrometheusFileTest, WhatCannotBeWrittenIsToldOnceAndTheOldTextStays) {
   ASSERT_EQ(file_.Start(), 0);
   const std::string before = Text();
-  const std::filesystem::path partial = directory_.path() / ".ddltraind-rank-00003.prom.tmp";
-  std::filesystem::create_directory(partial);
+  const fs::path partial = directory_.path() / ".ddltraind-rank-00003.prom.tmp";
+  fs::create_directory(partial);
   file_.End();
   file_.End();
   EXPECT_THAT(losses_, ElementsAre(EISDIR));
   EXPECT_EQ(Text(), before);
   EXPECT_EQ(file_.Start(), EISDIR);
-  std::filesystem::remove(partial);
+  fs::remove(partial);
   file_.End();
   EXPECT_THAT(Text(), HasSubstr("ddltraind_running{rank=\"3\",host=\"gpu025\"} 0\n"));
-  std::filesystem::create_directory(partial);
+  fs::create_directory(partial);
   file_.End();
   EXPECT_THAT(losses_, ElementsAre(EISDIR, EISDIR));
 }
 
 TEST_F(PrometheusFileTest, LeavesNothingBesideTheFile) {
   PrometheusFile in_a_place_that_is_a_directory(directory_.path(), {4, "h", "0"}, [](int) {});
-  std::filesystem::create_directory(in_a_place_that_is_a_directory.path());
+  fs::create_directory(in_a_place_that_is_a_directory.path());
   EXPECT_EQ(in_a_place_that_is_a_directory.Start(), EISDIR);
   ASSERT_EQ(file_.Start(), 0);
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_.path())) {
+  for (const auto& entry : fs::directory_iterator(directory_.path())) {
     names.push_back(entry.path().filename());
   }
   EXPECT_THAT(names,
               UnorderedElementsAre("ddltraind-rank-00003.prom", "ddltraind-rank-00004.prom"));
+}
+
+class ProgressTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("TZ", "UTC", 1);
+    ::tzset();
+  }
+  Progress Make(const ProgressOptions& options) {
+    return Progress(options, line_, [this] { return now_; });
+  }
+  // After `steps` of them.
+  static StepMetrics At(std::int64_t steps) {
+    return {.step = steps - 1,
+            .total_steps = 1000,
+            .epoch = 2,
+            .epochs = 50,
+            .images_per_second = 365.14,
+            .total_loss = 2.41409,
+            .learning_rate = 0.1024};
+  }
+  std::string Take() {
+    std::string text = out_.str();
+    out_.str("");
+    return text;
+  }
+  TimePoint now_{std::chrono::seconds(1605627653)};
+  std::ostringstream out_;
+  RedrawnLine line_{out_};
+};
+
+TEST_F(ProgressTest, PrintsOneLinePerIntervalToAFile) {
+  Progress progress = Make({});
+  progress.Step(At(100));
+  EXPECT_EQ(Take(),
+            "2020-11-17T15:40:53+00:00 epoch 3/50 step 100/1000 365.1 images/s loss 2.4141 "
+            "lr 0.1024 eta ?\n");
+  now_ += std::chrono::seconds(9);
+  progress.Step(At(109));
+  EXPECT_EQ(Take(), "");
+  now_ += std::chrono::seconds(1);
+  progress.Step(At(110));  // ten steps took ten seconds
+  EXPECT_EQ(Take(),
+            "2020-11-17T15:41:03+00:00 epoch 3/50 step 110/1000 365.1 images/s loss 2.4141 "
+            "lr 0.1024 eta 0:14:50\n");
+}
+
+TEST_F(ProgressTest, GoesOnWhereTheClockIsSetBack) {
+  Progress progress = Make({});
+  progress.Step(At(100));
+  Take();
+  now_ -= std::chrono::hours(1);
+  progress.Step(At(101));
+  EXPECT_THAT(Take(), HasSubstr("step 101/1000"));
+  progress.Step(At(102));
+  EXPECT_EQ(Take(), "");
+}
+
+TEST_F(ProgressTest, AlwaysPrintsTheLastStep) {
+  Progress progress = Make({});
+  progress.Step(At(999));
+  Take();
+  StepMetrics last = At(1000);
+  last.epoch = 50;
+  progress.Step(last);
+  EXPECT_THAT(Take(), HasSubstr("epoch 50/50 step 1000/1000"));
+}
+
+TEST_F(ProgressTest, ShowsNoEpochWhenTheRunIsCountedInSteps) {
+  Progress progress = Make({});
+  StepMetrics state = At(1);
+  state.epochs = 0;
+  progress.Step(state);
+  EXPECT_THAT(Take(), HasSubstr("+00:00 step 1/1000 "));
+}
+
+TEST_F(ProgressTest, NeverWritesACarriageReturnToAFile) {
+  Progress progress = Make({.interval_seconds = 0});
+  for (int step = 1; step <= 1000; ++step) progress.Step(At(step));
+  line_.End();
+  EXPECT_THAT(out_.str(), AllOf(Not(HasSubstr("\r")), Not(HasSubstr("\x1b"))));
+}
+
+TEST_F(ProgressTest, RedrawsOnATerminal) {
+  int columns = 40;
+  Progress progress = Make({.terminal = true, .columns = [&] { return columns; }});
+  progress.Step(At(500));
+  EXPECT_EQ(Take(), "\r[======>     ] epoch 3/50 step 500/1000\x1b[K");
+  progress.Step(At(501));
+  EXPECT_EQ(Take(), "");
+  // Made narrower, wider, and narrower than a bar.
+  for (const int now : {30, 60, 5}) {
+    columns = now;
+    progress.Step(At(1000));
+    EXPECT_EQ(Take().size(), std::string("\r\x1b[K").size() + static_cast<std::size_t>(now) - 1);
+  }
+  line_.End();
+  EXPECT_EQ(Take(), "\n");
+}
+
+TEST_F(ProgressTest, UsesColorOnlyWhenAsked) {
+  Progress progress = Make({.terminal = true, .color = true, .columns = [] { return 40; }});
+  progress.Step(At(500));
+  EXPECT_THAT(Take(), StartsWith("\r\x1b[32m["));
 }
 
 }  // namespace

@@ -10,8 +10,7 @@
 #include <thread>
 
 #include "tests/support/directories.h"
-#include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/meters/device_state.h"
 #include "trainer/telemetry/meters/kernel_trace.h"
@@ -22,18 +21,11 @@ namespace trainer {
 namespace {
 
 using std::chrono::milliseconds;
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 // A machine whose files under /proc and /sys the test writes.
 class HostStateTest : public testing::Test {
  protected:
-  void Write(const std::string& file, const std::string& text) {
-    const std::filesystem::path path = directory_.path() / file;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-  }
+  void Write(const std::string& file, const std::string& text) { directory_.Write(file, text); }
 
   TemporaryDirectory directory_;
   HostState host_{directory_.path()};
@@ -81,9 +73,7 @@ TEST(DeviceState, WordsLeaveOutWhatIsNotKnown) {
                      .milliwatts = 411'600,
                      .limit_milliwatts = 700'000}),
             "1980 MHz, memory 3201 MHz, 61 C, 412 of 700 W");
-  DeviceState state;
-  state.compute_mhz = 2450;
-  state.milliwatts = 95'400;
+  DeviceState state{.compute_mhz = 2450, .milliwatts = 95'400};
   EXPECT_EQ(InWords(state), "2450 MHz, 95 W");
 }
 
@@ -91,8 +81,7 @@ TEST(StateSampler, ReadsAtOnceAndAgainAndAgain) {
   std::atomic<int> reads = 0;
   StateSampler sampler(
       [&] {
-        DeviceState state;
-        state.celsius = ++reads;
+        DeviceState state{.celsius = ++reads};
         return state;
       },
       milliseconds(1));
@@ -112,8 +101,7 @@ TEST(StateSampler, LeavesOutAReadingThatThrows) {
   StateSampler sampler(
       [&] {
         if (++reads == 1) throw std::runtime_error("the driver is gone");
-        DeviceState state;
-        state.celsius = reads;
+        DeviceState state{.celsius = reads};
         return state;
       },
       milliseconds(1));
@@ -362,9 +350,7 @@ TEST_F(OpProfileTest, JsonHasAllOfIt) {
 }
 
 TEST(OpProfile, OfNoOpsIsEmpty) {
-  ProfileHead head;
-  head.peaks = {1, 1};
-  const OpProfile profile = AnalyzeOps(head, {});
+  const OpProfile profile = AnalyzeOps({.peaks = {1, 1}}, {});
   EXPECT_EQ(profile.all.share(), 0);
   EXPECT_TRUE(nlohmann::json::parse(ProfileJson(profile)).at("ops").empty());
 }
@@ -470,8 +456,7 @@ TEST(StepTimer, NamesItsPhases) {
 }
 
 TEST(StepTimer, WaitingForOtherRanksIsNotOwnTime) {
-  StepTimes times;
-  times.step = 100;
+  StepTimes times{.step = 100};
   double next = 1;
   for (double& phase : times.phases) phase = std::exchange(next, next * 2);
   EXPECT_DOUBLE_EQ(BusySeconds(times), 1 + 2 + 4 + 16);

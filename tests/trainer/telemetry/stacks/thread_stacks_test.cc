@@ -16,8 +16,7 @@
 #include <thread>
 
 #include "tests/support/emulated.h"
-#include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 
 namespace {
 
@@ -43,8 +42,6 @@ extern "C" int backtrace(void** frames, int count) {
 namespace trainer {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
 using namespace std::chrono_literals;
 
 constexpr auto kLongAnswerTime = 10s;  // for a busy machine
@@ -183,7 +180,7 @@ TEST_F(ThreadStacks, AFunctionOfTheKernelIsNotTakenForOneOfTheProgram) {
     while (!stop.stop_requested()) clock(CLOCK_MONOTONIC, &now);
   });
   while (id == 0) std::this_thread::yield();
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string program = fs::read_symlink("/proc/self/exe").string();
   constexpr int kTries = 200;
   for (int i = 0; i < kTries; ++i) {
     const ThreadStack stack = StackOf(id);

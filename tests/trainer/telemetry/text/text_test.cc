@@ -17,9 +17,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::MatchesRegex;
-
 TEST(LineOutput, TellsOnceWhatAFullDiskLosesAndCounts) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   ASSERT_GE(full, 0);
@@ -130,7 +127,7 @@ TEST(RedrawnLine, GoesOnBehindWhatWasLost) {
   EXPECT_FALSE(out);
   line.Write("b\n");
   EXPECT_TRUE(out);
-  EXPECT_THAT(buffer.str(), testing::EndsWith("b\n"));
+  EXPECT_THAT(buffer.str(), EndsWith("b\n"));
 }
 
 // Whoever writes meanwhile.

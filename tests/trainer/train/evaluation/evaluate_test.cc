@@ -20,9 +20,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::HasSubstr;
-namespace fs = std::filesystem;
-
 constexpr std::int64_t kImageSize = 32;
 
 // Tells of its batches before it makes them; one of them, from 1 on, may be bad.
@@ -80,8 +77,7 @@ class Evaluation {
 
 // What an evaluation of three batches of 4 images does, in order.
 std::string OrderOf(std::unique_ptr<Backend> backend, int stop_after = 0) {
-  ThreadWorld world(1);
-  ThreadCommunicator alone(world, 0);
+  OneRank alone;
   Evaluation evaluation(alone, 4, 12, std::move(backend));
   std::string order;
   evaluation.source().logged = [&](const char* what) { order += std::string(what) + " "; };
@@ -90,8 +86,7 @@ std::string OrderOf(std::unique_ptr<Backend> backend, int stop_after = 0) {
 }
 
 TEST(Evaluate, CountsEachImageOnceOverAllRanks) {
-  ThreadWorld world(1);
-  ThreadCommunicator alone(world, 0);
+  OneRank alone;
   const EvaluationResult expected = *Evaluation(alone, 4, 13).Run();
   EXPECT_EQ(expected.images, 13);
   EXPECT_EQ(expected.steps, 4);
@@ -137,8 +132,7 @@ TEST(Evaluate, OnADeviceItStopsOneBatchLater) {
 
 TEST(Evaluate, ABatchThatCannotBeMadeIsAnError) {
   for (const bool on_device : {false, true}) {
-    ThreadWorld world(1);
-    ThreadCommunicator alone(world, 0);
+    OneRank alone;
     std::unique_ptr<Backend> backend = MakeBackend("reference", {});
     if (on_device) backend = std::make_unique<PromptBackend>();
     Evaluation evaluation(alone, 4, 12, std::move(backend));
@@ -148,16 +142,14 @@ TEST(Evaluate, ABatchThatCannotBeMadeIsAnError) {
 }
 
 TEST(Evaluate, MayRunAgainWithTheSameResult) {
-  ThreadWorld world(1);
-  ThreadCommunicator alone(world, 0);
+  OneRank alone;
   Evaluation evaluation(alone, 4, 10);
   const double first = evaluation.Run()->loss;
   EXPECT_EQ(evaluation.Run()->loss, first);
 }
 
 TEST(Evaluate, UsesTheMeanStatisticsAndPutsBackEachRanksOwn) {
-  ThreadWorld world(1);
-  ThreadCommunicator alone(world, 0);
+  OneRank alone;
   Evaluation with_mean(alone, 2, 8);
   const std::vector<float> row = ExportStatistics(with_mean.network(), with_mean.stream());
   std::vector<float> doubled = row;
@@ -183,15 +175,9 @@ TEST(Evaluate, AllRanksLeaveWhenOneIsAskedToStop) {
 }
 
 TEST(Evaluate, RejectsASetWithoutImages) {
-  ThreadWorld world(1);
-  ThreadCommunicator alone(world, 0);
+  OneRank alone;
   Evaluation evaluation(alone, 2, 0);
-  try {
-    evaluation.Run();
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-  }
+  EXPECT_NE(tests::Rejection<Error>(EX_DATAERR, [&] { evaluation.Run(); }), "");
 }
 
 // Options of a training are no help to who evaluates.
@@ -327,12 +313,7 @@ TEST_F(PredictModeTest, RejectsToNameClassesByWhatIsNoNumber) {
 }
 
 TEST_F(PredictModeTest, RejectsAFileThatIsNotThereByName) {
-  try {
-    RunAlone(config_);
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr(image_.string()));
-  }
+  EXPECT_THAT(tests::Rejection<Error>([&] { RunAlone(config_); }), HasSubstr(image_.string()));
 }
 
 }  // namespace

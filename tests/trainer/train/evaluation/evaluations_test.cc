@@ -15,13 +15,6 @@
 namespace trainer {
 namespace {
 
-namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
-
 constexpr int kBatches = 4;  // of an evaluation: 64 images
 
 // Six steps of 16 images, evaluated after 2, 4 and 6.
@@ -41,8 +34,7 @@ struct EvaluatedRun {
 
 EvaluatedRun RunEvaluating(const TrainConfig& config, int stop_after = 0,
                            const WriteHook& hook = {}, const std::string& backend = "reference") {
-  ThreadWorld world(1);
-  ThreadCommunicator alone(world, 0);
+  OneRank alone;
   std::ostringstream log;
   TrainResult result = RunRank(config, alone, log, stop_after, backend, nullptr, {}, hook);
   return {std::move(result), log.str()};
@@ -61,7 +53,7 @@ int EvaluationsIn(const std::string& log) {
 std::map<std::string, std::vector<float>> EndOf(const fs::path& directory, std::int64_t step = 6) {
   std::map<std::string, std::vector<float>> all;
   for (const char* file : {kModelFile, kOptimizerFile}) {
-    for (auto& [name, values] : TensorsOf(CheckpointDirectory(directory, step) / file)) {
+    for (auto& [name, values] : TensorsAt(directory, step, file)) {
       all[file + ("/" + name)] = values;
     }
   }
@@ -79,7 +71,12 @@ std::vector<std::string> Checkpointed(const fs::path& directory) {
   return found;
 }
 
-TEST(Evaluations, OfATrainingChangeNotOneBitOfItOnEveryBackEnd) {
+class EvaluatingRun : public SmallRun {
+ protected:
+  EvaluatingRun() { config_ = EvaluatingConfig(directory_.path()); }
+};
+
+TEST_F(EvaluatingRun, OfATrainingChangeNotOneBitOfItOnEveryBackEnd) {
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
@@ -94,7 +91,7 @@ TEST(Evaluations, OfATrainingChangeNotOneBitOfItOnEveryBackEnd) {
   }
 }
 
-TEST(Evaluations, OfATrainingOfTwoRanksChangeNotOneBitOfIt) {
+TEST_F(EvaluatingRun, OfATrainingOfTwoRanksChangeNotOneBitOfIt) {
   const TemporaryDirectory with;
   const TemporaryDirectory without;
   const auto run = [](const fs::path& directory, std::int64_t eval_every) {
@@ -113,7 +110,7 @@ TEST(Evaluations, OfATrainingOfTwoRanksChangeNotOneBitOfIt) {
 }
 
 // There the next batch of the training is on the device before the evaluation begins.
-TEST(Evaluations, OnADeviceLeaveTheNextBatchOfTheTrainingAlone) {
+TEST_F(EvaluatingRun, OnADeviceLeaveTheNextBatchOfTheTrainingAlone) {
   const auto trained = [](std::int64_t eval_every) {
     const TemporaryDirectory directory;
     TrainConfig config = EvaluatingConfig(directory.path());
@@ -121,8 +118,7 @@ TEST(Evaluations, OnADeviceLeaveTheNextBatchOfTheTrainingAlone) {
     PromptBackend backend;
     GeneratedSource training({.batch = config.batch_size});
     GeneratedSource evaluation({.batch = config.batch_size, .training = false});
-    ThreadWorld world(1);
-    ThreadCommunicator alone(world, 0);
+    OneRank alone;
     std::ostringstream log;
     RunTrainer(config, {.backend = backend,
                         .communicator = alone,
@@ -135,20 +131,18 @@ TEST(Evaluations, OnADeviceLeaveTheNextBatchOfTheTrainingAlone) {
   EXPECT_EQ(trained(1), trained(0));
 }
 
-TEST(Evaluations, AreCountedInEpochsOrSteps) {
-  const TemporaryDirectory directory;
-  TrainConfig config = EvaluatingConfig(directory.path());
-  config.schedule.iter_unit = IterationUnit::kEpoch;
-  config.schedule.num_iter = 3;  // epochs of 4 steps
-  config.eval_every = 2;
-  const EvaluatedRun run = RunEvaluating(config);
+TEST_F(EvaluatingRun, AreCountedInEpochsOrSteps) {
+  config_.schedule.iter_unit = IterationUnit::kEpoch;
+  config_.schedule.num_iter = 3;  // epochs of 4 steps
+  config_.eval_every = 2;
+  const EvaluatedRun run = RunEvaluating(config_);
   EXPECT_EQ(run.result.step, 12);
   EXPECT_EQ(EvaluationsIn(run.log), 2);
-  EXPECT_TRUE(fs::exists(CheckpointDirectory(directory.path(), 8)));  // the best so far
+  EXPECT_TRUE(fs::exists(CheckpointDirectory(directory_.path(), 8)));  // the best so far
 }
 
 // Two steps, then three batches of the evaluation.
-TEST(Evaluations, AreBrokenOffByAStopAndDoneByTheNextLaunch) {
+TEST_F(EvaluatingRun, AreBrokenOffByAStopAndDoneByTheNextLaunch) {
   const TemporaryDirectory directory;
   const TemporaryDirectory straight;
   const TrainConfig config = EvaluatingConfig(directory.path());
@@ -167,78 +161,70 @@ TEST(Evaluations, AreBrokenOffByAStopAndDoneByTheNextLaunch) {
 }
 
 // A run that ends with 75 has a checkpoint.
-TEST(Evaluations, ThatAreBrokenOffHideNoCheckpointThatCouldNotBeWritten) {
-  const TemporaryDirectory directory;
-  TrainConfig config = EvaluatingConfig(directory.path());
-  config.checkpoint_every = 2;
+TEST_F(EvaluatingRun, ThatAreBrokenOffHideNoCheckpointThatCouldNotBeWritten) {
+  config_.checkpoint_every = 2;
   const WriteHook hook = [](std::string_view call) {
     if (call == "rename") throw Error(EX_OSERR, "no room");
   };
-  EXPECT_THROW(RunEvaluating(config, /*stop_after=*/2 + 3, hook), Error);
+  EXPECT_THROW(RunEvaluating(config_, /*stop_after=*/2 + 3, hook), Error);
 }
 
-TEST(Evaluations, AreNotRepeatedByTheNextLaunch) {
-  const TemporaryDirectory directory;
-  TrainConfig config = EvaluatingConfig(directory.path());
-  config.schedule.run_iter = 2;
-  EXPECT_EQ(EvaluationsIn(RunEvaluating(config).log), 1);
-  EXPECT_EQ(EvaluationsIn(RunEvaluating(config).log), 1);  // of step 4
+TEST_F(EvaluatingRun, AreNotRepeatedByTheNextLaunch) {
+  config_.schedule.run_iter = 2;
+  EXPECT_EQ(EvaluationsIn(RunEvaluating(config_).log), 1);
+  EXPECT_EQ(EvaluationsIn(RunEvaluating(config_).log), 1);  // of step 4
   // A stop that comes with the step leaves its evaluation to the next launch too.
-  config.schedule.run_iter = -1;
-  config.model_dir = directory.path() / "stopped";
-  EXPECT_EQ(EvaluationsIn(RunEvaluating(config, /*stop_after=*/2).log), 0);
-  EXPECT_EQ(EvaluationsIn(RunEvaluating(config).log), 3);
+  config_.schedule.run_iter = -1;
+  config_.model_dir = directory_.path() / "stopped";
+  EXPECT_EQ(EvaluationsIn(RunEvaluating(config_, /*stop_after=*/2).log), 0);
+  EXPECT_EQ(EvaluationsIn(RunEvaluating(config_).log), 3);
 }
 
 // As in the trainer whose options these are: scripts that start it again and again read a curve.
-TEST(Evaluations, EndEveryLaunchThatDidWhatItWasAskedFor) {
-  const TemporaryDirectory directory;
-  TrainConfig config = EvaluatingConfig(directory.path());
-  config.eval_every = 0;
-  config.export_dir = directory.path();
-  config.schedule.run_iter = 3;
-  const EvaluatedRun first = RunEvaluating(config);
+TEST_F(EvaluatingRun, EndEveryLaunchThatDidWhatItWasAskedFor) {
+  config_.eval_every = 0;
+  config_.export_dir = directory_.path();
+  config_.schedule.run_iter = 3;
+  const EvaluatedRun first = RunEvaluating(config_);
   EXPECT_EQ(EvaluationsIn(first.log), 1);
   EXPECT_FALSE(first.result.evaluation.has_value());  // of the whole training
   EXPECT_THAT(first.log, HasSubstr("weights written: "));
-  const auto of_step_3 = TensorsOf(ExportFile(config));
-  EXPECT_EQ(of_step_3, TensorsOf(CheckpointDirectory(directory.path(), 3) / kModelFile));
-  EXPECT_THAT(Checkpointed(directory.path()), ElementsAre(StartsWith("3: 0.")));
+  const auto of_step_3 = TensorsOf(ExportFile(config_));
+  EXPECT_EQ(of_step_3, TensorsAt(directory_.path(), 3, kModelFile));
+  EXPECT_THAT(Checkpointed(directory_.path()), ElementsAre(StartsWith("3: 0.")));
 
-  const EvaluatedRun stopped = RunEvaluating(config, /*stop_after=*/1);
+  const EvaluatedRun stopped = RunEvaluating(config_, /*stop_after=*/1);
   EXPECT_EQ(EvaluationsIn(stopped.log), 0);
-  EXPECT_EQ(TensorsOf(ExportFile(config)), of_step_3);
+  EXPECT_EQ(TensorsOf(ExportFile(config_)), of_step_3);
 
-  const EvaluatedRun last = RunEvaluating(config);
+  const EvaluatedRun last = RunEvaluating(config_);
   EXPECT_EQ(EvaluationsIn(last.log), 1);
   EXPECT_TRUE(last.result.evaluation.has_value());
-  EXPECT_NE(TensorsOf(ExportFile(config)), of_step_3);
+  EXPECT_NE(TensorsOf(ExportFile(config_)), of_step_3);
 }
 
-TEST(Evaluations, KeepTheBestBesideTheNewest) {
-  const TemporaryDirectory directory;
-  TrainConfig config = EvaluatingConfig(directory.path());
-  config.eval_every = 1;
-  config.keep_checkpoints = 1;
-  config.checkpoint_every = 1;
-  config.schedule.num_iter = 8;
-  RunEvaluating(config);
+TEST_F(EvaluatingRun, KeepTheBestBesideTheNewest) {
+  config_.eval_every = 1;
+  config_.keep_checkpoints = 1;
+  config_.checkpoint_every = 1;
+  config_.schedule.num_iter = 8;
+  RunEvaluating(config_);
   // What each step's evaluation finds, by a run that keeps all.
-  config.model_dir = directory.path() / "all";
-  config.keep_checkpoints = 100;
-  RunEvaluating(config);
-  const auto all = ListEvaluated(config.model_dir).known;
+  config_.model_dir = directory_.path() / "all";
+  config_.keep_checkpoints = 100;
+  RunEvaluating(config_);
+  const auto all = ListEvaluated(config_.model_dir).known;
   ASSERT_EQ(all.size(), 8U);
   const std::int64_t best = BestOf(all)->step;
   std::vector<std::int64_t> kept;
-  for (const CheckpointPath& checkpoint : ListCheckpoints(directory.path())) {
+  for (const CheckpointPath& checkpoint : ListCheckpoints(directory_.path())) {
     kept.push_back(checkpoint.step);
   }
   EXPECT_EQ(kept, best == 8 ? std::vector<std::int64_t>{8} : std::vector<std::int64_t>({8, best}));
 }
 
 // Killed before it makes and before it renames each file and each checkpoint.
-TEST(Evaluations, EndAsInOneGoAfterAKillAtAnyTime) {
+TEST_F(EvaluatingRun, EndAsInOneGoAfterAKillAtAnyTime) {
   for (const std::int64_t checkpoint_every : {2, 3}) {
     const TemporaryDirectory whole;
     TrainConfig config = EvaluatingConfig(whole.path());
@@ -268,36 +254,32 @@ TEST(Evaluations, EndAsInOneGoAfterAKillAtAnyTime) {
   }
 }
 
-TEST(Evaluations, EndTheTrainingOnceTheTargetIsReached) {
-  const TemporaryDirectory directory;
-  TrainConfig config = EvaluatingConfig(directory.path());
-  config.stop_at_top1 = 1;  // chance is 25
-  config.export_dir = directory.path();
-  const EvaluatedRun run = RunEvaluating(config);
+TEST_F(EvaluatingRun, EndTheTrainingOnceTheTargetIsReached) {
+  config_.stop_at_top1 = 1;  // chance is 25
+  config_.export_dir = directory_.path();
+  const EvaluatedRun run = RunEvaluating(config_);
   EXPECT_EQ(run.result.ending, Ending::kCompleted);
   EXPECT_EQ(run.result.step, 2);
   EXPECT_TRUE(run.result.evaluation.has_value());
   EXPECT_EQ(EvaluationsIn(run.log), 1);
-  EXPECT_TRUE(fs::exists(ExportFile(config)));
+  EXPECT_TRUE(fs::exists(ExportFile(config_)));
   EXPECT_THAT(run.log, AllOf(HasSubstr("the best so far: the checkpoint of step 2, with top-1 "),
                              HasSubstr("training is complete: top-1 is "),
                              HasSubstr("% after step 2, as --stop_at_top1=1 asks for")));
 
-  const EvaluatedRun again = RunEvaluating(config);
+  const EvaluatedRun again = RunEvaluating(config_);
   EXPECT_EQ(again.result.ending, Ending::kCompleted);
   EXPECT_EQ(again.result.step, 2);
   EXPECT_EQ(EvaluationsIn(again.log), 0);
   EXPECT_THAT(again.log, HasSubstr("training is complete: top-1 is "));
-  config.stop_at_top1 = 0;
-  EXPECT_EQ(RunEvaluating(config).result.step, 6);
+  config_.stop_at_top1 = 0;
+  EXPECT_EQ(RunEvaluating(config_).result.step, 6);
 }
 
-TEST(Evaluations, LeaveATrainingAloneThatDoesNotReachItsTarget) {
-  const TemporaryDirectory directory;
-  TrainConfig config = EvaluatingConfig(directory.path());
-  config.schedule.lr_init = 0;
-  config.stop_at_top1 = 100;
-  const EvaluatedRun run = RunEvaluating(config);
+TEST_F(EvaluatingRun, LeaveATrainingAloneThatDoesNotReachItsTarget) {
+  config_.schedule.lr_init = 0;
+  config_.stop_at_top1 = 100;
+  const EvaluatedRun run = RunEvaluating(config_);
   EXPECT_EQ(run.result.step, 6);
   EXPECT_EQ(EvaluationsIn(run.log), 3);
   EXPECT_THAT(run.log, Not(HasSubstr("training is complete")));
@@ -310,8 +292,7 @@ class EvaluationsOfNoRun : public testing::Test {
   }
   const TemporaryDirectory directory_;
   TrainConfig config_ = EvaluatingConfig(directory_.path());
-  ThreadWorld world_{1};
-  ThreadCommunicator alone_{world_, 0};
+  OneRank alone_;
 };
 
 TEST_F(EvaluationsOfNoRun, AreDueUpToTheEndOfTheTraining) {

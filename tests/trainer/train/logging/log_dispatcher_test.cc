@@ -5,8 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/directories.h"
-#include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/backend/measured_backend.h"
@@ -20,14 +19,6 @@
 
 namespace trainer {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
 
 std::size_t Count(const std::string& text, const std::string& part) {
   std::size_t count = 0;
@@ -58,17 +49,13 @@ class ReportTest : public testing::Test {
       report.Step(record);
     }
     report.EndTraining(timer);
-    EvaluationResult result;
-    result.top1 = 0.25;
     report.StartEvaluation(120, 40);
-    report.EndEvaluation(120, result);
+    report.EndEvaluation(120, {.top1 = 0.25});
     report.EndRun(true);
   }
 
   static TrainConfig MakeConfig() {
-    TrainConfig config;
-    config.batch_size = 4;
-    config.seed = 18446744073709551615U;
+    TrainConfig config{.batch_size = 4, .seed = 18446744073709551615U};
     config.schedule.num_iter = 3;  // epochs of 40 steps
     return config;
   }
@@ -198,11 +185,10 @@ TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
               HasSubstr("step 39: the loss is nan: rolled back to step 30 (--on_nan=rollback, 2 of "
                         "at most 3 to this checkpoint); the 80 images from there to the end of "
                         "step 39 are skipped, training continues after them in epoch 2"));
-  StepResult record;
-  record.step = 30;
+  StepResult record{.step = 30};
   record.times.step = 1;
   report.Step(record);
-  const auto content = [](const std::filesystem::path& path) {
+  const auto content = [](const fs::path& path) {
     std::ifstream file(path);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
@@ -289,8 +275,7 @@ TEST(DescribeRun, IsOfWhatDoesNotTrain) {
   config.mode = RunMode::kEvaluate;
   config.accumulate = 4;                                            // of trainings alone
   const std::vector<std::string> rows = DescribeRun(config, 2, 5);  // less than a batch of 8
-  EXPECT_THAT(rows, SizeIs(3));
-  EXPECT_THAT(rows, Contains(HasSubstr("8 images (2 ranks x 4)")));
+  EXPECT_THAT(rows, AllOf(SizeIs(3), Contains(HasSubstr("8 images (2 ranks x 4)"))));
   EXPECT_THAT(rows, Contains("steps             1 for 5 images"));
   config.mode = RunMode::kInferenceBenchmark;
   EXPECT_THAT(DescribeRun(config, 2, 64), Not(Contains(StartsWith("learning rate "))));
@@ -303,12 +288,8 @@ class StepProfileTest : public testing::Test {
     const auto backend = MakeBackend("reference", {});
     OpRecorder recorder([&] { return backend->MakeEvent(); });
     const auto measured = MakeMeasuredBackend(*backend, recorder);
-    ThreadWorld world(1);
-    ThreadCommunicator communicator(world, 0);
-    GeneratedSourceOptions options;
-    options.batch = config_.batch_size;
-    options.classes = config_.classes;
-    GeneratedSource training(options);
+    OneRank communicator;
+    GeneratedSource training({.batch = config_.batch_size, .classes = config_.classes});
     std::ostringstream log_text;
     TrainerDeps deps{
         *measured, communicator, &training, nullptr, {MakeLogger(log_text, 0, "info")}};
@@ -352,13 +333,11 @@ TEST_F(StepProfileTest, IsOfTheStepsThatWereAskedFor) {
     layers.insert(op.at("layer"));
   }
   EXPECT_EQ(calls, 16 + 15 + 16 + 32 + 9);
-  EXPECT_THAT(layers, Contains("layer1.0.conv1"));
-  EXPECT_THAT(layers, Contains("layer2.0.downsample.1"));
-  EXPECT_THAT(layers, Contains("fc"));
-  EXPECT_THAT(layers, Not(Contains(HasSubstr("weight"))));
+  EXPECT_THAT(layers, AllOf(Contains("layer1.0.conv1"), Contains("layer2.0.downsample.1")));
+  EXPECT_THAT(layers, AllOf(Contains("fc"), Not(Contains(HasSubstr("weight")))));
   EXPECT_LE(document.at("op_seconds"), document.at("step_seconds"));
   EXPECT_THAT(log_, HasSubstr("profile written: " + (directory_.path() / "profile.csv").string()));
-  EXPECT_TRUE(std::filesystem::exists(directory_.path() / "profile.csv"));
+  EXPECT_TRUE(fs::exists(directory_.path() / "profile.csv"));
 }
 
 TEST_F(StepProfileTest, IsOfThoseOfThemThatTheLaunchMakes) {
@@ -372,7 +351,7 @@ TEST_F(StepProfileTest, WarnsWhereThereAreNone) {
   EXPECT_THAT(Train().profile, IsEmpty());
   EXPECT_THAT(log_, HasSubstr("warning: --profile shows nothing: steps 7 to 8 are not among the "
                               "steps 1 to 6 of this launch"));
-  EXPECT_FALSE(std::filesystem::exists(directory_.path() / "profile.json"));
+  EXPECT_FALSE(fs::exists(directory_.path() / "profile.json"));
 }
 
 TEST_F(StepProfileTest, AFileThatCannotBeWrittenIsAWarning) {
@@ -393,8 +372,7 @@ class StepProfileOfStepsTest : public StepProfileTest {
   void Make(std::int64_t first, std::int64_t end, double seconds) {
     for (std::int64_t step = first; step < end; ++step) {
       Compute(step);
-      StepResult record;
-      record.step = step;
+      StepResult record{.step = step};
       record.times.step = seconds;
       profile_.After(record);
     }
@@ -456,7 +434,7 @@ TEST_F(StepProfileTest, ChangesNoWeight) {
   TemporaryDirectory other;
   RunAlone(SmallConfig(other.path()));
   const auto weights = [](const TemporaryDirectory& directory) {
-    return TensorsOf(CheckpointDirectory(directory.path(), 6) / "model.safetensors");
+    return TensorsAt(directory.path(), 6);
   };
   EXPECT_EQ(weights(directory_), weights(other));
 }

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "tests/support/directories.h"
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/backend/measured_backend.h"
@@ -11,9 +12,6 @@
 
 namespace trainer {
 namespace {
-
-using testing::HasSubstr;
-using testing::MatchesRegex;
 
 // Trainings of two ranks of one node, six steps each.
 class VariabilityLogTest : public testing::Test {
@@ -38,8 +36,7 @@ class VariabilityLogTest : public testing::Test {
       variability.local_rank = communicator.rank();
       variability.host = "c1-7";
       variability.read_state = [] {
-        DeviceState state;
-        state.celsius = 61;
+        DeviceState state{.celsius = 61};
         return state;
       };
       deps.variability = &variability;
@@ -49,7 +46,7 @@ class VariabilityLogTest : public testing::Test {
   // By name; that of a CSV file has the number of the process, which both ranks share here.
   std::map<std::string, std::string> Files() const {
     std::map<std::string, std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(config_.variability_dir)) {
+    for (const auto& entry : fs::directory_iterator(config_.variability_dir)) {
       std::ostringstream text;
       text << std::ifstream(entry.path()).rdbuf();
       files[entry.path().filename().string()] = text.str();
@@ -61,7 +58,7 @@ class VariabilityLogTest : public testing::Test {
     config.mode = RunMode::kTrainingBenchmark;
     config.warmup_steps = 0;
     config.variability_dir = directory_.path() / "study";
-    std::filesystem::create_directories(config.variability_dir);
+    fs::create_directories(config.variability_dir);
     return config;
   }
 
@@ -127,14 +124,10 @@ TEST_F(VariabilityLogTest, HasTheKernelsOfAGpuAndSaysWhatIsLost) {
   const auto run_kernel = reinterpret_cast<void (*)(const char*, std::uint64_t, std::uint64_t)>(
       ::dlsym(cupti, "RunKernel"));
   const auto lose_kernels = reinterpret_cast<void (*)(std::size_t)>(::dlsym(cupti, "LoseKernels"));
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   const auto backend = MakeBackend("reference", {});
   const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
-  VariabilityLogDeps deps;
-  deps.kernels = &kernels;
-  deps.device = "NVIDIA H200";
-  deps.host = "c1-7";
+  VariabilityLogDeps deps{.kernels = &kernels, .device = "NVIDIA H200", .host = "c1-7"};
   deps.read_state = [] { return DeviceState(); };
   std::ostringstream log_text;
   VariabilityLog log(config_, communicator, &deps, network, MakeLogger(log_text, 0, "info"));
@@ -160,14 +153,11 @@ TEST_F(VariabilityLogTest, HasTheKernelsOfAGpuAndSaysWhatIsLost) {
 }
 
 TEST_F(VariabilityLogTest, SaysWhyRowsOfAGpuAreOps) {
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   const auto backend = MakeBackend("reference", {});
   OpRecorder recorder([&] { return backend->MakeEvent(); });
   const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
-  VariabilityLogDeps deps;
-  deps.recorder = &recorder;
-  deps.why_ops = "CUPTI is not here";
+  VariabilityLogDeps deps{.recorder = &recorder, .why_ops = "CUPTI is not here"};
   deps.read_state = [] { return DeviceState(); };
   std::ostringstream log_text;
   VariabilityLog log(config_, communicator, &deps, network, MakeLogger(log_text, 0, "info"));
@@ -177,24 +167,17 @@ TEST_F(VariabilityLogTest, SaysWhyRowsOfAGpuAreOps) {
 
 TEST_F(VariabilityLogTest, ADirectoryThatCannotBeWrittenIsRejected) {
   config_.variability_dir = directory_.path() / "nowhere";
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   const auto backend = MakeBackend("reference", {});
   OpRecorder recorder([&] { return backend->MakeEvent(); });
   const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
-  VariabilityLogDeps deps;
-  deps.recorder = &recorder;
+  VariabilityLogDeps deps{.recorder = &recorder};
   deps.read_state = [] { return DeviceState(); };
   std::ostringstream log_text;
   VariabilityLog log(config_, communicator, &deps, network, MakeLogger(log_text, 0, "info"));
-  try {
-    log.Start(0, 1);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_THAT(error.what(), HasSubstr("No such file or directory; check it, or give another "
-                                        "--variability_dir"));
-  }
+  EXPECT_THAT(tests::Rejection<Error>(EX_OSERR, [&] { log.Start(0, 1); }),
+              HasSubstr("No such file or directory; check it, or give another "
+                        "--variability_dir"));
 }
 
 }  // namespace

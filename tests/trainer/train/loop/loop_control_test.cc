@@ -8,17 +8,13 @@
 namespace trainer {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-
 // Runs of two ranks, of which rank 0 is asked by way of control_.
 class LoopControlTest : public testing::Test {
  protected:
-  LoopControlTest() { std::filesystem::create_directory(orders()); }
-  std::filesystem::path orders() const { return directory_.path() / "orders"; }
-  std::filesystem::path run() const { return directory_.path() / "run"; }
-  static TrainConfig ConfigIn(const std::filesystem::path& directory) {
+  LoopControlTest() { fs::create_directory(orders()); }
+  fs::path orders() const { return directory_.path() / "orders"; }
+  fs::path run() const { return directory_.path() / "run"; }
+  static TrainConfig ConfigIn(const fs::path& directory) {
     TrainConfig config = SmallConfig(directory);
     config.checkpoint_every = 0;
     return config;
@@ -67,11 +63,8 @@ class LoopControlTest : public testing::Test {
 };
 
 TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
-  const std::filesystem::path other = directory_.path() / "other";
-  RunRanks(2, [&](Communicator& communicator) {
-    std::ostringstream log;
-    RunRank(ConfigIn(other), communicator, log);
-  });
+  const fs::path other = directory_.path() / "other";
+  RunTogether(2, ConfigIn(other));
   AskAfter(2, ControlCommand::kPause);
   int rounds = 0;
   const TrainResult result = Train([&](int round) {
@@ -94,19 +87,15 @@ TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
   EXPECT_EQ(control_.status().step, 6);
   EXPECT_EQ(control_.status().checkpoint_step, 6);
   for (const char* file : {kModelFile, kOptimizerFile}) {
-    EXPECT_EQ(TensorsOf(CheckpointDirectory(run(), 6) / file),
-              TensorsOf(CheckpointDirectory(other, 6) / file));
+    EXPECT_EQ(TensorsAt(run(), 6, file), TensorsAt(other, 6, file));
   }
   EXPECT_THAT(log_.str(), AllOf(HasSubstr("paused after step 3: "),
                                 HasSubstr("resumed after step 3, paused for 0:00:0")));
 }
 
 TEST_F(LoopControlTest, EvaluatesOnceWhenItIsAskedToAndEndsBitEqual) {
-  const std::filesystem::path other = directory_.path() / "other";
-  RunRanks(2, [&](Communicator& communicator) {
-    std::ostringstream log;
-    RunRank(ConfigIn(other), communicator, log);
-  });
+  const fs::path other = directory_.path() / "other";
+  RunTogether(2, ConfigIn(other));
   mode_ = RunMode::kTrainAndEvaluate;
   AskAfter(2, ControlCommand::kEvaluate);
   EXPECT_EQ(Train([](int) {}).ending, Ending::kCompleted);
@@ -121,8 +110,7 @@ TEST_F(LoopControlTest, EvaluatesOnceWhenItIsAskedToAndEndsBitEqual) {
   EXPECT_TRUE(exists(CheckpointDirectory(run(), 3)));
   EXPECT_TRUE(control_.status().requested.empty());
   for (const char* file : {kModelFile, kOptimizerFile}) {
-    EXPECT_EQ(TensorsOf(CheckpointDirectory(run(), 6) / file),
-              TensorsOf(CheckpointDirectory(other, 6) / file));
+    EXPECT_EQ(TensorsAt(run(), 6, file), TensorsAt(other, 6, file));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "trainer/train/loop/trainer.h"
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
@@ -9,33 +10,23 @@
 namespace trainer {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
-
 // The bits of everything in the checkpoint of `step`, both files.
-std::map<std::string, std::vector<float>> OnCheckpointSaved(const std::filesystem::path& model_dir,
-                                                            std::int64_t step) {
-  std::map<std::string, std::vector<float>> all;
-  const std::filesystem::path directory = CheckpointDirectory(model_dir, step);
+Tensors OnCheckpointSaved(const fs::path& model_dir, std::int64_t step) {
+  Tensors all;
   for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
-    for (auto& [name, values] : TensorsOf(directory / file)) all[file + ("/" + name)] = values;
+    for (auto& [name, values] : TensorsAt(model_dir, step, file)) all[file + ("/" + name)] = values;
   }
   return all;
 }
 
 std::string Rejection(const TrainConfig& config, int exit_code) {
-  try {
-    RunAlone(config);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), exit_code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "not refused";
-  return "";
+  return tests::Rejection<Error>(
+      exit_code, [&] { RunAlone(config); }, "not refused");
 }
 
-TEST(Trainer, AResumedRunIsBitEqualToOneThatNeverStoppedOnEveryBackEnd) {
+using Trainer = SmallRun;
+
+TEST_F(Trainer, AResumedRunIsBitEqualToOneThatNeverStoppedOnEveryBackEnd) {
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
@@ -54,10 +45,10 @@ TEST(Trainer, AResumedRunIsBitEqualToOneThatNeverStoppedOnEveryBackEnd) {
   }
 }
 
-TEST(Trainer, AResumedRunOfTwoRanksIsBitEqualToo) {
+TEST_F(Trainer, AResumedRunOfTwoRanksIsBitEqualToo) {
   const TemporaryDirectory straight;
   const TemporaryDirectory stopped;
-  const auto run = [](const std::filesystem::path& directory, int stopping_rank) {
+  const auto run = [](const fs::path& directory, int stopping_rank) {
     RunRanks(2, [&](Communicator& communicator) {
       std::ostringstream log_text;
       // One rank alone is asked to stop; both must.
@@ -75,7 +66,7 @@ TEST(Trainer, AResumedRunOfTwoRanksIsBitEqualToo) {
 
 // Batch norm is local to a rank, so it has to be frozen.  What is left is the order of sums: over 4
 // samples twice and then over 2 ranks, against over 8 samples.
-TEST(Trainer, TwoRanksLearnWhatOneLearnsWithTwiceTheBatch) {
+TEST_F(Trainer, TwoRanksLearnWhatOneLearnsWithTwiceTheBatch) {
   const TemporaryDirectory one;
   const TemporaryDirectory two;
   TrainConfig config = SmallConfig(one.path());
@@ -86,27 +77,13 @@ TEST(Trainer, TwoRanksLearnWhatOneLearnsWithTwiceTheBatch) {
 
   config.model_dir = two.path();
   config.batch_size = 4;
-  RunRanks(2, [&](Communicator& communicator) {
-    std::ostringstream log_text;
-    RunRank(config, communicator, log_text);
-  });
-  const auto model = TensorsOf(CheckpointDirectory(one.path(), 6) / "model.safetensors");
-  const auto other = TensorsOf(CheckpointDirectory(two.path(), 6) / "model.safetensors");
-  ASSERT_EQ(model.size(), other.size());
-  for (const auto& [name, values] : model) {
-    double squares = 0;
-    double difference = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      squares += std::pow(values[i], 2);
-      difference += std::pow(values[i] - other.at(name)[i], 2);
-    }
-    EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(squares)) << name;
-  }
+  RunTogether(2, config);
+  ExpectNearlyEqual(TensorsAt(two.path(), 6), TensorsAt(one.path(), 6));
 }
 
 // What each rank knows of itself alone, its weights, shows in the evaluation: steps with a learning
 // rate of 0 leave them as they started.
-TEST(Trainer, AllRanksStartFromTheWeightsOfRankZero) {
+TEST_F(Trainer, AllRanksStartFromTheWeightsOfRankZero) {
   const auto evaluated = [](std::uint64_t seed_of_rank_1) {
     const TemporaryDirectory directory;
     double loss = 0;
@@ -127,7 +104,7 @@ TEST(Trainer, AllRanksStartFromTheWeightsOfRankZero) {
 }
 
 // In a world of two a collective call of this one rank would never end.
-TEST(Trainer, RanksCompareHowWeightsLieBeforeAnythingElse) {
+TEST_F(Trainer, RanksCompareHowWeightsLieBeforeAnythingElse) {
   ThreadWorld world(2);
   ThreadCommunicator communicator(world, 1);
   const auto backend = MakeBackend("reference", {});
@@ -147,33 +124,29 @@ TEST(Trainer, RanksCompareHowWeightsLieBeforeAnythingElse) {
   EXPECT_EQ(logged.front().name, "conv1.weight");
 }
 
-TEST(Trainer, LearnsAndEvaluates) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.mode = RunMode::kTrainAndEvaluate;
-  config.batch_size = 8;
-  config.schedule.num_iter = 60;
-  config.schedule.lr_init = 2;
-  const TrainResult result = RunAlone(config);
+TEST_F(Trainer, LearnsAndEvaluates) {
+  config_.mode = RunMode::kTrainAndEvaluate;
+  config_.batch_size = 8;
+  config_.schedule.num_iter = 60;
+  config_.schedule.lr_init = 2;
+  const TrainResult result = RunAlone(config_);
   ASSERT_TRUE(result.evaluation.has_value());
   EXPECT_EQ(result.evaluation->images, 64);
   EXPECT_GE(result.evaluation->top1, 0.9) << result.evaluation->loss;  // chance is 0.25
   EXPECT_EQ(result.evaluation->top5, 1);                               // of four classes
 }
 
-TEST(Trainer, EvaluatesWhatWasSaved) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.mode = RunMode::kTrainAndEvaluate;
-  const TrainResult trained = RunAlone(config);
-  config.mode = RunMode::kEvaluate;
-  const TrainResult evaluated = RunAlone(config);
+TEST_F(Trainer, EvaluatesWhatWasSaved) {
+  config_.mode = RunMode::kTrainAndEvaluate;
+  const TrainResult trained = RunAlone(config_);
+  config_.mode = RunMode::kEvaluate;
+  const TrainResult evaluated = RunAlone(config_);
   EXPECT_EQ(evaluated.step, 6);
   EXPECT_EQ(evaluated.evaluation->loss, trained.evaluation->loss);
   EXPECT_EQ(evaluated.evaluation->top1, trained.evaluation->top1);
 }
 
-TEST(Trainer, EvaluatesTheFileThatIsGivenRatherThanTheRun) {
+TEST_F(Trainer, EvaluatesTheFileThatIsGivenRatherThanTheRun) {
   const TemporaryDirectory directory;
   const TemporaryDirectory other;
   TrainConfig config = SmallConfig(directory.path());
@@ -187,14 +160,12 @@ TEST(Trainer, EvaluatesTheFileThatIsGivenRatherThanTheRun) {
   EXPECT_EQ(RunAlone(second).evaluation->loss, trained.evaluation->loss);
 }
 
-TEST(Trainer, RejectsToEvaluateNothing) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.mode = RunMode::kEvaluate;
-  EXPECT_THAT(Rejection(config, EX_USAGE), HasSubstr("--init_from"));
+TEST_F(Trainer, RejectsToEvaluateNothing) {
+  config_.mode = RunMode::kEvaluate;
+  EXPECT_THAT(Rejection(config_, EX_USAGE), HasSubstr("--init_from"));
 }
 
-TEST(Trainer, ALaunchOfRunIterLeavesTheRestToTheNext) {
+TEST_F(Trainer, ALaunchOfRunIterLeavesTheRestToTheNext) {
   const TemporaryDirectory directory;
   const TemporaryDirectory straight;
   TrainConfig config = SmallConfig(directory.path());
@@ -205,28 +176,26 @@ TEST(Trainer, ALaunchOfRunIterLeavesTheRestToTheNext) {
   EXPECT_EQ(OnCheckpointSaved(directory.path(), 6), OnCheckpointSaved(straight.path(), 6));
 }
 
-TEST(Trainer, AFinishedRunIsNotTrainedFurther) {
+TEST_F(Trainer, AFinishedRunIsNotTrainedFurther) {
   const TemporaryDirectory directory;
   RunAlone(SmallConfig(directory.path()));
-  const auto before = std::filesystem::last_write_time(CheckpointDirectory(directory.path(), 6));
+  const auto before = fs::last_write_time(CheckpointDirectory(directory.path(), 6));
   const TrainResult again = RunAlone(SmallConfig(directory.path()));
   EXPECT_EQ(again.ending, Ending::kCompleted);
   EXPECT_EQ(again.step, 6);
-  EXPECT_EQ(std::filesystem::last_write_time(CheckpointDirectory(directory.path(), 6)), before);
+  EXPECT_EQ(fs::last_write_time(CheckpointDirectory(directory.path(), 6)), before);
 }
 
-TEST(Trainer, CheckpointsEveryNStepsAndKeepsTheNewest) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.checkpoint_every = 2;
-  config.keep_checkpoints = 2;
-  RunAlone(config);
-  EXPECT_FALSE(std::filesystem::exists(CheckpointDirectory(directory.path(), 2)));
-  EXPECT_TRUE(std::filesystem::exists(CheckpointDirectory(directory.path(), 4)));
-  EXPECT_TRUE(std::filesystem::exists(CheckpointDirectory(directory.path(), 6)));
+TEST_F(Trainer, CheckpointsEveryNStepsAndKeepsTheNewest) {
+  config_.checkpoint_every = 2;
+  config_.keep_checkpoints = 2;
+  RunAlone(config_);
+  EXPECT_FALSE(fs::exists(CheckpointDirectory(directory_.path(), 2)));
+  EXPECT_TRUE(fs::exists(CheckpointDirectory(directory_.path(), 4)));
+  EXPECT_TRUE(fs::exists(CheckpointDirectory(directory_.path(), 6)));
 }
 
-TEST(Trainer, RejectsTheCheckpointOfAnotherNetwork) {
+TEST_F(Trainer, RejectsTheCheckpointOfAnotherNetwork) {
   const TemporaryDirectory directory;
   RunAlone(SmallConfig(directory.path()));
   TrainConfig config = SmallConfig(directory.path());
@@ -235,23 +204,21 @@ TEST(Trainer, RejectsTheCheckpointOfAnotherNetwork) {
 }
 
 // Every tensor is as the other back end left it, and the next step starts from there.
-TEST(Trainer, GoesOnFromTheBitsOfAnotherBackEndOnEveryBackEnd) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.schedule.run_iter = 3;
-  RunAlone(config, 0, "reference");
-  const auto before = OnCheckpointSaved(directory.path(), 3);
+TEST_F(Trainer, GoesOnFromTheBitsOfAnotherBackEndOnEveryBackEnd) {
+  config_.schedule.run_iter = 3;
+  RunAlone(config_, 0, "reference");
+  const auto before = OnCheckpointSaved(directory_.path(), 3);
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
     const TemporaryDirectory copy;
-    std::filesystem::copy(directory.path(), copy.path(), std::filesystem::copy_options::recursive);
-    config = SmallConfig(copy.path());
-    config.schedule.lr_init = 0;
-    config.momentum = 1;
-    config.weight_decay = 0;
-    config.freeze_batch_norm = true;
-    EXPECT_EQ(RunAlone(config, 0, backend).step, 6);
+    fs::copy(directory_.path(), copy.path(), fs::copy_options::recursive);
+    config_ = SmallConfig(copy.path());
+    config_.schedule.lr_init = 0;
+    config_.momentum = 1;
+    config_.weight_decay = 0;
+    config_.freeze_batch_norm = true;
+    EXPECT_EQ(RunAlone(config_, 0, backend).step, 6);
     auto after = OnCheckpointSaved(copy.path(), 6);
     for (const auto& [name, values] : before) {
       if (name.starts_with("model")) {
@@ -261,46 +228,38 @@ TEST(Trainer, GoesOnFromTheBitsOfAnotherBackEndOnEveryBackEnd) {
   }
 }
 
-TEST(Trainer, StopsWhenTheLossIsNotFinite) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.schedule.lr_init = 1e30;
-  config.schedule.num_iter = 50;
-  EXPECT_THAT(Rejection(config, EX_SOFTWARE), HasSubstr("diverged"));
-  EXPECT_FALSE(std::filesystem::exists(CheckpointDirectory(directory.path(), 50)));
+TEST_F(Trainer, StopsWhenTheLossIsNotFinite) {
+  config_.schedule.lr_init = 1e30;
+  config_.schedule.num_iter = 50;
+  EXPECT_THAT(Rejection(config_, EX_SOFTWARE), HasSubstr("diverged"));
+  EXPECT_FALSE(fs::exists(CheckpointDirectory(directory_.path(), 50)));
 }
 
-TEST(Trainer, NeverWritesWeightsThatAreNotNumbers) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.schedule.lr_init = 1e40;  // the loss of the one step is still that of good weights
-  config.weight_decay = 1000;
-  config.schedule.num_iter = 1;
-  config.export_dir = directory.path();
-  EXPECT_THAT(Rejection(config, EX_SOFTWARE),
+TEST_F(Trainer, NeverWritesWeightsThatAreNotNumbers) {
+  config_.schedule.lr_init = 1e40;  // the loss of the one step is still that of good weights
+  config_.weight_decay = 1000;
+  config_.schedule.num_iter = 1;
+  config_.export_dir = directory_.path();
+  EXPECT_THAT(Rejection(config_, EX_SOFTWARE),
               AllOf(HasSubstr("the weights are not written: "), HasSubstr("diverged")));
-  EXPECT_FALSE(std::filesystem::exists(CheckpointDirectory(directory.path(), 1)));
-  EXPECT_FALSE(std::filesystem::exists(ExportFile(config)));
+  EXPECT_FALSE(fs::exists(CheckpointDirectory(directory_.path(), 1)));
+  EXPECT_FALSE(fs::exists(ExportFile(config_)));
 }
 
-TEST(Trainer, RejectsToReportAnEvaluationWithoutALoss) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.mode = RunMode::kTrainAndEvaluate;
-  config.schedule.lr_init = 1e30;
-  config.schedule.num_iter = 1;
-  EXPECT_THAT(Rejection(config, EX_SOFTWARE),
+TEST_F(Trainer, RejectsToReportAnEvaluationWithoutALoss) {
+  config_.mode = RunMode::kTrainAndEvaluate;
+  config_.schedule.lr_init = 1e30;
+  config_.schedule.num_iter = 1;
+  EXPECT_THAT(Rejection(config_, EX_SOFTWARE),
               AllOf(HasSubstr("the loss of the evaluation is"), HasSubstr("--lr_init")));
 }
 
-TEST(Trainer, DumpsTheStateOfAStep) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.dump_state = directory.path() / "state.safetensors";
-  config.dump_state_step = 1;
-  config.weight_decay = 0;
-  RunAlone(config);
-  const auto state = TensorsOf(config.dump_state);
+TEST_F(Trainer, DumpsTheStateOfAStep) {
+  config_.dump_state = directory_.path() / "state.safetensors";
+  config_.dump_state_step = 1;
+  config_.weight_decay = 0;
+  RunAlone(config_);
+  const auto state = TensorsOf(config_.dump_state);
   EXPECT_TRUE(state.contains("statistic.layer2.0.bn1.running_mean"));
   EXPECT_TRUE(state.contains("weight.conv1.weight"));
   // After one step without decay, momentum is the gradient.
@@ -308,82 +267,68 @@ TEST(Trainer, DumpsTheStateOfAStep) {
   EXPECT_THAT(state.at("gradient.fc.weight"), Contains(testing::Ne(0.0F)));
 }
 
-TEST(Trainer, SaysWhenTheStepOfADumpIsNotInTheLaunch) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.dump_state = directory.path() / "state.safetensors";
-  config.dump_state_step = 7;
-  ThreadWorld world(1);
-  ThreadCommunicator alone(world, 0);
-  std::ostringstream log_text;
-  RunRank(config, alone, log_text);
-  EXPECT_THAT(log_text.str(), HasSubstr("step 7 is not among the steps 1 to 6"));
-  EXPECT_FALSE(std::filesystem::exists(config.dump_state));
+TEST_F(Trainer, SaysWhenTheStepOfADumpIsNotInTheLaunch) {
+  config_.dump_state = directory_.path() / "state.safetensors";
+  config_.dump_state_step = 7;
+  EXPECT_THAT(RunTogether(1, config_).log, HasSubstr("step 7 is not among the steps 1 to 6"));
+  EXPECT_FALSE(fs::exists(config_.dump_state));
 }
 
-TEST(Trainer, ExportsWeightsFromWhichARunCanStart) {
+TEST_F(Trainer, ExportsWeightsFromWhichARunCanStart) {
   const TemporaryDirectory directory;
   const TemporaryDirectory next;
   TrainConfig config = SmallConfig(directory.path());
   config.export_dir = directory.path();
   RunAlone(config);
   const auto weights = TensorsOf(ExportFile(config));
-  EXPECT_EQ(weights, TensorsOf(CheckpointDirectory(directory.path(), 6) / "model.safetensors"));
+  EXPECT_EQ(weights, TensorsAt(directory.path(), 6));
 
   TrainConfig start = SmallConfig(next.path());
   start.init_from = ExportFile(config);
   start.schedule.run_iter = 0;
   RunAlone(start);
-  EXPECT_EQ(TensorsOf(CheckpointDirectory(next.path(), 0) / "model.safetensors"), weights);
+  EXPECT_EQ(TensorsAt(next.path(), 0), weights);
 }
 
-TEST(Trainer, BenchmarksMeasureAndWriteNothing) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.warmup_steps = 2;
+TEST_F(Trainer, BenchmarksMeasureAndWriteNothing) {
+  config_.warmup_steps = 2;
   for (const RunMode mode : {RunMode::kTrainingBenchmark, RunMode::kInferenceBenchmark}) {
-    config.mode = mode;
-    EXPECT_GT(RunAlone(config).images_per_second, 0);
+    config_.mode = mode;
+    EXPECT_GT(RunAlone(config_).images_per_second, 0);
   }
-  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
 
 // In warm-up and afterwards.
-TEST(Trainer, StopsABenchmarkWhenAskedTo) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.warmup_steps = 2;
+TEST_F(Trainer, StopsABenchmarkWhenAskedTo) {
+  config_.warmup_steps = 2;
   for (const RunMode mode : {RunMode::kTrainingBenchmark, RunMode::kInferenceBenchmark}) {
-    config.mode = mode;
+    config_.mode = mode;
     for (const int stop_after : {1, 4}) {
-      const TrainResult result = RunAlone(config, stop_after);
+      const TrainResult result = RunAlone(config_, stop_after);
       EXPECT_EQ(result.ending, Ending::kStopped);
       EXPECT_EQ(result.images_per_second, 0);
     }
   }
-  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
 
-TEST(Trainer, StopsABenchmarkOnAllRanksWhenOneIsAskedTo) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.warmup_steps = 2;
+TEST_F(Trainer, StopsABenchmarkOnAllRanksWhenOneIsAskedTo) {
+  config_.warmup_steps = 2;
   for (const RunMode mode : {RunMode::kTrainingBenchmark, RunMode::kInferenceBenchmark}) {
-    config.mode = mode;
+    config_.mode = mode;
     RunRanks(2, [&](Communicator& communicator) {
       std::ostringstream log_text;
       const int stop_after = communicator.rank() == 1 ? 4 : 0;
-      EXPECT_EQ(RunRank(config, communicator, log_text, stop_after).ending, Ending::kStopped);
+      EXPECT_EQ(RunRank(config_, communicator, log_text, stop_after).ending, Ending::kStopped);
     });
   }
 }
 
-TEST(Trainer, RejectsABenchmarkThatIsAllWarmUp) {
-  const TemporaryDirectory directory;
-  TrainConfig config = SmallConfig(directory.path());
-  config.mode = RunMode::kTrainingBenchmark;
-  config.warmup_steps = 6;
-  EXPECT_THAT(Rejection(config, EX_USAGE), HasSubstr("--warmup_steps"));
+TEST_F(Trainer, RejectsABenchmarkThatIsAllWarmUp) {
+  config_.mode = RunMode::kTrainingBenchmark;
+  config_.warmup_steps = 6;
+  EXPECT_THAT(Rejection(config_, EX_USAGE), HasSubstr("--warmup_steps"));
 }
 
 }  // namespace

@@ -6,8 +6,7 @@
 #include <thread>
 
 #include "support/file.h"
-#include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/core/error.h"
 #include "trainer/train/monitor/hang_watchdog.h"
@@ -15,8 +14,6 @@
 
 namespace trainer {
 namespace {
-
-using ::testing::HasSubstr;
 
 // How a HangWatchdog judges another rank, whose part the test plays.
 
@@ -26,11 +23,9 @@ using namespace std::chrono_literals;
 // the other says the test writes; its stacks never come.
 class HangJudge : public testing::Test {
  protected:
-  std::filesystem::path file(const std::string& name) const {
-    return directory_.path() / ".hang-1" / name;
-  }
+  fs::path file(const std::string& name) const { return directory_.path() / ".hang-1" / name; }
   void Say(const RankState& state) const {
-    std::filesystem::create_directories(directory_.path() / ".hang-1");
+    fs::create_directories(directory_.path() / ".hang-1");
     ASSERT_EQ(support::ReplaceFile(file(std::to_string(state.rank)), ToText(state)), 0);
   }
   // `own_stacks`: how those of this rank are written.
@@ -75,14 +70,14 @@ class HangJudge : public testing::Test {
 TEST_F(HangJudge, LeavesNothingBehindAndReportsNothingWhereTheRunGoesOnBeforeTheReport) {
   others_stacks_time_ = std::chrono::hours(1);
   Start(0.5, OneStack, {.rank = 1, .activity = Activity::kTraining, .waiting = true});
-  while (!std::filesystem::exists(file("0.brief"))) std::this_thread::sleep_for(10ms);
+  while (!fs::exists(file("0.brief"))) std::this_thread::sleep_for(10ms);
   watch_->EndWaiting();
   watch_->Enter(Activity::kCheckpoint, 0);  // has a longer bound
-  std::filesystem::remove(file("1"));
-  while (std::filesystem::exists(file("0"))) std::this_thread::sleep_for(10ms);
+  fs::remove(file("1"));
+  while (fs::exists(file("0"))) std::this_thread::sleep_for(10ms);
   watch_.reset();
   EXPECT_FALSE(is_logged_);
-  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
 
 TEST_F(HangJudge, ReportsWithoutItsOwnStacksWhereTheseHangAsWell) {
@@ -109,7 +104,7 @@ TEST_F(HangJudge, ReportsWithoutItsOwnStacksWhereTheseFail) {
 TEST_F(HangJudge, LeavesTheLowestRankTimeForItsStacks) {
   rank_ = 1;
   Start(0.1, OneStack, {.rank = 0, .activity = Activity::kTraining, .waiting = true});
-  while (!std::filesystem::exists(file("1.brief"))) std::this_thread::sleep_for(10ms);
+  while (!fs::exists(file("1.brief"))) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(log_.get_future().wait_for(500ms), std::future_status::timeout);
 }
 

@@ -2,22 +2,27 @@
 
 #include "trainer/train/monitor/hang_watchdog.h"
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <stdexcept>
+#include <thread>
 
+#include "support/file.h"
 #include "tests/support/emulated.h"
-#include "tests/support/test.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/trainer/train/training_run.h"
+#include "trainer/control/stack_dump_request.h"
 #include "trainer/train/monitor/monitored.h"
+#include "trainer/train/monitor/stack_dump_service.h"
 
 namespace trainer {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 class HangWatchTest : public testing::Test {
  protected:
@@ -39,7 +44,7 @@ std::vector<ThreadStack> WriteStacksInTime(const StackDumpOptions& options) {
 // Two ranks that begin `activity` after healthy steps, in which rank 1 does `last` before it comes;
 // what rank 0 reports.  The floor of rank 1 is so long that it says nothing before rank 0 does, if
 // it is not `other_floor`.
-std::string ReportOf(double floor, const std::filesystem::path& directory, Activity activity,
+std::string ReportOf(double floor, const fs::path& directory, Activity activity,
                      const std::function<void(const std::atomic<bool>& logged)>& last,
                      double other_floor = 1000) {
   std::string report;
@@ -75,6 +80,18 @@ std::string ReportOf(double floor, const std::filesystem::path& directory, Activ
   return report;
 }
 
+// Of rank 0, the only one unless others are told.
+HangWatchdogOptions OptionsFor(double floor_seconds, const TemporaryDirectory& directory,
+                               std::function<void(const std::string&)> on_hang) {
+  return {.floor_seconds = floor_seconds,
+          .model_dir = directory.path(),
+          .run_name = "1",
+          .rank = 0,
+          .size = 1,
+          .host = "n1",
+          .on_hang = std::move(on_hang)};
+}
+
 void SleepSeconds(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
@@ -88,8 +105,8 @@ TEST_F(HangWatchTest, NamesTheRankThatDoesNotComeAndRemovesItsFiles) {
   EXPECT_THAT(report, HasSubstr("in training, step 3: rank 1 on n2 "));
   EXPECT_THAT(report, HasSubstr("; stacks of "));
   EXPECT_THAT(report, HasSubstr(" in " + (directory.path() / "stacks").string()));
-  std::filesystem::remove_all(directory.path() / "stacks");
-  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+  fs::remove_all(directory.path() / "stacks");
+  EXPECT_TRUE(fs::is_empty(directory.path()));
 }
 
 TEST_F(HangWatchTest, WritesTheStacksOfEachRank) {
@@ -100,15 +117,14 @@ TEST_F(HangWatchTest, WritesTheStacksOfEachRank) {
   ReportOf(
       0.3, directory.path(), Activity::kTraining,
       [&](const std::atomic<bool>&) {
-        while (!std::filesystem::exists(file_of(0)) || !std::filesystem::exists(file_of(1))) {
+        while (!fs::exists(file_of(0)) || !fs::exists(file_of(1))) {
           SleepSeconds(0.02);
         }
       },
       /*other_floor=*/0.3);
   for (const int rank : {0, 1}) {
-    std::ifstream file(file_of(rank));
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    EXPECT_THAT(text, testing::StartsWith("rank " + std::to_string(rank) + " on n"));
+    const std::string text = tests::TextOf(file_of(rank));
+    EXPECT_THAT(text, StartsWith("rank " + std::to_string(rank) + " on n"));
     EXPECT_THAT(text,
                 HasSubstr(rank == 0 ? ", waiting for other ranks\n" : ", at work of its own\n"));
     EXPECT_THAT(text, HasSubstr("WritesTheStacksOfEachRank"));
@@ -120,21 +136,18 @@ TEST_F(HangWatchTest, SaysNothingOfARankThatIsLateButComes) {
   EXPECT_THAT(ReportOf(2, directory.path(), Activity::kTraining,
                        [](const std::atomic<bool>&) { SleepSeconds(0.3); }),
               IsEmpty());
-  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+  EXPECT_TRUE(fs::is_empty(directory.path()));
 }
 
 TEST_F(HangWatchTest, NamesTheRankThatTheOthersNeverMeet) {
   const TemporaryDirectory directory;
-  std::filesystem::create_directory(directory.path() / ".hang-1");
+  fs::create_directory(directory.path() / ".hang-1");
   std::ofstream(directory.path() / ".hang-1/0") << "of a run that was killed";
   std::promise<std::string> report;
-  HangWatchdog watch({.floor_seconds = 0.05,
-                      .model_dir = directory.path(),
-                      .run_name = "1",
-                      .rank = 0,
-                      .size = 2,
-                      .host = "n1",
-                      .on_hang = [&](const std::string& line) { report.set_value(line); }});
+  HangWatchdogOptions options =
+      OptionsFor(0.05, directory, [&](const std::string& line) { report.set_value(line); });
+  options.size = 2;
+  HangWatchdog watch(options);
   watch.BeginWaiting();
   EXPECT_THAT(report.get_future().get(),
               HasSubstr(" before the first step: rank 1 does not answer"));
@@ -144,19 +157,12 @@ TEST_F(HangWatchTest, HasNoBoundForWhatFollowsTheMeeting) {
   const TemporaryDirectory directory;
   std::promise<void> logged;
   std::future<void> is_reported = logged.get_future();
-  HangWatchdog watch({.floor_seconds = 0.05,
-                      .model_dir = directory.path(),
-                      .run_name = "1",
-                      .rank = 0,
-                      .size = 1,
-                      .host = "n1",
-                      .on_hang = [&](const std::string&) { logged.set_value(); }});
+  HangWatchdog watch(OptionsFor(0.05, directory, [&](const std::string&) { logged.set_value(); }));
   watch.BeginWaiting();
   watch.Pause();
   // Ten times the floor is 0.5.
   EXPECT_EQ(is_reported.wait_for(800ms), std::future_status::timeout);
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   watch.ExchangeHosts(communicator);
   EXPECT_EQ(is_reported.wait_for(kLong), std::future_status::ready);
 }
@@ -172,14 +178,11 @@ struct Beginning {
 bool IsTold(const Beginning& beginning, std::chrono::milliseconds time) {
   const TemporaryDirectory directory;
   std::promise<void> logged;
-  HangWatchdog watch({.floor_seconds = 0.2,
-                      .model_dir = directory.path(),
-                      .run_name = "1",
-                      .rank = 0,
-                      .size = beginning.size,
-                      .host = "n1",
-                      .batches = beginning.batches,
-                      .on_hang = [&](const std::string&) { logged.set_value(); }});
+  HangWatchdogOptions options =
+      OptionsFor(0.2, directory, [&](const std::string&) { logged.set_value(); });
+  options.size = beginning.size;
+  options.batches = beginning.batches;
+  HangWatchdog watch(options);
   watch.Enter(beginning.activity, 0);
   for (int beat = 0; beat < beginning.heartbeats; ++beat) {
     watch.BeginWaiting();
@@ -213,15 +216,11 @@ TEST_F(HangWatchTest, TakesAPauseInWhichTheRanksMeetForProgress) {
   EXPECT_THAT(ReportOf(0.1, directory.path(), Activity::kPause, [](const std::atomic<bool>&) {}),
               IsEmpty());
   std::atomic<bool> logged = false;
-  HangWatchdog watch({.floor_seconds = 1,
-                      .model_dir = directory.path(),
-                      .run_name = "2",
-                      .rank = 0,
-                      .size = 1,
-                      .host = "n1",
-                      .on_hang = [&](const std::string&) { logged = true; }});
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  HangWatchdogOptions options =
+      OptionsFor(1, directory, [&](const std::string&) { logged = true; });
+  options.run_name = "2";
+  HangWatchdog watch(options);
+  OneRank communicator;
   watch.ExchangeHosts(communicator);
   const auto watched = MakeWatchedCommunicator(communicator, watch);
   for (int round = 0; round < 15; ++round) {
@@ -292,20 +291,122 @@ TEST_F(HangWatchTest, EndsTheRunAfterTenBoundsWithoutData) {
   const TemporaryDirectory directory;
   std::atomic<int> waits = 0;
   std::promise<std::string> hang;
-  HangWatchdog watch({.floor_seconds = 0.02,  // before the first step the bound is ten times that
-                      .model_dir = directory.path(),
-                      .run_name = "1",
-                      .rank = 0,
-                      .size = 1,
-                      .host = "n1",
-                      .on_wait = [&](const std::string&) { ++waits; },
-                      .on_hang = [&](const std::string& line) { hang.set_value(line); }});
+  // Before the first step the bound is ten times the floor.
+  HangWatchdogOptions options =
+      OptionsFor(0.02, directory, [&](const std::string& line) { hang.set_value(line); });
+  options.on_wait = [&](const std::string&) { ++waits; };
+  HangWatchdog watch(options);
   watch.BeginReading();
   const std::string line = hang.get_future().get();
   EXPECT_THAT(line, testing::ContainsRegex("rank 0 has waited [0-9]+ s for its data"));
   EXPECT_THAT(line, HasSubstr(": the file system hangs there"));
   EXPECT_GE(waits, 3);
   EXPECT_LE(waits, 10);
+}
+
+// Ranks 0 and 1 in this process.
+class StacksOnRequestTest : public testing::Test {
+ protected:
+  StacksOnRequestTest() {
+    MakeStackDumpRequest(request(), {.directory = directory_.path() / kStackDumpDirectoryName,
+                                     .ranks = {{"n1", 1}, {"n2", 2}}});
+  }
+  fs::path request() const { return directory_.path() / kStackDumpRequestName; }
+  std::unique_ptr<StackDumpService> Make(int rank) {
+    return std::make_unique<StackDumpService>(
+        StackDumpServiceOptions{.request = request(),
+                                .model_dir = directory_.path(),
+                                .rank = rank,
+                                .host = "n" + std::to_string(rank + 1),
+                                .seconds_between_looks = 0.01,
+                                .doing = doing_,
+                                .answer_time = std::chrono::seconds(10)});
+  }
+  std::optional<RankStackTraces> Read(int rank) const {
+    return ParseRankStackTraces(
+        tests::TextOf(directory_.path() / kStackDumpDirectoryName / StackDumpFileName(rank)));
+  }
+  // What the rank writes to that order; it is waited for.
+  RankStackTraces AnswerOf(int rank, std::uint64_t command) const {
+    for (;;) {
+      if (const auto stacks = Read(rank); stacks && stacks->command == command) return *stacks;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
+  const TemporaryDirectory directory_;
+  std::function<std::string()> doing_ = [] { return "in training, step 17"; };
+};
+
+TEST_F(StacksOnRequestTest, AllRanksAnswerWhatRankZeroIsAsked) {
+  const auto first = Make(0);
+  const auto second = Make(1);
+  const std::uint64_t command = first->Ask();
+  EXPECT_THAT(AnswerOf(0, command).headline,
+              MatchesRegex("rank 0 on n1, process [0-9]+: in training, step 17"));
+  const RankStackTraces answer = AnswerOf(1, command);
+  EXPECT_THAT(answer.headline, HasSubstr("rank 1 on n2, process "));
+  EXPECT_THAT(answer.stacks, HasSubstr("AllRanksAnswerWhatRankZeroIsAsked"));
+  const std::uint64_t next = first->Ask();
+  EXPECT_GT(next, command);
+  EXPECT_EQ(AnswerOf(1, next).command, next);
+  EXPECT_EQ(AnswerOf(0, next).command, next);
+}
+
+TEST_F(StacksOnRequestTest, TheyAnswerTheFileAloneWhereRankZeroIsStopped) {
+  const auto second = Make(1);
+  ASSERT_EQ(WriteStackDumpCommand(request(), 5), 0);
+  EXPECT_EQ(AnswerOf(1, 5).command, 5U);
+}
+
+TEST_F(StacksOnRequestTest, AnOrderThatCannotBeWrittenIsWrittenOnceItCan) {
+  const auto first = Make(0);
+  const auto second = Make(1);
+  fs::remove(request());
+  const std::uint64_t command = first->Ask();
+  EXPECT_EQ(AnswerOf(0, command).command, command);  // it has tried to write it
+  MakeStackDumpRequest(request(),
+                       {.directory = directory_.path() / kStackDumpDirectoryName, .ranks = {}});
+  EXPECT_EQ(AnswerOf(1, command).command, command);
+  EXPECT_EQ(ReadStackDumpCommand(request()), command);
+}
+
+TEST_F(StacksOnRequestTest, AnExceptionCostsOneAnswer) {
+  std::atomic<int> calls = 0;
+  doing_ = [&]() -> std::string {
+    if (++calls == 1) throw std::runtime_error("no memory");
+    return "in training";
+  };
+  const auto first = Make(0);
+  first->Ask();
+  while (calls == 0) std::this_thread::yield();
+  const std::uint64_t next = first->Ask();
+  EXPECT_EQ(AnswerOf(0, next).command, next);
+}
+
+TEST_F(StacksOnRequestTest, EndsThoughAPipeIsInThePlaceOfTheFile) {
+  fs::remove(request());
+  ASSERT_EQ(::mkfifo(request().c_str(), 0600), 0);
+  auto second = Make(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // several looks
+  second.reset();
+}
+
+TEST_F(StacksOnRequestTest, AnswersAnOrderOnce) {
+  auto first = Make(0);
+  const std::uint64_t command = first->Ask();
+  AnswerOf(0, command);
+  fs::remove_all(directory_.path() / kStackDumpDirectoryName);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // several looks
+  first.reset();
+  EXPECT_FALSE(Read(0));
+}
+
+TEST_F(StacksOnRequestTest, OfAFileWithoutAnOrderNothingComes) {
+  auto second = Make(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // several looks
+  second.reset();
+  EXPECT_FALSE(Read(1));
 }
 
 }  // namespace

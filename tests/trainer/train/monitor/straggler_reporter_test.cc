@@ -9,13 +9,6 @@
 namespace trainer {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
-
 // 2 and 2.2 by turns: mean 2.1, standard deviation 0.1.
 void Fill(SpikeDetector& watch, int count) {
   for (int i = 0; i < count; ++i) EXPECT_FALSE(watch.Add(i % 2 == 0 ? 2 : 2.2)) << i;
@@ -96,7 +89,7 @@ TEST(RankComparison, NamesEightAndCountsTheOthers) {
   for (std::size_t rank = 0; rank < 10; ++rank) checksums[rank] = rank + 100;
   EXPECT_THAT(Describe(checksums, std::vector<std::string>(21)).message,
               AllOf(HasSubstr("rank 6, rank 7 and 2 others have"), HasSubstr("the 11 ranks"),
-                    testing::EndsWith("give the same command again")));
+                    EndsWith("give the same command again")));
 }
 
 TEST(RankComparison, OfTwoNobodyCanTell) {
@@ -133,7 +126,7 @@ TEST(RankComparison, FindsARankWhoseSumHadAnotherBitOnEveryBackEnd) {
     EXPECT_EQ(ends[1].exit_code, EX_OSERR);
     EXPECT_EQ(ends[0].message, "a rank is gone");
     EXPECT_EQ(ends[2].message, "a rank is gone");
-    EXPECT_FALSE(std::filesystem::exists(directory.path() / "checkpoints"));
+    EXPECT_FALSE(fs::exists(directory.path() / "checkpoints"));
   }
 }
 
@@ -145,7 +138,7 @@ TEST(RankComparison, ComparesBeforeACheckpointToo) {
   const Fault fault = {.rank = 0, .steps = {1}, .is_own_share = false};
   const auto ends = TrainWith(fault, config, 3, true);
   EXPECT_THAT(ends[0].message, StartsWith("after step 3 rank 0 on node0 has other weights"));
-  EXPECT_FALSE(std::filesystem::exists(directory.path() / "checkpoints"));
+  EXPECT_FALSE(fs::exists(directory.path() / "checkpoints"));
 }
 
 TEST(RankComparison, ChangesNothingWhereAllAreAlike) {
@@ -155,8 +148,7 @@ TEST(RankComparison, ChangesNothingWhereAllAreAlike) {
   config.paranoid = 1;
   for (const FaultyEnd& end : TrainWith({}, config, 3)) EXPECT_EQ(end.message, "");
   TrainWith({}, SmallConfig(plain.path()), 3);
-  EXPECT_EQ(TensorsOf(CheckpointDirectory(compared.path(), 6) / "model.safetensors"),
-            TensorsOf(CheckpointDirectory(plain.path(), 6) / "model.safetensors"));
+  EXPECT_EQ(TensorsAt(compared.path(), 6), TensorsAt(plain.path(), 6));
 }
 
 TEST(RankComparison, OneRankIsToldThatThereIsNothingToCompare) {
@@ -422,7 +414,7 @@ TEST(StragglerReporter, CutsLongLists) {
     for (int step = 0; step < 100; ++step) stragglers.After(seconds, {});
   });
   EXPECT_THAT(log.str(), HasSubstr("rank 7 has been 100 % slower"));
-  EXPECT_THAT(log.str(), testing::Not(HasSubstr("rank 8 has")));
+  EXPECT_THAT(log.str(), Not(HasSubstr("rank 8 has")));
   EXPECT_THAT(log.str(), HasSubstr("the same of 2 more ranks"));
 }
 

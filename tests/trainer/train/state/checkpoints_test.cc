@@ -2,24 +2,25 @@
 
 #include "trainer/train/state/checkpoints.h"
 
+#include <sys/resource.h>
+
 #include <latch>
+#include <numeric>
 #include <thread>
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/checkpoint/sample_run.h"
+#include "tests/trainer/core/few_threads.h"
 #include "tests/trainer/train/training_run.h"
+#include "trainer/backend/registry.h"
 #include "trainer/core/error.h"
 #include "trainer/model/network.h"
+#include "trainer/train/state/network_state.h"
+#include "trainer/train/state/snapshot.h"
 
 namespace trainer {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 
 constexpr auto kForCopy = Checkpoints::Wait::kForCopy;
 constexpr auto kForFile = Checkpoints::Wait::kForFile;
@@ -61,13 +62,8 @@ class CheckpointsTest : public testing::Test {
   }
   // The message of the Error that looking ends with.
   static std::string FailureOf(Checkpoints& checkpoints, int exit_code) {
-    try {
-      LookUntil(checkpoints, [] { return false; });
-    } catch (const Error& error) {
-      EXPECT_EQ(error.exit_code(), exit_code) << error.what();
-      return error.what();
-    }
-    return "none";
+    return tests::Rejection<Error>(
+        exit_code, [&] { LookUntil(checkpoints, [] { return false; }); }, "none");
   }
   void BreakTheWeights() {
     const Parameter& first = network_.parameters().front();
@@ -85,8 +81,7 @@ class CheckpointsTest : public testing::Test {
   const std::unique_ptr<Backend> backend_ = MakeBackend("reference", {.threads = 1});
   Network network_{*backend_, NetworkSpecOf(config_)};
   const std::unique_ptr<Stream> stream_ = backend_->MakeStream();
-  ThreadWorld world_{1};
-  ThreadCommunicator alone_{world_, 0};
+  OneRank alone_;
 };
 
 TEST_F(CheckpointsTest, OneThatIsWaitedForIsThereAndIsSaid) {
@@ -228,7 +223,7 @@ TEST_F(CheckpointsTest, WhatIsWrittenIsTheStateOfItsStep) {
   BreakTheWeights();
   end.count_down();
   LookUntil(*checkpoints, [&] { return Has(1) && !text_.str().empty(); });
-  const auto model = TensorsOf(CheckpointDirectory(directory_.path(), 1) / "model.safetensors");
+  const auto model = TensorsAt(directory_.path(), 1);
   EXPECT_TRUE(std::isfinite(model.at("conv1.weight").front()));
 }
 
@@ -248,6 +243,202 @@ TEST_F(CheckpointsTest, AnOrderIsObeyedWhenItsFileIsWritten) {
   EXPECT_TRUE(fs::exists(orders.path() / "checkpoint"));
   end.count_down();
   LookUntil(*checkpoints, [&] { return Has(1) && !fs::exists(orders.path() / "checkpoint"); });
+}
+
+// What both threads use is no atomic: who is done has handed it over.
+TEST(BackgroundThread, RunsOnePieceAfterTheOtherAndHandsOverWhatItMade) {
+  BackgroundThread thread("a thread");
+  std::vector<int> made;
+  for (int i = 0; i < 3; ++i) {
+    thread.Start([&made, i] { made.push_back(i); });
+    EXPECT_TRUE(thread.has_work());
+    thread.Wait();
+    EXPECT_FALSE(thread.has_work());
+  }
+  EXPECT_THAT(made, ElementsAre(0, 1, 2));
+}
+
+TEST(BackgroundThread, RunsBesideTheThreadThatGivesIt) {
+  BackgroundThread thread("a thread");
+  std::latch begun(1);
+  std::latch end(1);
+  const std::thread::id giver = std::this_thread::get_id();
+  std::thread::id runner;
+  thread.Start([&] {
+    runner = std::this_thread::get_id();
+    begun.count_down();
+    end.wait();
+  });
+  begun.wait();
+  EXPECT_FALSE(thread.Done());
+  EXPECT_TRUE(thread.has_work());
+  end.count_down();
+  while (!thread.Done()) std::this_thread::yield();
+  EXPECT_FALSE(thread.has_work());
+  EXPECT_NE(runner, giver);
+}
+
+TEST(BackgroundThread, TakesNoSecondPieceBeforeTheFirstWasTakenBack) {
+  BackgroundThread thread("a thread");
+  std::latch end(1);
+  thread.Start([&] { end.wait(); });
+  EXPECT_THROW(thread.Start([] {}), Error);
+  end.count_down();
+  thread.Wait();
+  thread.Start([] {});
+  thread.Wait();
+}
+
+TEST(BackgroundThread, ThrowsOnceWhatTheWorkThrew) {
+  BackgroundThread thread("a thread");
+  const auto message_of = [](const auto& call) { return tests::Rejection<Error>(call); };
+  thread.Start([] { throw Error(EX_OSERR, "the disk is full"); });
+  EXPECT_EQ(message_of([&] { thread.Wait(); }), "the disk is full");
+  EXPECT_FALSE(thread.has_work());
+  thread.Start([] { throw Error(EX_OSERR, "so it is"); });
+  EXPECT_EQ(message_of([&] {
+              while (!thread.Done()) std::this_thread::yield();
+            }),
+            "so it is");
+  thread.Start([] {});
+  EXPECT_EQ(message_of([&] { thread.Wait(); }), "");
+}
+
+TEST(BackgroundThread, EndsWhenItsWorkIsDone) {
+  bool is_done = false;
+  bool has_failed = false;
+  {
+    BackgroundThread thread("a thread");
+    thread.Start([&] { is_done = true; });
+  }
+  EXPECT_TRUE(is_done);
+  {
+    BackgroundThread thread("a thread");
+    thread.Start([&] {
+      has_failed = true;
+      throw Error(EX_OSERR, "nobody is told");
+    });
+  }
+  EXPECT_TRUE(has_failed);
+}
+
+TEST(BackgroundThread, IsOfALowerPriority) {
+  BackgroundThread thread("a thread");
+  const int own = ::getpriority(PRIO_PROCESS, 0);
+  int of_thread = -100;
+  thread.Start([&] { of_thread = ::getpriority(PRIO_PROCESS, 0); });
+  thread.Wait();
+  EXPECT_EQ(of_thread, std::min(own + 10, 19));
+}
+
+TEST(BackgroundThread, IsNamedWhereItCannotBeHad) {
+  EXPECT_EXIT(WithFewThreads([] {
+                std::vector<std::unique_ptr<BackgroundThread>> threads;
+                try {
+                  for (int i = 0; i < 100; ++i) {
+                    threads.push_back(std::make_unique<BackgroundThread>("the hundredth thread"));
+                  }
+                } catch (const Error& error) {
+                  return std::string(error.what()).starts_with("cannot start the hundredth thread");
+                }
+                return false;
+              }),
+              testing::ExitedWithCode(0), "");
+}
+
+using ValuesByName = std::map<std::string, std::vector<float>>;
+
+ValuesByName ValuesIn(std::span<const TensorReader> tensors) {
+  ValuesByName values;
+  for (const TensorReader& tensor : tensors) {
+    const auto* data = static_cast<const float*>(tensor.data);
+    values[tensor.name] = {data, data + tensor.shape.elements()};
+  }
+  return values;
+}
+
+ValuesByName ValuesIn(const std::vector<HostTensor>& tensors) {
+  ValuesByName values;
+  for (const HostTensor& tensor : tensors) values[tensor.name] = tensor.values;
+  return values;
+}
+
+CheckpointState StateOfRanks(int ranks, std::int64_t step) {
+  CheckpointState state{.step = step, .world_size = ranks};
+  return state;
+}
+
+// A network with numbers in all of its parts, of two seeds that can be told from each other.
+class NetworkToCopy {
+ public:
+  explicit NetworkToCopy(const std::string& backend)
+      : backend_(MakeBackend(backend, {.threads = 1})),
+        network_(*backend_, {"resnet_tiny", 2, 32, 32, 4, 0}),
+        stream_(backend_->MakeStream()) {
+    Fill(1);
+  }
+
+  void Fill(std::uint64_t seed) {
+    Initialize(network_, {seed, WeightInit::kFanOut, false}, *stream_);
+    for (const Parameter& parameter : network_.parameters()) {
+      if (parameter.spec.statistic) continue;
+      std::vector<float> values(static_cast<std::size_t>(parameter.spec.shape.elements()));
+      std::iota(values.begin(), values.end(), static_cast<float>(seed));
+      network_.Import(Network::Part::kMomentum, parameter, values, *stream_);
+    }
+  }
+
+  Backend& backend() { return *backend_; }
+  Network& network() { return network_; }
+  Stream& stream() { return *stream_; }
+  std::vector<float> statistics() { return ExportStatistics(network_, *stream_); }
+  ValuesByName part(Network::Part part) {
+    return ValuesIn(ExportPart(network_, part, "", *stream_));
+  }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  Network network_;
+  std::unique_ptr<Stream> stream_;
+};
+
+TEST(SnapshotCopy, HasTheBitsOfTheStateOnEveryBackEndWhateverTheNextStepDoes) {
+  for (const std::string& backend : BackendNames()) {
+    if (!BackendProblem(backend).empty()) continue;
+    SCOPED_TRACE(backend);
+    NetworkToCopy source(backend);
+    SnapshotCopy copy(source.backend(), source.network());
+    const ValuesByName values = source.part(Network::Part::kValue);
+    const ValuesByName momentum = source.part(Network::Part::kMomentum);
+    copy.Take(source.network(), StateOfRanks(1, 7), {source.statistics(), {}}, source.stream());
+    source.Fill(2);
+    EXPECT_EQ(copy.state().step, 7);
+    EXPECT_EQ(ValuesIn(copy.model()), values);
+    EXPECT_EQ(ValuesIn(copy.optimizer()), momentum);
+
+    copy.Take(source.network(), StateOfRanks(1, 8), {source.statistics(), {}}, source.stream());
+    EXPECT_EQ(ValuesIn(copy.model()), source.part(Network::Part::kValue));
+    EXPECT_NE(ValuesIn(copy.model()), values);
+  }
+}
+
+TEST(SnapshotCopy, HasTheMeanOfTheStatisticsAndThoseOfEachRank) {
+  NetworkToCopy source("reference");
+  SnapshotCopy copy(source.backend(), source.network());
+  const std::size_t count = source.statistics().size();
+  std::vector<float> rows(count, 2);
+  rows.resize(2 * count, 4);
+  for (int i = 0; i < 2; ++i) {
+    copy.Take(source.network(), StateOfRanks(2, i), {rows, {}}, source.stream());
+    EXPECT_THAT(ValuesIn(copy.model()).at("bn1.running_mean"), Each(3.0F));
+    EXPECT_EQ(ValuesIn(copy.model()).at("conv1.weight"),
+              source.part(Network::Part::kValue).at("conv1.weight"));
+    const TensorReader& all = copy.optimizer().back();
+    EXPECT_EQ(all.name, "rank_statistics");
+    EXPECT_EQ(all.shape, Shape({2, static_cast<std::int64_t>(count)}));
+    EXPECT_EQ(ValuesIn(copy.optimizer()).at("rank_statistics"), rows);
+    EXPECT_EQ(copy.optimizer().size(), source.part(Network::Part::kMomentum).size() + 1);
+  }
 }
 
 }  // namespace

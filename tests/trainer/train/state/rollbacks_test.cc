@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/faulty_ranks.h"
+#include "tests/trainer/train/thread_ranks.h"
+#include "trainer/backend/registry.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/control/run_control.h"
 #include "trainer/core/error.h"
+#include "trainer/train/state/network_state.h"
 #include "trainer/train/state/snapshot.h"
 
 namespace trainer {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 TEST(Rollbacks, GoOnBehindTheImagesOfTheStep) {
   Rollbacks rollbacks;
@@ -30,16 +29,13 @@ TEST(Rollbacks, AreThreeInARowToACheckpointOrOlderOnes) {
     }
     EXPECT_EQ(rollbacks.in_a_row(), 3);
   }
-  try {
-    rollbacks.Resume({20, 100}, 200, "step 25: the loss is nan");
-    ADD_FAILURE() << "the run goes on";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_SOFTWARE);
-    EXPECT_THAT(
-        error.what(),
-        HasSubstr("step 25: the loss is nan, after 3 rollbacks to the checkpoint of step 20 "
-                  "from which none newer came: training has diverged; start again"));
-  }
+  EXPECT_THAT(
+      tests::Rejection<Error>(EX_SOFTWARE,
+                              [&] {
+                                rollbacks.Resume({20, 100}, 200, "step 25: the loss is nan");
+                              }),
+      HasSubstr("step 25: the loss is nan, after 3 rollbacks to the checkpoint of step 20 "
+                "from which none newer came: training has diverged; start again"));
 }
 
 TrainConfig RollbackConfig(const fs::path& directory) {
@@ -71,9 +67,14 @@ void ExpectGoodEnd(const std::vector<FaultyEnd>& ends) {
   for (const FaultyEnd& end : ends) EXPECT_EQ(end.message, "");
 }
 
+class GoingBack : public SmallRun {
+ protected:
+  GoingBack() { config_ = RollbackConfig(directory_.path()); }
+};
+
 // A run that goes back equals one that begins at the checkpoint and is told to take other images;
 // and what follows its next checkpoint follows as well where all before is forgotten.
-TEST(GoingBack, IsGoingOnFromTheCheckpointWithTheImagesBehindTheStep) {
+TEST_F(GoingBack, IsGoingOnFromTheCheckpointWithTheImagesBehindTheStep) {
   for (const std::int64_t accumulate : {1, 2}) {
     SCOPED_TRACE(accumulate);
     const TemporaryDirectory directory;
@@ -121,7 +122,7 @@ TEST(GoingBack, IsGoingOnFromTheCheckpointWithTheImagesBehindTheStep) {
   }
 }
 
-TEST(GoingBack, RestoresAllOnEveryBackEnd) {
+TEST_F(GoingBack, RestoresAllOnEveryBackEnd) {
   for (const std::string& backend : BackendNames()) {
     if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
@@ -136,52 +137,45 @@ TEST(GoingBack, RestoresAllOnEveryBackEnd) {
   }
 }
 
-TEST(GoingBack, EndsAnEpochWithFewerStepsAndTheSameImages) {
-  const TemporaryDirectory directory;
-  TrainConfig config = RollbackConfig(directory.path());
-  config.mode = RunMode::kTrainAndEvaluate;
-  config.eval_every = 1;
-  config.schedule.iter_unit = IterationUnit::kEpoch;
-  config.schedule.num_iter = 2;  // of 8 steps
-  config.checkpoint_every = 5;
-  ExpectGoodEnd(TrainWith({.steps = {6, 12}}, config));  // of which the last is step 10
+TEST_F(GoingBack, EndsAnEpochWithFewerStepsAndTheSameImages) {
+  config_.mode = RunMode::kTrainAndEvaluate;
+  config_.eval_every = 1;
+  config_.schedule.iter_unit = IterationUnit::kEpoch;
+  config_.schedule.num_iter = 2;  // of 8 steps
+  config_.checkpoint_every = 5;
+  ExpectGoodEnd(TrainWith({.steps = {6, 12}}, config_));  // of which the last is step 10
   // After 8 steps' images, of which 2 were skipped.
-  EXPECT_TRUE(ManifestAt(directory.path(), 6).state.top1.has_value());
-  const CheckpointState end = ManifestAt(directory.path(), 13).state;
+  EXPECT_TRUE(ManifestAt(directory_.path(), 6).state.top1.has_value());
+  const CheckpointState end = ManifestAt(directory_.path(), 13).state;
   EXPECT_EQ(end.epoch, 2);
   EXPECT_EQ(end.epoch_samples, 0);
   EXPECT_EQ(end.skipped_images, 24);
   // All is done, and is known to be.
-  const auto again = TrainWith({}, config);
+  const auto again = TrainWith({}, config_);
   ExpectGoodEnd(again);
   EXPECT_THAT(again[0].log, HasSubstr("resumed from step 13, after 0 of the 64 images of epoch 3"));
 }
 
-TEST(GoingBack, FromTheLastStepLeavesTheCheckpointTheEnd) {
-  const TemporaryDirectory directory;
-  TrainConfig config = RollbackConfig(directory.path());
-  config.schedule.iter_unit = IterationUnit::kEpoch;
-  config.schedule.num_iter = 1;
-  config.export_dir = directory.path();
-  ExpectGoodEnd(TrainWith({.steps = {7}}, config));
-  EXPECT_EQ(ListCheckpoints(directory.path()).front().step, 6);
-  EXPECT_EQ(TensorsOf(ExportFile(config)),
-            TensorsOf(CheckpointDirectory(directory.path(), 6) / "model.safetensors"));
+TEST_F(GoingBack, FromTheLastStepLeavesTheCheckpointTheEnd) {
+  config_.schedule.iter_unit = IterationUnit::kEpoch;
+  config_.schedule.num_iter = 1;
+  config_.export_dir = directory_.path();
+  ExpectGoodEnd(TrainWith({.steps = {7}}, config_));
+  EXPECT_EQ(ListCheckpoints(directory_.path()).front().step, 6);
+  EXPECT_EQ(TensorsOf(ExportFile(config_)), TensorsAt(directory_.path(), 6));
 }
 
-TEST(GoingBack, GoesToTheInitialWeightsWhereNoCheckpointWasDue) {
-  const TemporaryDirectory directory;
-  TrainConfig config = RollbackConfig(directory.path());
-  config.checkpoint_every = 100;
-  const auto ends = TrainWith({.steps = {1}}, config);
+TEST_F(GoingBack, GoesToTheInitialWeightsWhereNoCheckpointWasDue) {
+  config_.checkpoint_every = 100;
+  const auto ends = TrainWith({.steps = {1}}, config_);
   ExpectGoodEnd(ends);
   EXPECT_THAT(ends[0].log,
               HasSubstr("rolled back to step 0 (--on_nan=rollback, 1 of at most 3 to this "
                         "checkpoint); the 16 images from there to the end of step 1"));
-  EXPECT_EQ(ManifestAt(directory.path(), 10).state.epoch_samples, 12 * 8 % 64);
+  EXPECT_EQ(ManifestAt(directory_.path(), 10).state.epoch_samples, 12 * 8 % 64);
   // One that goes on has no need of another.
-  config.schedule.num_iter = 12;
-  const auto again = TrainWith({}, config);
+  config_.schedule.num_iter = 12;
+  const auto again = TrainWith({}, config_);
   EXPECT_THAT(again[0].log, Not(HasSubstr("checkpoint of step 10 written")));
 }
 
@@ -192,7 +186,7 @@ struct Divergence {
 };
 
 // What is written or evaluated before the weights are found to be no numbers is not to be had.
-TEST(GoingBack, EndsWhereItIsNoHelpSayingSoOnAllRanks) {
+TEST_F(GoingBack, EndsWhereItIsNoHelpSayingSoOnAllRanks) {
   for (const auto& [rate, in_background, evaluates] :
        {Divergence{1e30}, Divergence{1e40}, Divergence{1e40, false}, Divergence{1e40, true, true},
         Divergence{1e40, false, true}}) {
@@ -221,18 +215,14 @@ TEST(GoingBack, EndsWhereItIsNoHelpSayingSoOnAllRanks) {
   }
 }
 
-TEST(GoingBack, IsComparedByParanoidRanks) {
-  const TemporaryDirectory directory;
-  TrainConfig config = RollbackConfig(directory.path());
-  config.paranoid = 1;
-  ExpectGoodEnd(TrainWith({.steps = {3, 4, 8}}, config, 3));
-  EXPECT_EQ(ManifestAt(directory.path(), 10).state.skipped_images, 3 * 12);
+TEST_F(GoingBack, IsComparedByParanoidRanks) {
+  config_.paranoid = 1;
+  ExpectGoodEnd(TrainWith({.steps = {3, 4, 8}}, config_, 3));
+  EXPECT_EQ(ManifestAt(directory_.path(), 10).state.skipped_images, 3 * 12);
 }
 
 // What asks for a stop in the bad step gets a checkpoint that is behind it.
-TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
-  const TemporaryDirectory directory;
-  const TrainConfig config = RollbackConfig(directory.path());
+TEST_F(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
   const Fault fault = {.rank = 0, .steps = {4}};
   std::atomic<bool> ended = false;
   RunControl control({}, 10);
@@ -241,8 +231,8 @@ TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
   const auto run = [&](int rank) {
     FaultyCommunicator communicator(world, rank, fault, ended);
     std::ostringstream log;
-    if (rank == 1) return RunRank(config, communicator, log);
-    RunRequests requests({.directory = directory.path(),
+    if (rank == 1) return RunRank(config_, communicator, log);
+    RunRequests requests({.directory = directory_.path(),
                           .limit = {},
                           .log = MakeLogger(log, 0, "off"),
                           .control = &control});
@@ -251,17 +241,17 @@ TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
       if (was_asked) of_return = control.status();
       if (step == 4 && !std::exchange(was_asked, true)) control.Take({ControlCommand::kStop});
     };
-    return RunRank(config, communicator, log, 0, "reference", &requests, before_step);
+    return RunRank(config_, communicator, log, 0, "reference", &requests, before_step);
   };
   TrainResult result;
   std::jthread other([&] { run(1); });
   result = run(0);
   EXPECT_EQ(of_return.step, 3);
   EXPECT_EQ(of_return.checkpoint_step, 3);
-  EXPECT_THAT(of_return.requested, testing::ElementsAre(ControlCommand::kStop));
+  EXPECT_THAT(of_return.requested, ElementsAre(ControlCommand::kStop));
   EXPECT_EQ(result.ending, Ending::kStopped);
   EXPECT_EQ(result.step, 4);
-  EXPECT_EQ(ManifestAt(directory.path(), 4).state.skipped_images, 16);
+  EXPECT_EQ(ManifestAt(directory_.path(), 4).state.skipped_images, 16);
 }
 
 // An evaluation in which the device lets this rank down, as cuDNN says it.
@@ -287,8 +277,7 @@ TEST(Rollback, IsNotForAnEvaluationThatFails) {
   config.on_nan = OnNan::kRollback;
   config.checkpoint_every = 1000;
   const auto backend = MakeBackend("reference", {.threads = 1});
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   GeneratedSourceOptions options;
   options.batch = config.batch_size;
   options.classes = static_cast<int>(config.classes);
@@ -302,12 +291,119 @@ TEST(Rollback, IsNotForAnEvaluationThatFails) {
                          .training = &training,
                          .evaluation = &evaluation,
                          .outputs = {MakeLogger(log, 0, "info")}};
-  try {
-    RunTrainer(config, deps);
-    FAIL() << "went on";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("CUDNN_STATUS_EXECUTION_FAILED"));
-  }
+  EXPECT_THAT(tests::Rejection<Error>([&] { RunTrainer(config, deps); }),
+              HasSubstr("CUDNN_STATUS_EXECUTION_FAILED"));
+}
+
+CheckpointState State() {
+  CheckpointState state;
+  state.step = 10;
+  state.epoch = 2;
+  state.epoch_samples = 30;
+  state.world_size = 2;
+  state.global_batch = 16;
+  state.seed = 1;
+  state.precision = "fp16";
+  state.program_version = "0.1.0";
+  state.settings = {{"--backend", "cuda"},
+                    {"--lr_init", "0.1"},
+                    {"--precision", "fp16"},
+                    {"--shuffle", "epoch"},
+                    {"data", "100 images"}};
+  return state;
+}
+
+TEST(Changes, NothingHasChangedBetweenEqualStates) {
+  EXPECT_THAT(ChangesSince(State(), State()), IsEmpty());
+}
+
+TEST(Changes, WhereARunStandsAndItsLossScaleAreNoChange) {
+  CheckpointState now = State();
+  now.step = 11;
+  now.epoch_samples = 31;
+  now.loss_scale = 512;
+  now.loss_scale_good_steps = 7;
+  EXPECT_THAT(ChangesSince(State(), now), IsEmpty());
+}
+
+TEST(Changes, EachIsATextOfItsOwnThatSaysWhatComesOfIt) {
+  CheckpointState now = State();
+  now.world_size = 3;
+  now.global_batch = 24;
+  now.precision = "fp32";
+  now.seed = 7;
+  now.program_version = "0.2.0";
+  now.settings = {{"--backend", "cpu"},
+                  {"--lr_init", "0.2"},
+                  {"--precision", "fp32"},
+                  {"--shuffle", "none"},
+                  {"data", "99 images"}};
+  const std::string order =
+      "; the order is another one, so in epoch 3 images may come twice or be left out";
+  EXPECT_THAT(
+      ChangesSince(State(), now),
+      ElementsAre(
+          "ranks 2 (now 3); all continue with the mean of the running statistics of batch norm",
+          "images in a step 16 (now 24); the learning rate is that of the new number, at the same "
+          "place of the epoch",
+          "computed in fp16 (now fp32); there is no loss scale any more",
+          "--seed 1 (now 7)" + order, "version 0.1.0 (now 0.2.0)",
+          "--backend cuda (now cpu); it computes the same but for rounding",
+          "--lr_init 0.1 (now 0.2)", "--shuffle epoch (now none)" + order,
+          "data 100 images (now 99 images)" + order));
+}
+
+TEST(Changes, AnotherOrderFromTheStartOfAnEpochHasNoImageTwice) {
+  CheckpointState now = State();
+  now.epoch_samples = 0;
+  now.seed = 7;
+  EXPECT_THAT(ChangesSince(State(), now), ElementsAre("--seed 1 (now 7)"));
+}
+
+TEST(Changes, ALossScaleStartsAfreshIn16Bits) {
+  CheckpointState then = State();
+  then.precision = "fp32";
+  EXPECT_THAT(ChangesSince(then, State()),
+              ElementsAre("computed in fp32 (now fp16); a loss scale that adapts itself starts "
+                          "afresh"));
+}
+
+// fp32 and tf32 are one type in memory.
+TEST(Changes, AnOptionForTheSameTypeIsNamedAsAnOption) {
+  CheckpointState now = State();
+  now.settings["--precision"] = "tf32";
+  EXPECT_THAT(ChangesSince(State(), now), ElementsAre("--precision fp16 (now tf32)"));
+}
+
+TEST(Changes, WhatOneOfTheTwoDoesNotKnowIsLeftOut) {
+  CheckpointState older = State();
+  older.precision = "";
+  older.settings = {{"--of_old", "1"}};
+  EXPECT_THAT(ChangesSince(older, State()), IsEmpty());
+}
+
+TEST(RankStatistics, RowsAreInTheOrderOfTheRanksOnEveryRank) {
+  RunRanks(3, [](Communicator& communicator) {
+    const auto r = static_cast<float>(communicator.rank());
+    const std::vector<float> own = {r, 10 * r};
+    EXPECT_THAT(GatherRows(own, communicator), ElementsAre(0, 0, 1, 10, 2, 20));
+    EXPECT_THAT(MeanOverRanks(own, communicator), ElementsAre(1, 10));
+  });
+}
+
+TEST(RankStatistics, MeanOfEqualRowsHasTheirBits) {
+  const std::vector<float> rows(7, 0.1F);
+  EXPECT_THAT(MeanOfRows(rows, 7), Each(0.1F));
+}
+
+TEST(RankStatistics, ImportThenExportGivesTheSameBits) {
+  const auto backend = MakeBackend("reference", {});
+  const auto stream = backend->MakeStream();
+  Network network(*backend, {"resnet_tiny", 2, 32, 32, 4, 0});
+  std::vector<float> row = ExportStatistics(network, *stream);
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = 1.0F / static_cast<float>(i + 1);
+  ImportStatistics(network, row, *stream);
+  EXPECT_EQ(ExportStatistics(network, *stream), row);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/train/faulty_ranks.h"
 #include "tests/trainer/train/thread_ranks.h"
@@ -9,11 +10,6 @@
 
 namespace trainer {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 void GoodSteps(LossScale& scale, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) ASSERT_TRUE(scale.Update(false));
@@ -72,17 +68,12 @@ TEST(LossScale, RestoredGoesOnWhereItWas) {
 constexpr int kRanks = 4;
 
 StepResult RecordOf(double cross_entropy) {
-  StepResult record;
-  record.step = 12;
-  record.learning_rate = 0.5;
-  record.cross_entropy = cross_entropy;
+  StepResult record{.step = 12, .cross_entropy = cross_entropy, .learning_rate = 0.5};
   return record;
 }
 
 StepExchange Exchanged(int bad_gradients, int bad_weights = 0) {
-  StepExchange all;
-  all.bad_gradients = bad_gradients;
-  all.bad_weights = bad_weights;
+  StepExchange all{.bad_gradients = bad_gradients, .bad_weights = bad_weights};
   return all;
 }
 
@@ -90,14 +81,8 @@ StepExchange Exchanged(int bad_gradients, int bad_weights = 0) {
 std::string EndOf(NonFiniteGuard& watch, const StepResult& record, const StepExchange& all,
                   int exit_code = EX_SOFTWARE) {
   LossScale scale = LossScale::Static(1);
-  try {
-    watch.Check(record, all, scale);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), exit_code);
-    return error.what();
-  }
-  ADD_FAILURE() << "the run goes on";
-  return "";
+  return tests::Rejection<Error>(
+      exit_code, [&] { watch.Check(record, all, scale); }, "the run goes on");
 }
 
 TEST(NonFiniteGuard, StopsSayingTheStepWhatItIsAndWhatToTry) {
@@ -195,7 +180,7 @@ TrainConfig SkippingConfig(const TemporaryDirectory& directory) {
 // Weights, momentum, and each rank's running statistics.
 using Tensors = std::map<std::string, std::vector<float>>;
 std::pair<Tensors, Tensors> StateAt(const TemporaryDirectory& directory, std::int64_t step) {
-  const std::filesystem::path saved = CheckpointDirectory(directory.path(), step);
+  const fs::path saved = CheckpointDirectory(directory.path(), step);
   return {TensorsOf(saved / "model.safetensors"), TensorsOf(saved / "optimizer.safetensors")};
 }
 
@@ -242,7 +227,7 @@ TEST(NonFiniteGuard, EveryRankEndsAtTheSameStep) {
   ends = TrainWith(fault, config);
   EXPECT_THAT(ends[0].message, HasSubstr("step 3: the loss is nan"));
   EXPECT_EQ(ends[1].message, ends[0].message);
-  EXPECT_FALSE(std::filesystem::exists(directory.path() / "checkpoints"));
+  EXPECT_FALSE(fs::exists(directory.path() / "checkpoints"));
 }
 
 TEST(RankSeconds, EachRankHearsOfAllInEveryStep) {
@@ -298,10 +283,7 @@ TEST(RankSeconds, ManyRanksTakeTurnsAndTellTheirMeans) {
 
 DeviceState StateOf(std::optional<int> percent, std::optional<int> mhz,
                     std::optional<int> celsius) {
-  DeviceState state;
-  state.busy_percent = percent;
-  state.compute_mhz = mhz;
-  state.celsius = celsius;
+  DeviceState state{.compute_mhz = mhz, .celsius = celsius, .busy_percent = percent};
   return state;
 }
 

@@ -4,17 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/test.h"
-#include "tests/trainer/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/trainer/train/thread_ranks.h"
 
 namespace trainer {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using Clock = SpanRecorder::Clock;
 
 TEST(AddStepSpans, PutsThePhasesOneBehindTheOtherUpToTheEnd) {
@@ -54,8 +49,7 @@ TEST(AddBatchSpans, LeavesOutWhatFollowsTheLastBatchAlone) {
   AddBatchSpans(recorder, 7, Clock::now() + std::chrono::seconds(4), times);
   std::vector<SpanKind> kinds;
   for (const Span& span : recorder.Spans()) kinds.push_back(span.kind);
-  EXPECT_THAT(kinds,
-              testing::ElementsAre(SpanKind::kBackward, SpanKind::kForward, SpanKind::kInputWait));
+  EXPECT_THAT(kinds, ElementsAre(SpanKind::kBackward, SpanKind::kForward, SpanKind::kInputWait));
   EXPECT_NEAR(recorder.Spans().front().end - recorder.Spans().back().begin, 3, 1e-6);
 }
 
@@ -82,8 +76,7 @@ class StepTraceTest : public testing::Test {
     return log_text.str();
   }
   static StepResult RecordOf(std::int64_t step) {
-    StepResult record;
-    record.step = step;
+    StepResult record{.step = step};
     return record;
   }
   static void Make(std::int64_t step, StepTrace& trace, SpanRecorder& recorder) {
@@ -102,9 +95,7 @@ class StepTraceTest : public testing::Test {
   }
 
   TrainConfig MakeConfig() const {
-    TrainConfig config;
-    config.trace = {.first = 3, .count = 2};
-    config.results_dir = directory_.path();
+    TrainConfig config{.results_dir = directory_.path(), .trace = {.first = 3, .count = 2}};
     return config;
   }
 
@@ -169,7 +160,7 @@ TEST_F(StepTraceTest, WarnsWhereThereAreNone) {
   EXPECT_THAT(Launch(0, 2), HasSubstr("warning: --trace writes nothing: steps 3 to 4 are not among "
                                       "the steps 1 to 2 of this launch"));
   EXPECT_THAT(Launch(4, 6), HasSubstr("not among the steps 5 to 6 of this launch"));
-  EXPECT_FALSE(std::filesystem::exists(TracePath(config_)));
+  EXPECT_FALSE(fs::exists(TracePath(config_)));
 }
 
 TEST_F(StepTraceTest, AFileThatCannotBeWrittenIsAWarning) {
@@ -180,8 +171,7 @@ TEST_F(StepTraceTest, AFileThatCannotBeWrittenIsAWarning) {
 
 TEST(StepTrace, WithoutARecorderDoesNothing) {
   const TrainConfig config;
-  ThreadWorld world(1);
-  ThreadCommunicator communicator(world, 0);
+  OneRank communicator;
   std::ostringstream log_text;
   StepTrace trace(config, communicator, nullptr, MakeLogger(log_text, 0, "info"));
   trace.Start(0, 10);

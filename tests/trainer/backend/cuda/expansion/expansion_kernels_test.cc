@@ -290,10 +290,7 @@ TEST_F(ExpansionKernel, KeepsWhatIsNotANumber) {
 // Without a GPU too.
 TEST(HasExpansionKernel, IsForWhatTensorCoresMultiply) {
   const auto has = [](DType dtype, int capability) {
-    ExpansionShape shape;
-    shape.dtype = dtype;
-    shape.compute_capability = capability;
-    return HasExpansionKernel(shape);
+    return HasExpansionKernel({.dtype = dtype, .compute_capability = capability});
   };
   EXPECT_FALSE(has(DType::kFloat16, 6));
   EXPECT_TRUE(has(DType::kFloat16, 7));

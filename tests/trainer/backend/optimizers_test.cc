@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// LARS on every back end, against an implementation in fp64 that is written here by the formulas of
-// backend/ops.h and of You, Gitman, Ginsburg 2017 (arXiv 1708.03888), and knows no other code.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "tests/support/test.h"
 #include "tests/trainer/backend/each_backend.h"
@@ -11,8 +12,173 @@
 namespace trainer {
 namespace {
 
-constexpr std::size_t kCount = 27000;
 constexpr std::size_t kComputeFrom = 1088;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+class OptimizerOn : public EachBackend {
+ protected:
+  OptimizerOn(OptimizerKind kind, const std::vector<ParameterSegment>& segments, Floats start)
+      : start_(std::move(start)), op_(device_.backend().MakeOptimizer(kind, segments)) {
+    if (device_.backend().compute_type() != DType::kFloat32) copy_ = InComputeType(start_);
+    Restart();
+  }
+
+  void Restart() {
+    weight_ = device_.Upload(start_);
+    momentum_ = device_.Upload(Floats(start_.size(), 0));
+  }
+  UpdateSums Step(const UpdateParameters& call, const Floats& gradient) {
+    return Step(call, {.fp32 = device_.Upload(gradient)});
+  }
+  UpdateSums Step(const UpdateParameters& call, const FlatGradients& gradients) {
+    op_->Step(device_.Upload(std::vector<UpdateParameters>{call}), weight_, momentum_, gradients,
+              copy_.data, sums_, device_.stream());
+    device_.stream().Synchronize();
+    return device_.Download<UpdateSums>(sums_, 1).front();
+  }
+  // The same values, those from kComputeFrom on in the compute type; the places of the others are
+  // poisoned.
+  FlatGradients OfTwoTypes(const Floats& gradient) {
+    Floats fp32 = gradient;
+    std::fill(fp32.begin() + kComputeFrom, fp32.end(), kNan);
+    Floats compute = gradient;
+    std::fill(compute.begin(), compute.begin() + kComputeFrom, kNan);
+    return {device_.Upload(fp32), InComputeType(compute).data, kComputeFrom};
+  }
+  // By a gradient with a number that is not finite in one of the `places`.
+  void ExpectNoUpdate(const std::vector<std::size_t>& places) {
+    const UpdateParameters call{.learning_rate = 1, .momentum_factor = 0.9F, .weight_decay = 0.1F};
+    const Floats good(start_.size(), 1);
+    const float infinity = std::numeric_limits<float>::infinity();
+    for (const float bad : {kNan, infinity, -infinity}) {
+      for (const std::size_t where : places) {
+        Floats gradient = good;
+        gradient[where] = bad;
+        EXPECT_EQ(Step(call, gradient).nonfinite, 1) << bad << " at " << where;
+        EXPECT_EQ(Weight(), start_);
+        EXPECT_EQ(Momentum(), Floats(start_.size(), 0));
+      }
+    }
+    EXPECT_EQ(Step(call, good).nonfinite, 0);
+    EXPECT_NE(Weight(), start_);
+  }
+  void ExpectUntouched(const std::vector<std::size_t>& gaps) {
+    for (const std::size_t gap : gaps) {
+      EXPECT_EQ(Weight()[gap], start_[gap]) << gap;
+      EXPECT_EQ(Momentum()[gap], 0) << gap;
+    }
+  }
+  Floats Weight() { return device_.Download<float>(weight_, start_.size()); }
+  Floats Momentum() { return device_.Download<float>(momentum_, start_.size()); }
+  Tensor InComputeType(const Floats& values) {
+    const auto count = static_cast<std::int64_t>(values.size());
+    return device_.Make(RowMajor({count}, device_.backend().compute_type()), values);
+  }
+
+  const Floats start_;
+  std::unique_ptr<Optimizer> op_;
+  Tensor copy_;
+  float* weight_ = nullptr;
+  float* momentum_ = nullptr;
+  UpdateSums* sums_ = static_cast<UpdateSums*>(device_.Scratch(sizeof(UpdateSums)));
+};
+
+constexpr std::size_t kCount = 3000;
+// With gaps, as alignment leaves them, a segment without decay, and one that begins anywhere.
+const std::vector<ParameterSegment> kSegments{
+    {0, 1000, true}, {1024, 37, false}, {1088, 904, true}, {1995, 1005, true}};
+
+class SgdOn : public OptimizerOn {
+ protected:
+  SgdOn() : OptimizerOn(OptimizerKind::kSgd, kSegments, RandomFloats(kCount, 1)) {}
+};
+
+TEST_P(SgdOn, FollowsTheFormulaOverSeveralSteps) {
+  std::vector<double> weight(start_.begin(), start_.end());
+  std::vector<double> momentum(kCount, 0);
+  for (int step = 0; step < 5; ++step) {
+    const UpdateParameters call{.learning_rate = 0.1F / static_cast<float>(step + 1),
+                                .momentum_factor = 0.9F,
+                                .weight_decay = 0.01F,
+                                .gradient_scale = 1.0F / 128};
+    const Floats gradient = RandomFloats(kCount, 10 + static_cast<std::uint64_t>(step));
+    double squares = 0;
+    double gradient_squares = 0;
+    for (const ParameterSegment& segment : kSegments) {
+      for (std::size_t i = segment.begin; i < segment.begin + segment.count; ++i) {
+        if (segment.decay) squares += weight[i] * weight[i];
+        gradient_squares += double{gradient[i]} * gradient[i];
+        const double decay = segment.decay ? call.weight_decay * weight[i] : 0;
+        momentum[i] =
+            call.momentum_factor * momentum[i] + call.gradient_scale * gradient[i] + decay;
+        weight[i] -= call.learning_rate * momentum[i];
+      }
+    }
+    const UpdateSums sums = Step(call, gradient);
+    EXPECT_NEAR(sums.sum_of_squares, squares, 1e-4 * squares);
+    EXPECT_NEAR(sums.gradient_squares, gradient_squares, 1e-4 * gradient_squares);
+    EXPECT_EQ(sums.nonfinite, 0);
+  }
+  const Floats expected(weight.begin(), weight.end());
+  EXPECT_LE(RelativeError(Weight(), expected), 1e-5);
+  EXPECT_LE(RelativeError(Momentum(), Floats(momentum.begin(), momentum.end())), 1e-5);
+  if (copy_) {
+    const Floats copy = device_.Export(copy_);
+    for (const ParameterSegment& segment : kSegments) {
+      for (std::size_t i = segment.begin; i < segment.begin + segment.count; ++i) {
+        EXPECT_NEAR(copy[i], expected[i], Tolerance() * std::abs(expected[i]));
+      }
+    }
+  }
+}
+
+TEST_P(SgdOn, LeavesTheGapsBetweenSegmentsAlone) {
+  Step({.learning_rate = 1, .momentum_factor = 1, .weight_decay = 1}, Floats(kCount, 1));
+  ExpectUntouched({1000, 1023, 1061, 1087, 1992, 1994});
+  EXPECT_NE(Weight()[1060], start_[1060]);
+}
+
+TEST_P(SgdOn, UpdatesNothingAfterAGradientThatIsNotFinite) {
+  ExpectNoUpdate({0, 1060, kCount - 1});
+}
+
+TEST_P(SgdOn, TakesGradientsOfTheComputeTypeBesideThoseInFp32) {
+  if (!copy_) GTEST_SKIP() << "computes in fp32";
+  const UpdateParameters call{
+      .learning_rate = 0.1F, .momentum_factor = 0.9F, .gradient_scale = 0.5F};
+  Floats gradient = RandomFloats(kCount, 10);
+  const UpdateSums sums = Step(call, OfTwoTypes(gradient));
+  EXPECT_EQ(sums.nonfinite, 0);
+  EXPECT_TRUE(std::isfinite(sums.gradient_squares));
+  const Floats weight = Weight();
+  const Floats momentum = Momentum();
+  for (const std::size_t i :
+       {std::size_t{0}, kComputeFrom - 64, kComputeFrom, std::size_t{1995}, kCount - 1}) {
+    EXPECT_FLOAT_EQ(momentum[i], 0.5F * gradient[i]) << i;
+    EXPECT_FLOAT_EQ(weight[i], start_[i] - 0.1F * momentum[i]) << i;
+  }
+  for (const std::size_t where : {std::size_t{0}, kComputeFrom, kCount - 1}) {
+    gradient[where] = std::numeric_limits<float>::infinity();
+    EXPECT_EQ(Step(call, OfTwoTypes(gradient)).nonfinite, 1) << where;
+    EXPECT_EQ(Weight(), weight);
+    gradient[where] = 1;
+  }
+}
+
+TEST_P(SgdOn, LooksAtGradientsOfSegmentsOnly) {
+  Floats gradient(kCount, 1);
+  gradient[1010] = kNan;
+  const UpdateSums sums = Step({.learning_rate = 1}, gradient);
+  EXPECT_EQ(sums.nonfinite, 0);
+  EXPECT_TRUE(std::isfinite(sums.gradient_squares));
+}
+
+INSTANTIATE_ON_EACH_BACKEND(SgdOn);
+
+// LARS on every back end, against an implementation in fp64 that is written here by the formulas of
+// backend/ops.h and of You, Gitman, Ginsburg 2017 (arXiv 1708.03888), and knows no other code.
+
+constexpr std::size_t kLarsCount = 27000;
 // With gaps; one that begins anywhere, and one that is longer than what a thread or a block takes.
 const std::vector<ParameterSegment> kTensors{
     {0, 1000, true}, {1024, 37, false}, {1088, 904, true}, {1995, 20005, true}, {22016, 4900, true},
@@ -22,7 +188,7 @@ constexpr std::size_t kNoGradientTensor = 4;  // never has a gradient
 
 // Weights of the usual size, apart from the tensor of zeros.
 Floats StartWeights() {
-  Floats weights = RandomFloats(kCount, 1);
+  Floats weights = RandomFloats(kLarsCount, 1);
   for (float& weight : weights) weight *= 0.05F;
   const ParameterSegment& zeros = kTensors[kZeroTensor];
   std::fill_n(weights.begin() + static_cast<std::ptrdiff_t>(zeros.begin), zeros.count, 0.0F);
@@ -30,7 +196,7 @@ Floats StartWeights() {
 }
 
 Floats GradientOf(std::uint64_t step) {
-  Floats gradient = RandomFloats(kCount, 10 + step);
+  Floats gradient = RandomFloats(kLarsCount, 10 + step);
   const ParameterSegment& none = kTensors[kNoGradientTensor];
   std::fill_n(gradient.begin() + static_cast<std::ptrdiff_t>(none.begin), none.count, 0.0F);
   return gradient;
@@ -71,32 +237,9 @@ double DistanceOf(const Floats& flat, const ParameterSegment& tensor,
   return std::sqrt(distance) / PlainLars::Norm(b);
 }
 
-class LarsOn : public EachBackend {
+class LarsOn : public OptimizerOn {
  protected:
-  LarsOn() : op_(device_.backend().MakeOptimizer(OptimizerKind::kLars, kTensors)) {
-    if (device_.backend().compute_type() != DType::kFloat32) {
-      copy_ = device_.Make(RowMajor({kCount}, device_.backend().compute_type()));
-    }
-  }
-
-  UpdateSums Step(const UpdateParameters& call, const Floats& gradient) {
-    return Step(call, {.fp32 = device_.Upload(gradient)});
-  }
-  UpdateSums Step(const UpdateParameters& call, const FlatGradients& gradients) {
-    op_->Step(device_.Upload(std::vector<UpdateParameters>{call}), weight_, momentum_, gradients,
-              copy_.data, sums_, device_.stream());
-    device_.stream().Synchronize();
-    return device_.Download<UpdateSums>(sums_, 1).front();
-  }
-  Floats Weight() { return device_.Download<float>(weight_, kCount); }
-  Floats Momentum() { return device_.Download<float>(momentum_, kCount); }
-
-  const Floats start_ = StartWeights();
-  std::unique_ptr<Optimizer> op_;
-  Tensor copy_;
-  float* weight_ = device_.Upload(start_);
-  float* momentum_ = device_.Upload(Floats(kCount, 0));
-  UpdateSums* sums_ = static_cast<UpdateSums*>(device_.Scratch(sizeof(UpdateSums)));
+  LarsOn() : OptimizerOn(OptimizerKind::kLars, kTensors, StartWeights()) {}
 };
 
 // With a warm-up, a decay and a loss scale that changes.
@@ -151,8 +294,7 @@ TEST_P(LarsOn, RepeatsBitForBit) {
   const UpdateParameters call{.learning_rate = 5, .momentum_factor = 0.9F, .weight_decay = 1e-4F};
   std::vector<Floats> ends;
   for (int run = 0; run < 2; ++run) {
-    weight_ = device_.Upload(start_);
-    momentum_ = device_.Upload(Floats(kCount, 0));
+    Restart();
     for (std::uint64_t step = 0; step < 3; ++step) Step(call, GradientOf(step));
     ends.push_back(Weight());
   }
@@ -167,8 +309,7 @@ TEST_P(LarsOn, MovesAWeightByItsNormWhateverTheGradientsSize) {
   for (float& value : larger) value *= 1024;
   Step({.learning_rate = 1}, gradient);
   const Floats weight = Weight();
-  weight_ = device_.Upload(start_);
-  momentum_ = device_.Upload(Floats(kCount, 0));
+  Restart();
   Step({.learning_rate = 1}, larger);
   const Floats other = Weight();
   EXPECT_EQ(other[0], weight[0]);
@@ -177,50 +318,26 @@ TEST_P(LarsOn, MovesAWeightByItsNormWhateverTheGradientsSize) {
 }
 
 TEST_P(LarsOn, LeavesTheGapsBetweenTensorsAlone) {
-  Floats gradient(kCount, 1);
-  gradient[1010] = std::numeric_limits<float>::quiet_NaN();
+  Floats gradient(kLarsCount, 1);
+  gradient[1010] = kNan;
   const UpdateSums sums = Step({.learning_rate = 1, .momentum_factor = 1}, gradient);
   EXPECT_EQ(sums.nonfinite, 0);
-  for (const std::size_t gap : {1000, 1023, 1061, 1087, 1992, 1994, 22000, 22015}) {
-    EXPECT_EQ(Weight()[gap], start_[gap]) << gap;
-    EXPECT_EQ(Momentum()[gap], 0) << gap;
-  }
+  ExpectUntouched({1000, 1023, 1061, 1087, 1992, 1994, 22000, 22015});
   EXPECT_NE(Weight()[21999], start_[21999]);
 }
 
-TEST_P(LarsOn, UpdatesNothingAfterAGradientThatIsNotFinite) {
-  const UpdateParameters call{.learning_rate = 1, .momentum_factor = 0.9F, .weight_decay = 0.1F};
-  for (const float bad :
-       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
-    for (const std::size_t where : {std::size_t{0}, std::size_t{1060}, std::size_t{21999}}) {
-      Floats gradient(kCount, 1);
-      gradient[where] = bad;
-      EXPECT_EQ(Step(call, gradient).nonfinite, 1) << bad << " at " << where;
-      EXPECT_EQ(Weight(), start_);
-      EXPECT_EQ(Momentum(), Floats(kCount, 0));
-    }
-  }
-  EXPECT_EQ(Step(call, Floats(kCount, 1)).nonfinite, 0);
-  EXPECT_NE(Weight(), start_);
-}
+TEST_P(LarsOn, UpdatesNothingAfterAGradientThatIsNotFinite) { ExpectNoUpdate({0, 1060, 21999}); }
 
 TEST_P(LarsOn, TakesGradientsOfTheComputeTypeBesideThoseInFp32) {
   if (!copy_) GTEST_SKIP() << "computes in fp32";
   const UpdateParameters call{.learning_rate = 3, .momentum_factor = 0.9F, .weight_decay = 1e-4F};
   // Values that all types hold.
-  Floats gradient(kCount);
-  for (std::size_t i = 0; i < kCount; ++i) gradient[i] = static_cast<float>(i % 7) - 3;
+  Floats gradient(kLarsCount);
+  for (std::size_t i = 0; i < kLarsCount; ++i) gradient[i] = static_cast<float>(i % 7) - 3;
   const UpdateSums expected_sums = Step(call, gradient);
   const Floats expected = Weight();
-  weight_ = device_.Upload(start_);
-  momentum_ = device_.Upload(Floats(kCount, 0));
-  const float poison = std::numeric_limits<float>::quiet_NaN();
-  Floats fp32 = gradient;
-  std::fill(fp32.begin() + kComputeFrom, fp32.end(), poison);
-  std::fill(gradient.begin(), gradient.begin() + kComputeFrom, poison);
-  const Tensor narrow =
-      device_.Make(RowMajor({kCount}, device_.backend().compute_type()), gradient);
-  const UpdateSums sums = Step(call, {device_.Upload(fp32), narrow.data, kComputeFrom});
+  Restart();
+  const UpdateSums sums = Step(call, OfTwoTypes(gradient));
   EXPECT_EQ(sums.nonfinite, 0);
   EXPECT_EQ(sums.gradient_squares, expected_sums.gradient_squares);
   EXPECT_EQ(Weight(), expected);

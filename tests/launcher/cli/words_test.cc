@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "launcher/base/error.h"
 #include "launcher/cli/launcher_arguments.h"
-
+#include "launcher/cli/quoting.h"
+#include "launcher/cli/user_program.h"
+#include "support/quoting.h"
 #include "tests/support/test.h"
 
 namespace launcher {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Pair;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
+
+TEST(SplitOnWhitespace, UndoesQuoteCommand) {
+  const std::vector<std::string> words = {
+      "plain", "two words", "", "it's", "\"quoted\"", "a\\b", "tab\there", "new\nline", "$x `y` *"};
+  EXPECT_EQ(SplitOnWhitespace(support::QuoteCommand(words)), words);
+}
+
+TEST(SplitOnWhitespace, SplitsAtBlanksOutsideOfQuotes) {
+  EXPECT_THAT(SplitOnWhitespace("  -x EGO_TOP\t--mca btl 'a b' c\"d e\"f \\ g "),
+              ElementsAre("-x", "EGO_TOP", "--mca", "btl", "a b", "cd ef", " g"));
+  EXPECT_THAT(SplitOnWhitespace(""), ElementsAre());
+}
+
+TEST(SplitOnWhitespace, RejectsAnOpenQuote) {
+  EXPECT_THROW(SplitOnWhitespace("a 'b"), LaunchError);
+  EXPECT_THROW(SplitOnWhitespace("a \"b"), LaunchError);
+}
 
 TEST(IbmArguments, LeaveThoseOfOpenMpiAlone) {
   const std::vector<std::string> words = {"-x", "EGO_TOP", "--mca", "btl", "tcp,self", "-gpus"};
@@ -88,6 +101,29 @@ TEST(LastOfEachParameter, LeavesHalfAParameterToMpirun) {
   EXPECT_THAT(LastOfEachParameter({}), IsEmpty());
 }
 
-}  // namespace
+std::vector<std::string> Words(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
 
+TEST(ProgramOnStdin, IsWhatNoArgumentGives) {
+  for (const char* text :
+       {"python3 -", "python", "/usr/bin/python3.11 -u -", "python3 -u", "bash", "bash -s",
+        "bash -eus 1 2", "sh -", "/bin/sh -s x", "zsh -x", "ksh -e"}) {
+    EXPECT_TRUE(ReadsProgramFromStdin(Words(text))) << text;
+  }
+}
+
+TEST(ProgramOnStdin, IsNotLookedForWhereThereMayBeAnother) {
+  for (const char* text : {"", "python3 -c x", "python3 -m train -", "python3 train.py -",
+                           "bash x -", "bash -c :", "bash -lc :", "python3 --version", "python3 -V",
+                           "python3 -W x", "bash --rcfile x", "bash -o errexit x", "perl",
+                           "pythonic", "env python3 -", "cat -", "./train -"}) {
+    EXPECT_FALSE(ReadsProgramFromStdin(Words(text))) << text;
+  }
+}
+
+}  // namespace
 }  // namespace launcher
