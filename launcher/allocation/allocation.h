@@ -40,6 +40,7 @@ struct Allocation {
   bool cpus_are_cores = false;            // cpus_per_rank counts cores, not hardware threads
   std::string job_id;                     // empty outside a scheduler
   std::vector<std::string> hosts_of_job;  // in the scheduler's order, also those not in `nodes`
+  bool slots_may_be_cores = false;        // where a node has GPUs they do not count
   bool in_step = false;                   // ddlrun itself runs in a step of srun
   // Why Slurm's variables do not say how many GPUs each node has, so that scontrol must be asked
   // (slurm/complete_allocation.h); "" where they do.

@@ -53,6 +53,8 @@ const std::vector<MessageClass>& MessageTable() {
        "`--rank-order=topology`, but Slurm knows no switch or block of these nodes"},
       {Message::kFewerNodes, kWarn, 21, 11,
        "nodes were lost or left out, and the ranks run on those that are left (`--min-nodes`)"},
+      {Message::kComponentWithoutGpus, kWarn, 21, 12,
+       "a component of a heterogeneous job gets no ranks: it has no GPUs, and another one has"},
       {Message::kArgumentReplaced, kWarn, 22, 1,
        "an argument of IBM's mpirun in `--mpiarg` was replaced by what Open MPI has for it"},
       {Message::kArgumentLeftOut, kWarn, 22, 2,

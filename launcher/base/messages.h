@@ -38,6 +38,7 @@ enum class Message {
   kSegmentTorn,
   kNoTopology,
   kFewerNodes,
+  kComponentWithoutGpus,
   kArgumentReplaced,
   kArgumentLeftOut,
   kArgumentNotUsed,

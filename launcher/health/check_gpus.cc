@@ -54,6 +54,9 @@ std::string CountFault(const AnsweredNode& node) {
     return std::to_string(node.planned_gpus) + " planned, Slurm granted " +
            std::to_string(info.granted_gpus);
   }
+  if (seen == 0 && !info.gpu_problem.empty()) {
+    return std::to_string(node.planned_gpus) + " planned, but " + info.gpu_problem;
+  }
   if (seen == 0 && info.nvidia_devices > 0) {
     return std::to_string(node.planned_gpus) + " planned, " +
            CountText(static_cast<std::size_t>(info.nvidia_devices), "device") +
@@ -97,7 +100,8 @@ Verdict CheckGpuCount(const Nodes& nodes, const CheckedJob& /*job*/) {
   HostsByText faults;
   for (const AnsweredNode& node : nodes) {
     planned += node.planned_gpus;
-    any_device = any_device || !node.info->gpus.empty() || node.info->nvidia_devices > 0;
+    any_device = any_device || !node.info->gpus.empty() || node.info->nvidia_devices > 0 ||
+                 !node.info->gpu_problem.empty();
     if (LacksGpus(node)) faults[CountFault(node)].push_back(node.info->host);
   }
   const bool granted_too_few = std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
@@ -115,8 +119,8 @@ Verdict CheckGpuCount(const Nodes& nodes, const CheckedJob& /*job*/) {
     return {check, Status::kOk, std::to_string(planned) + " planned, all there", ""};
   }
   return {check, Status::kFail, GroupsText(faults),
-          "nvidia-smi on the node says more; ask for fewer (--accelerators) or leave the node out "
-          "(sbatch --exclude)",
+          "nvidia-smi on the node says more, a driver that does not answer needs a reboot; ask for "
+          "fewer (--accelerators) or leave the node out (sbatch --exclude)",
           HostsOf(faults)};
 }
 

@@ -69,6 +69,7 @@ struct LaunchRequest {
   std::string plan_rankfile;               // the RANKFILE in the run directory
   bool in_slurm = false;                   // the nodes are those of a Slurm job; false: by ssh
   bool is_root = false;
+  bool has_home = true;  // HOME, or that of the passwd file; a container's user may have neither
   // Neither ssh nor rsh nor, in a job, srun is there: of Open MPI 4 mpirun then dies even where it
   // has to reach nobody, unless it is told so.
   bool mpirun_is_alone = false;

@@ -250,6 +250,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const LaunchRequest& job) {
   if (job.in_slurm && (job.in_step || job.has_lost_nodes)) environment["SLURM_OVERLAP"] = "1";
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
   SetDaemonDirectory(job, &environment);
+  if (!job.has_home) environment["HOME"] = job.run_directory;  // else Open MPI 4.1.4 crashes
   ForwardPeerFailure(job.mpi_runtime, &environment);
   append({job.shim, "--"});
   append(WithMoreColons(job.program));

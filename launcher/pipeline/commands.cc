@@ -2,6 +2,7 @@
 
 #include "launcher/pipeline/commands.h"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -181,6 +182,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
     for (NodePlacement& node : job.plan.nodes) node.host = HostName();
   }
   job.is_root = geteuid() == 0;
+  job.has_home = !ValueOr(environment, "HOME", "").empty() || getpwuid(geteuid()) != nullptr;
   job.mpirun_is_alone = (!job.in_slurm || launch.mpirun_lacks_srun) &&
                         FindProgram("ssh", environment).empty() &&
                         FindProgram("rsh", environment).empty();

@@ -17,6 +17,7 @@
 #include "launcher/allocation/host_allocation.h"
 #include "launcher/allocation/hosts_of_job.h"
 #include "launcher/base/error.h"
+#include "launcher/pipeline/batch_system.h"
 #include "launcher/slurm/complete_allocation.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/system/files.h"
@@ -65,9 +66,10 @@ std::optional<Allocation> ReadJob(const Options& options, Environment environmen
 
 Allocation ReadAllocation(const Options& options, const Environment& environment,
                           bool may_leave_job) {
-  const std::optional<Allocation> requested = ReadRequestedHosts(options);
+  std::optional<Allocation> requested = ReadRequestedHosts(options);
   std::optional<Allocation> slurm = ReadJob(options, environment);
   if (!slurm) {
+    if (!requested) requested = ReadBatchAllocation(environment, ReadFile);
     return requested ? WithDistinctHosts(*requested, environment)
                      : AllocationOfThisMachine(HostName());
   }

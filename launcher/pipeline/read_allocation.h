@@ -18,8 +18,9 @@ namespace launcher {
 std::optional<Allocation> ReadJob(const Options& options, Environment environment);
 
 // Inside Slurm the nodes of the job, of which -H and -hostfile choose some; outside of Slurm the
-// hosts of -H or -hostfile, else this machine.  With `may_leave_job`, hosts that are not all of the
-// job are taken as outside of Slurm: mpirun reaches them by ssh.  Throws LaunchError.
+// hosts of -H or -hostfile, else those of PBS or LSF, else this machine.  With `may_leave_job`,
+// hosts that are not all of the job are taken as outside of Slurm: mpirun reaches them by ssh.
+// Throws LaunchError.
 Allocation ReadAllocation(const Options& options, const Environment& environment,
                           bool may_leave_job);
 

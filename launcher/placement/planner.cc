@@ -88,6 +88,8 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
   }
   node.gpus_known = count.has_value();
   node.gpus = ChooseGpus(count.value_or(0), granted.gpu_indices, GpusSeen(node));
+  const bool has_slots_for_cores = allocation.slots_may_be_cores && !options.ranks_per_node;
+  if (has_slots_for_cores && !node.gpus.empty()) node.slots.reset();
   return node;
 }
 
@@ -101,10 +103,24 @@ int Limit(const NodeResources& node, std::optional<int> cpus_per_rank, bool cpus
       1, cores / (cpus_per_rank ? CoresFor(*cpus_per_rank, cpus_are_cores, *node.topology) : 1));
 }
 
-// How many ranks `node` takes where no total is given.
-int Wanted(const NodeResources& node) {
+// How many ranks `node` takes where no total is given.  `is_for_others`: IsForOtherPrograms.
+int Wanted(const NodeResources& node, bool is_for_others) {
   if (node.slots) return *node.slots;
-  return std::max(1, Size(node.gpus));
+  return is_for_others ? 0 : std::max(1, Size(node.gpus));
+}
+
+// Whether node `index` is of a component of a heterogeneous job that has asked neither for GPUs nor
+// for tasks, while another has GPUs: such nodes are for services beside the training, and a rank
+// there would have no GPU in a world of ranks that have one.
+bool IsForOtherPrograms(const Allocation& allocation, const std::vector<NodeResources>& nodes,
+                        std::size_t index) {
+  if (nodes[index].slots || !nodes[index].gpus.empty()) return false;
+  for (std::size_t other = 0; other < nodes.size(); ++other) {
+    const bool is_of_another =
+        allocation.nodes[other].component != allocation.nodes[index].component;
+    if (is_of_another && !nodes[other].gpus.empty()) return true;
+  }
+  return false;
 }
 
 // Fills the nodes with `total` ranks one after the other; those that do not fit are then dealt out
@@ -207,8 +223,9 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
 
   std::vector<int> counts;
   long long limit_sum = 0;
-  for (const NodeResources& node : nodes) {
-    counts.push_back(total ? Limit(node, cpus_per_rank, cpus_are_cores) : Wanted(node));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    counts.push_back(total ? Limit(nodes[i], cpus_per_rank, cpus_are_cores)
+                           : Wanted(nodes[i], IsForOtherPrograms(allocation, nodes, i)));
     limit_sum += counts.back();
   }
   const long long ranks = total ? *total : limit_sum;
@@ -235,7 +252,7 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
                                 !options.ranks_per_node && !options.gpus_per_node;
   for (std::size_t i = 0; i < nodes.size() && is_left_to_slurm; ++i) {
     RejectIdleGpus(allocation, nodes[i], counts[i], ranks);
-    RejectForgottenGpus(allocation, nodes[i]);
+    if (!IsForOtherPrograms(allocation, nodes, i)) RejectForgottenGpus(allocation, nodes[i]);
   }
   return counts;
 }
@@ -394,8 +411,14 @@ LaunchPlan MakePlan(const Allocation& allocation, const std::vector<NodeTopology
   plan.network_unit = allocation.network_unit;
   plan.cpus_per_rank = options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
   plan.cpus_are_cores = allocation.cpus_are_cores && !options.cpus_per_rank;
+  Warnings warnings;
   std::vector<int> used_counts;
   for (int i = 0; i < Size(counts); ++i) {
+    if (counts[i] == 0 && !options.ranks && !allocation.ranks) {
+      warnings.Add(Message::kComponentWithoutGpus, nodes[i].host,
+                   "no ranks: this component of the heterogeneous job has asked for no GPUs; "
+                   "-H HOST:N,... starts ranks there too");
+    }
     if (counts[i] == 0) continue;
     NodePlacement node;
     node.host = nodes[i].host;
@@ -409,7 +432,6 @@ LaunchPlan MakePlan(const Allocation& allocation, const std::vector<NodeTopology
   NumberRanks(used_counts, options.order, &plan);
   CheckRacks(options, &plan);
 
-  Warnings warnings;
   for (const NodePlacement& used : plan.nodes) {
     const NodeResources& node = nodes[used.allocated_node];
     WarnAboutGpus(node, Size(used.ranks), allocation.nodes[used.allocated_node], options,

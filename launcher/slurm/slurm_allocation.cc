@@ -67,7 +67,8 @@ std::vector<std::string> ReadHosts(const Environment& environment, const std::st
     throw LaunchError(EX_CONFIG,
                       name +
                           " is missing although SLURM_JOB_ID is set: run ddlrun with the "
-                          "environment of the batch script (#SBATCH --export=ALL)");
+                          "environment of the batch script (#SBATCH --export=ALL); for ranks on "
+                          "this machine alone: env -u SLURM_JOB_ID ddlrun ...");
   }
   if (!origin_text->empty()) *origin_text += " ";
   *origin_text += Show(name, *list);

@@ -56,6 +56,14 @@ on() {
   [ "$(ranks)" = "$(on n1 4 0 8 0,1,2,3; on n2 2 4 8 0,1; on n3 2 6 8 0,1)" ]
 }
 
+@test "a component of a heterogeneous job without GPUs beside one that has some gets no ranks, and a line says so" {
+  batch job -N1 --gres=gpu:2 : -N2
+  [ "$(ranks)" = "$(on n1 2 0 2 0,1)" ]
+  [[ $output == *"[WARN DDL-21-12] n[2-3]: no ranks: this component of the heterogeneous job has asked for no GPUs"* ]]
+  batch job -N1 : -N2 --gres=gpu:2
+  [ "$(ranks)" = "$(on n2 2 0 4 0,1; on n3 2 2 4 0,1)" ]
+}
+
 @test "a heterogeneous job with hosts in another order, and its second component alone" {
   sed -i 's/ddlrun /ddlrun -H n3,n2 /' job
   batch job -N1 --gres=gpu:1 : -N2 --gres=gpu:2

@@ -12,9 +12,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "launcher/base/environment.h"
@@ -130,8 +133,30 @@ class Reporter {
   bool is_final_ = false;
 };
 
-// The facts that this node finds out without the others.
-NodeInfo ReadNode(const Environment& environment) {
+// A driver that hangs keeps whoever calls it, for ever.
+constexpr std::chrono::seconds kDriverTimeout{10};
+
+// Reads what there is of GPUs in a thread of its own.  False, with gpu_problem, where the driver
+// has not answered when kDriverTimeout is over: that thread then runs until the process ends.
+bool ReadGpus(const GpuQuery& sources, NodeInfo& info) {
+  auto answer = std::make_shared<std::promise<NodeInfo>>();
+  std::future<NodeInfo> answered = answer->get_future();
+  std::thread([answer, sources, read = info]() mutable {
+    ReadGpuInfo(sources, read);
+    answer->set_value(std::move(read));
+  }).detach();
+  const bool has_answered = answered.wait_for(kDriverTimeout) == std::future_status::ready;
+  if (has_answered) {
+    info = answered.get();
+  } else {
+    info.gpu_problem = "the NVIDIA driver has not answered for " +
+                       std::to_string(kDriverTimeout.count()) + " s (NVML)";
+  }
+  return has_answered;
+}
+
+// The facts that this node finds out without the others.  `has_driver`: that of the GPUs answers.
+NodeInfo ReadNode(const Environment& environment, bool* has_driver) {
   NodeInfo info;
   info.node = NumberOr(environment, "DDLRUN_NODE_RANK", 0);
   info.host = ValueOr(environment, "DDLRUN_HOST", "localhost");
@@ -140,7 +165,7 @@ NodeInfo ReadNode(const Environment& environment) {
   GpuQuery sources;
   sources.all_visible = !environment.contains("CUDA_VISIBLE_DEVICES");
   sources.visible = ValueOr(environment, "CUDA_VISIBLE_DEVICES", "");
-  ReadGpuInfo(sources, info);
+  *has_driver = ReadGpus(sources, info);
   info.granted_gpus = NumberOr(environment, "SLURM_GPUS_ON_NODE", -1);
   info.mpi = FindMpiVersion();
   info.pmix = Rendezvous::LibraryVersion();
@@ -174,9 +199,10 @@ void Run(const std::vector<std::string>& words) {
   static Reporter reporter;                     // the watchdog's thread outlives this function
   NameLookup master(arguments.master_address);  // meanwhile the rest is looked at
   const Clock::time_point lookup_end = Clock::now() + kLookupTimeout;
-  NodeInfo info = ReadNode(environment);
+  bool has_driver = false;
+  NodeInfo info = ReadNode(environment, &has_driver);
   reporter.Say(info, false);
-  if (arguments.details) {
+  if (arguments.details && has_driver) {
     ReadDetails(info);
     reporter.PrintAll(info);
   }

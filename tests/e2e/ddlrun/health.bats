@@ -159,3 +159,13 @@ SH
   run -64 "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --limit 0
   run -64 "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --what
 }
+
+@test "a driver that does not answer is named, and the rest of the check is done" {
+  echo '#include <unistd.h>
+int nvmlInit_v2(void) { for (;;) pause(); }' > hang.c
+  mkdir lib
+  cc -shared -fPIC -o lib/libnvidia-ml.so.1 hang.c
+  LD_LIBRARY_PATH=$PWD/lib expect=78 run_ddlrun --check-only -n 1 --accelerators 1 -H localhost:1
+  grep -E '^gpus +fail +1 planned, but the NVIDIA driver has not answered for 10 s \(NVML\)' <<< "$output"
+  grep -E '^directory +ok ' <<< "$output"
+}

@@ -110,3 +110,15 @@ without_srun() {
     [ "$(sort <<< "$output")" = $'0 2\n1 2' ]
   done
 }
+
+@test "hosts of PBS and LSF are read, and jobs of Flux are told what to write" {
+  printf '%s\n' n1 n1 n2 n2 > nodes
+  PBS_JOBID=12 PBS_NODEFILE=$PWD/nodes expect=0 run_ddlrun --dry-run --launcher=mpirun true
+  [ "$(sed -nE 's/^([0-9]) +(n[12]) .*/\1 \2/p' <<< "$output$messages")" = $'0 n1\n1 n1\n2 n2\n3 n2' ]
+  LSB_JOBID=12 LSB_MCPU_HOSTS="login 1 n1 2 n2 2" expect=0 run_ddlrun --dry-run --launcher=mpirun true
+  [ "$(sed -nE 's/^([0-9]) +(n[12]) .*/\1 \2/p' <<< "$output$messages")" = $'0 n1\n1 n1\n2 n2\n3 n2' ]
+  PBS_NODEFILE=$PWD/nodes expect=0 run_ddlrun -H localhost:1 sh -c 'echo "$RANK/$WORLD_SIZE"' # what the user says takes precedence
+  [ "$output" = 0/1 ]
+  FLUX_JOB_ID=f1 FLUX_JOB_NNODES=2 expect=78 run_ddlrun true
+  [[ $messages == *'this is a job of Flux on 2 nodes (FLUX_JOB_NNODES)'*'write ddlrun -H "$(flux hostlist local)"'* ]]
+}

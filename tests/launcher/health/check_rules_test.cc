@@ -156,6 +156,15 @@ std::vector<CheckCase> HardwareCases() {
          made.info[0].gpus.clear();
        },
        "gpus", Status::kFail, "1 planned, 1 device on the PCI bus, but the driver shows none (n1)"},
+      {"GpuCount_FailsWhereTheDriverDoesNotAnswer", 1,
+       [](FakeJob& made) {
+         made = FakeJob(1, 1);
+         made.info[0].gpus.clear();
+         made.info[0].nvidia_devices = 0;
+         made.info[0].gpu_problem = "the NVIDIA driver has not answered for 10 s (NVML)";
+       },
+       "gpus", Status::kFail,
+       "1 planned, but the NVIDIA driver has not answered for 10 s (NVML) (n1)"},
       {"GpuCount_IsNotKnownWhereNoNodeHasNvidiaDevices", 2,
        [](FakeJob& made) {
          for (NodeInfo& info : made.info) {

@@ -83,6 +83,44 @@ TEST(Planner, ExpectsNothingOfAnotherComponent) {
   EXPECT_THAT(plan.warnings, IsEmpty());
 }
 
+TEST(Planner, LeavesOutComponentsThatHaveNoGpusBesideOneThatHas) {
+  const std::string warning =
+      "[WARN DDL-21-12] n[2-3]: no ranks: this component of the heterogeneous job has asked for no "
+      "GPUs; -H HOST:N,... starts ranks there too";
+  const auto allocated = [](int first, int others) {
+    Allocation allocation = MakeAllocation(3, 0, kUnlogged);
+    allocation.nodes[0].gpus = first;
+    for (const std::size_t i : {1, 2}) {
+      allocation.nodes[i].gpus = others;
+      allocation.nodes[i].component = 1;
+    }
+    return allocation;
+  };
+  Allocation allocation = allocated(2, 0);
+  const LaunchPlan plan = MakeCheckedPlan(allocation, {Ac922()});
+  EXPECT_THAT(Counts(plan), ElementsAre(2));
+  EXPECT_THAT(plan.warnings, ElementsAre(warning));
+  EXPECT_THAT(Counts(MakeCheckedPlan(allocated(0, 2), {Ac922()})), ElementsAre(2, 2));
+  EXPECT_THAT(Counts(MakeCheckedPlan(allocated(2, 1), {Ac922()})), ElementsAre(2, 1, 1));
+  const LaunchPlan without = MakeCheckedPlan(allocated(0, 0), {Laptop()});
+  EXPECT_THAT(Counts(without), ElementsAre(1, 1, 1));
+  EXPECT_THAT(without.warnings, IsEmpty());
+  allocation.nodes[2].slots = 3;  // -H n3:3, or tasks that the component has asked for
+  EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Ac922()})), ElementsAre(2, 3));
+  allocation.nodes[2].slots.reset();
+  allocation.nodes[1].component = allocation.nodes[2].component = 0;  // of the same component
+  EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Laptop()})), ElementsAre(2, 1, 1));
+}
+
+TEST(Planner, TakesSlotsThatMayBeCoresOnlyWhereThereAreNoGpus) {
+  Allocation allocation = MakeAllocation(2, kUnlogged, 40);
+  allocation.slots_may_be_cores = true;
+  EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Ac922()})), ElementsAre(4, 4));
+  EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Ac922()}, {.ranks_per_node = 2})),
+              ElementsAre(2, 2));
+  EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Laptop()})), ElementsAre(40, 40));
+}
+
 TEST(Planner, HonoursUnevenNodes) {
   Allocation allocation = MakeAllocation(2, 4, kUnlogged);
   allocation.nodes[1].gpus = 2;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>

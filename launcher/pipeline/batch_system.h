@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The hosts that a batch system other than Slurm has given to the job: PBS Pro, OpenPBS and Torque
+// (PBS_NODEFILE), and LSF (LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS).
+
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "launcher/allocation/allocation.h"
+#include "launcher/base/environment.h"
+
+namespace launcher {
+
+// The job of PBS or LSF that `environment` is about, else nullopt.  `read` reads a file.  A host
+// has as many slots as lines; these may be ranks (mpiprocs of PBS Pro) or cores (ppn of Torque,
+// LSF). The host from which LSF starts jobs on some systems, first in the list with one slot where
+// all others have more, is left out.  Throws LaunchError: EX_CONFIG where Flux has given several
+// nodes, whose names its variables do not tell; EX_DATAERR where a list cannot be read; and what
+// `read` throws.
+std::optional<Allocation> ReadBatchAllocation(
+    const Environment& environment,
+    const std::function<std::string(const std::string& path)>& read);
+
+}  // namespace launcher
