@@ -212,8 +212,7 @@ SH
 @test "a user without a name and without HOME, as in a container" {
   require_mpirun
   setpriv --reuid 123456 --regid 123456 --clear-groups true 2> /dev/null || skip "needs root"
-  mkdir -m 777 anywhere
-  run --separate-stderr setpriv --reuid 123456 --regid 123456 --clear-groups env -i PATH=/usr/bin:/bin TMPDIR="$PWD/anywhere" \
+  run --separate-stderr setpriv --reuid 123456 --regid 123456 --clear-groups env -C / -i PATH=/usr/bin:/bin \
     "$ddlrun" -n 2 --oversubscribe --launcher=mpirun sh -c 'echo "rank $RANK"'
   expect_status 0 "$stderr"
   [ "$(sort <<< "$output")" = $'rank 0\nrank 1' ]
