@@ -49,11 +49,11 @@ CpuQuota MakeQuota(long long time, long long period) {
   return {time, period};
 }
 
-// Whether "cpu" is one of `controllers`, "cpu,cpuacct:/path".
-bool HasCpu(const char* controllers) {
+// Whether `name` is one of `controllers`, "cpu,cpuacct:/path".
+bool HasController(const char* controllers, const char* name) {
   for (;;) {
     const size_t length = strcspn(controllers, ",:");
-    if (length == 3 && strncmp(controllers, "cpu", length) == 0) return true;
+    if (length == strlen(name) && strncmp(controllers, name, length) == 0) return true;
     if (controllers[length] != ',') return false;
     controllers += length + 1;
   }
@@ -85,7 +85,7 @@ template <size_t count>
 int MinOfMounts(const char* root, const char* const (&mounts)[count], const char* own_groups,
                 GroupVersion version, int ranks) {
   char path[PATH_MAX];
-  if (!FindCpuGroup(own_groups, version, path, sizeof(path))) return INT_MAX;
+  if (!FindGroup(own_groups, version, "cpu", path, sizeof(path))) return INT_MAX;
   // The path of a group that is outside of what this container sees.
   if (strncmp(path, "/..", 3) == 0) path[0] = '\0';
   int min = INT_MAX;
@@ -119,7 +119,8 @@ int ThreadsOfShare(const CpuQuota& quota, int ranks) {
   return threads < INT_MAX ? static_cast<int>(threads) : INT_MAX;
 }
 
-bool FindCpuGroup(const char* text, GroupVersion version, char* path, size_t size) {
+bool FindGroup(const char* text, GroupVersion version, const char* controller, char* path,
+               size_t size) {
   // "4:cpu,cpuacct:/slurm/uid_1000/job_7", "0::/system.slice"
   for (const char* line = text; *line != '\0';) {
     const size_t length = strcspn(line, "\n");
@@ -129,7 +130,7 @@ bool FindCpuGroup(const char* text, GroupVersion version, char* path, size_t siz
     if (*number_end == ':' && path_begin[0] == ':' && path_begin[1] == '/') {
       const char* controllers = number_end + 1;
       const bool is_it =
-          version == GroupVersion::k1 ? HasCpu(controllers) : controllers == path_begin;
+          version == GroupVersion::k1 ? HasController(controllers, controller) : controllers == path_begin;
       const auto path_length = static_cast<size_t>(line + length - path_begin - 1);
       if (is_it && path_length < size) {
         memcpy(path, path_begin + 1, path_length);

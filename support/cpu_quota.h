@@ -28,12 +28,13 @@ CpuQuota ParseCfsQuota(const char* quota, const char* period);
 // up.  INT_MAX where there is no limit.  Pure.  Needs `ranks` > 0.
 int ThreadsOfShare(const CpuQuota& quota, int ranks);
 
-// Finds the control group for CPU time in the text of /proc/self/cgroup: of version 1 the line that
-// has the controller "cpu", of version 2 the line that has none.  Writes its path ("/", "/job_7")
+// Finds a control group in the text of /proc/self/cgroup: of version 1 the line that has `controller`
+// ("cpu", "memory"), of version 2 the line that has none.  Writes its path ("/", "/job_7")
 // into `path`, of `size` bytes, and returns true.  False where there is no such line, or its path
 // is too long.  Pure.
 enum class GroupVersion { k1, k2 };
-bool FindCpuGroup(const char* text, GroupVersion version, char* path, size_t size);
+bool FindGroup(const char* text, GroupVersion version, const char* controller, char* path,
+               size_t size);
 
 // The least of `cores` and what the control group of this process, and each above it that can be
 // seen, leaves to each of `ranks` ranks, which all are in it.  A file that cannot be read is no

@@ -21,6 +21,7 @@
 #include "launcher/shim/output_relay.h"
 #include "launcher/shim/program_file.h"
 #include "launcher/shim/stopped_rank_monitor.h"
+#include "support/memory_kills.h"
 
 namespace launcher {
 namespace {
@@ -106,13 +107,17 @@ bool WasStopRequested(int status) {
 bool StoppedEarly(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == EX_TEMPFAIL; }
 
 // True where this rank may be the cause of the end of the job, or has stopped early.
-bool ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail& last_lines) {
+bool ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail& last_lines,
+               const support::MemoryKills& kills_before) {
   timespec when = {};
   clock_gettime(CLOCK_REALTIME, &when);
   if (status == 0 || (!StoppedEarly(status) && WasStopRequested(status))) return false;
   for (int i = 0; i < last_lines.size() && !StoppedEarly(status); ++i) {
     Write(EmitRankLine(rank.event_key, rank.rank, last_lines.line(i)));
   }
+  char memory[200];
+  support::DescribeMemoryKills(kills_before, support::ReadMemoryKills(""), memory, sizeof(memory));
+  if (*memory != '\0') Write(EmitRankLine(rank.event_key, rank.rank, memory));
   Write(EmitRankExit(rank.event_key, rank.rank, rank.host, pid, status, when));
   return true;
 }
@@ -264,7 +269,9 @@ int RunProgram(char** argv, const RankProcess& rank) {
   int exec_error[2] = {-1, -1};
   // A terminal gets whole lines from the program itself: mpirun makes one for each rank.
   const bool passes_on_output = rank.launcher->has_daemons && isatty(STDOUT_FILENO) == 0;
-  if (!output.Open(rank.log, rank.event_key, passes_on_output) || pipe2(exec_error, O_CLOEXEC) != 0) return errno;
+  if (!output.Open(rank.log, rank.event_key, passes_on_output) || pipe2(exec_error, O_CLOEXEC) != 0)
+    return errno;
+  const support::MemoryKills kills_before = support::ReadMemoryKills("");
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return errno;
@@ -293,7 +300,7 @@ int RunProgram(char** argv, const RankProcess& rank) {
   Watch watch = {&rank, child, {}, -1, 0};
   const int status = output.WaitFor(child, LookAtProgram, &watch);
   if (got > 0) return error;
-  const bool is_cause = ReportEnd(rank, child, status, output.last_lines());
+  const bool is_cause = ReportEnd(rank, child, status, output.last_lines(), kills_before);
   const bool has_failed = is_cause && !StoppedEarly(status);
   EndRest(rank, status, &output);
   // Before the daemons and srun are told to end, which may lose it.

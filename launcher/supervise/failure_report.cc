@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "launcher/base/messages.h"
+#include "support/memory_kills.h"
 #include "support/number.h"
 
 namespace launcher {
@@ -49,9 +50,15 @@ std::string ExitCodeCounts::Text() const {
 std::string FailureReport(const RankFailure& failure) {
   std::string text;
   const std::string rank = "rank " + std::to_string(failure.rank);
-  if (!failure.last_lines.empty()) {
+  std::vector<std::string> lines = failure.last_lines;
+  std::string memory;
+  if (!lines.empty() && lines.back().starts_with(support::kMemoryKill)) {
+    memory = "; " + lines.back();
+    lines.pop_back();
+  }
+  if (!lines.empty()) {
     text += "ddlrun: last lines of " + rank + ":\n";
-    for (const std::string& line : failure.last_lines) text += "ddlrun:   | " + line + "\n";
+    for (const std::string& line : lines) text += "ddlrun:   | " + line + "\n";
   }
   if (!failure.others.empty()) text += "ddlrun: " + failure.others + "\n";
   std::array<char, 64> after = {};
@@ -64,7 +71,7 @@ std::string FailureReport(const RankFailure& failure) {
   return text + "ddlrun: " +
          Coded(Message::kJobFailed, "the job failed: " + rank + " on " + failure.host + pid +
                                         " ended first, with " + DescribeEnd(failure) +
-                                        after.data() + doubt) +
+                                        after.data() + doubt + memory) +
          "\n";
 }
 

@@ -15,6 +15,7 @@
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/rank_event_parser.h"
 #include "launcher/supervise/supervisor.h"
+#include "support/memory_kills.h"
 
 namespace launcher {
 
@@ -83,6 +84,7 @@ class JobSupervisor final : private WatchedJob {
   SignalRelay& signals_;
   JobOutput output_;
   JobChildren children_;
+  const support::MemoryKills kills_before_ = support::ReadMemoryKills("");
   RankEventParser events_;
   SignalsToRanks to_ranks_;
   std::set<int> started_;          // children that are ranks

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "launcher/base/error.h"
@@ -165,7 +166,13 @@ JobResult JobSupervisor::Result() {
   JobResult result = result_;
   if (launcher().is_direct) {
     // The last lines of the rank may have been read only after its end was seen.
-    if (result.failure) children_.AddLastLines(&*result.failure);
+    if (result.failure) {
+      children_.AddLastLines(&*result.failure);
+      std::array<char, 200> memory = {};
+      support::DescribeMemoryKills(kills_before_, support::ReadMemoryKills(""), memory.data(),
+                                   memory.size());
+      if (memory[0] != '\0') result.failure->last_lines.emplace_back(memory.data());
+    }
   } else {
     if (is_abandoned_) result.exit_code = events_.exit_code_of_gone();
     AddEvents(events_, launcher(), options_.hosts, CanReport(), &result);

@@ -11,6 +11,7 @@
 #include "support/cpu_quota.h"
 #include "support/file.h"
 #include "support/format_version.h"
+#include "support/memory_kills.h"
 #include "support/number.h"
 #include "support/quoting.h"
 #include "support/spelling.h"
@@ -333,7 +334,7 @@ TEST(CpuQuota, IsSharedByTheRanksAndRoundedUp) {
 
 std::string GroupIn(const std::string& text, GroupVersion version) {
   char path[16] = "untouched";
-  return FindCpuGroup(text.c_str(), version, path, sizeof(path)) ? path : "none";
+  return FindGroup(text.c_str(), version, "cpu", path, sizeof(path)) ? path : "none";
 }
 
 TEST(CpuGroup, IsThatOfTheControllerCpu) {
@@ -357,6 +358,64 @@ TEST(CpuGroup, IsNotInATextOfAnotherForm) {
 TEST(CpuGroup, IsNotFoundWhereItsPathIsTooLong) {
   EXPECT_EQ(GroupIn("0::/4567890123456\n", GroupVersion::k2), "/4567890123456");
   EXPECT_EQ(GroupIn("0::/456789012345678\n", GroupVersion::k2), "none");
+}
+
+class MemoryKillsTest : public tests::DirectoryTest {
+ protected:
+  // "3 of 80": kills, and MiB of the limit.
+  std::string Kills() {
+    const MemoryKills kills = ReadMemoryKills(directory_.c_str());
+    return std::to_string(kills.count) + " of " + std::to_string(kills.limit_bytes >> 20);
+  }
+};
+
+TEST_F(MemoryKillsTest, AreThoseOfTheOwnGroupInBothVersions) {
+  EXPECT_EQ(Kills(), "-1 of 0");
+  Write("proc/self/cgroup", "4:cpu:/c\n3:memory:/slurm/job_7\n0::/u\n");
+  EXPECT_EQ(Kills(), "-1 of 0");
+  Write("sys/fs/cgroup/memory/slurm/job_7/memory.oom_control",
+        "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+  EXPECT_EQ(Kills(), "3 of 0");
+  Write("sys/fs/cgroup/memory/slurm/job_7/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(Kills(), "3 of 0");
+  Write("sys/fs/cgroup/memory/slurm/memory.limit_in_bytes", "83886080\n");
+  EXPECT_EQ(Kills(), "3 of 80");
+  Write("proc/self/cgroup", "0::/slurm/step_0\n");
+  EXPECT_EQ(Kills(), "-1 of 0");
+  Write("sys/fs/cgroup/slurm/step_0/memory.events", "low 0\nhigh 5\noom 2\noom_kill 1\n");
+  Write("sys/fs/cgroup/slurm/step_0/memory.max", "max\n");
+  EXPECT_EQ(Kills(), "1 of 0");
+  Write("sys/fs/cgroup/slurm/memory.max", "2097152\n");
+  EXPECT_EQ(Kills(), "1 of 2");
+  Write("sys/fs/cgroup/slurm/step_0/memory.max", "1048576\n");
+  EXPECT_EQ(Kills(), "1 of 1");
+  Write("sys/fs/cgroup/slurm/step_0/memory.events", "oom 2\n");
+  EXPECT_EQ(Kills(), "-1 of 0");
+  Write("sys/fs/cgroup/memory.events", "oom_kill 7\n");
+  Write("proc/self/cgroup", "0::/../outside\n");
+  EXPECT_EQ(Kills(), "7 of 0");
+}
+
+TEST(DescribeMemoryKills, SaysWhatHasChanged) {
+  const struct {
+    MemoryKills before;
+    MemoryKills now;
+    std::string text;
+  } kCases[] = {
+      {{0, 0}, {0, 0}, ""},
+      {{2, 1 << 20}, {2, 1 << 20}, ""},
+      {{-1, 0}, {1, 0}, ""},
+      {{1, 0}, {-1, 0}, ""},
+      {{0, 0}, {1, 0}, "the kernel killed 1 process for memory: ask for more, #SBATCH --mem"},
+      {{1, 0},
+       {3, 80 << 20},
+       "the kernel killed 2 processes for memory (limit 80 MiB): ask for more, #SBATCH --mem"},
+  };
+  for (const auto& [before, now, text] : kCases) {
+    std::array<char, 200> described = {};
+    DescribeMemoryKills(before, now, described.data(), described.size());
+    EXPECT_EQ(described.data(), text);
+  }
 }
 
 // A made-up machine of 8 cores.

@@ -222,6 +222,41 @@ limit_cpus() {
   [ "$output" = "7 " ]
 }
 
+# limit_memory BYTES: makes the group $group, below that of this test.
+limit_memory() {
+  local place
+  place=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)
+  if grep -qE '^[0-9]+:([^:]*,)?memory(,[^:]*)?:' /proc/self/cgroup; then
+    place=/sys/fs/cgroup/memory$(sed -nE 's/^[0-9]+:([^:]*,)?memory(,[^:]*)?://p' /proc/self/cgroup)
+  fi
+  mkdir "$place/ddlrun-memory-$$" 2> /dev/null || skip "no control group can be made in $place"
+  group=$place/ddlrun-memory-$$
+  if [ -e "$group/memory.limit_in_bytes" ]; then
+    grep -q '^oom_kill ' "$group/memory.oom_control" || skip "this kernel does not count what it kills"
+    echo "$1" > "$group/memory.limit_in_bytes"
+  elif [ -e "$group/memory.max" ]; then
+    echo "$1" > "$group/memory.max"
+    echo 0 > "$group/memory.swap.max" || true
+  else
+    skip "$group does not limit memory"
+  fi
+}
+
+@test "a rank that the kernel kills for memory: the last line says so" {
+  local launcher
+  limit_memory 200M
+  for launcher in $(launchers); do
+    run --separate-stderr timeout 60 bash -c 'echo $$ > "$0/cgroup.procs"; exec "$@"' "$group" \
+      "$ddlrun" -n 2 --oversubscribe --launcher="$launcher" sh -c '[ "$RANK" = 0 ] && exec sleep 30; exec python3 -c "bytearray(400 << 20)"'
+    echo "$stderr"
+    [ "$status" -eq 137 ]
+    [[ ${stderr##*$'\n'} == *"the job failed: rank 1 on "*"with signal 9 (Killed), "*" s after the start; the kernel killed 1 process for memory (limit 200 MiB): ask for more, #SBATCH --mem" ]]
+    run --separate-stderr timeout 60 bash -c 'echo $$ > "$0/cgroup.procs"; exec "$@"' "$group" \
+      "$ddlrun" -n 1 --launcher="$launcher" sh -c 'exit 9' # of what was killed before nothing is said
+    [[ ${stderr##*$'\n'} == *"with exit code 9, "*" s after the start" ]]
+  done
+}
+
 # A machine of two NUMA nodes, whose firmware says of its GPU 0000:3b:00.0, behind a root port, that it is on the first.
 make_machine() { # FOLDER
   local cpus=$1/sys/devices/system/cpu nodes=$1/sys/devices/system/node gpu=$1/sys/bus/pci/devices/0000:3b:00.0 port=$1/sys/bus/pci/devices/0000:3a:00.0 n

@@ -91,6 +91,26 @@ TEST(FailureReport, NamesTheRankLast) {
             "with signal 11 (Segmentation fault), 1.2 s after the start\n");
 }
 
+TEST(FailureReport, SaysAtItsEndThatTheKernelHasKilledForMemory) {
+  RankFailure failure;
+  failure.rank = 1;
+  failure.host = "n1";
+  failure.signal = 9;
+  failure.exit_code = 137;
+  failure.seconds = 2;
+  failure.last_lines = {"loading", "the kernel killed 1 process for memory: ask for more"};
+  EXPECT_EQ(FailureReport(failure),
+            "ddlrun: last lines of rank 1:\n"
+            "ddlrun:   | loading\n"
+            "ddlrun: [ERROR DDL-20-1] the job failed: rank 1 on n1 ended first, with signal 9 "
+            "(Killed), 2.0 s after the start; the kernel killed 1 process for memory: ask for "
+            "more\n");
+  failure.last_lines = {"the kernel killed 2 processes for memory"};
+  EXPECT_EQ(FailureReport(failure),
+            "ddlrun: [ERROR DDL-20-1] the job failed: rank 1 on n1 ended first, with signal 9 "
+            "(Killed), 2.0 s after the start; the kernel killed 2 processes for memory\n");
+}
+
 TEST(FailureReport, SaysWhereSlurmMayBeTheCause) {
   RankFailure failure;
   failure.rank = 3;
