@@ -56,17 +56,17 @@ long long KillsIn(const char* text) {
 
 // The least limit of the group and those above it, up to `mount`.  Version 1 says "no limit" by a
 // number close to 2^63.
-long long LeastLimit(char* group, size_t mount_length, const char* file) {
+long long MinLimit(char* group, size_t mount_length, const char* file) {
   constexpr long long kNoLimit = 1LL << 60;
-  long long least = kNoLimit;
+  long long min = kNoLimit;
   for (;;) {
     const long long limit = LeadingNumber(ReadGroupFile("%s/%s", group, file).text);
-    if (limit >= 0 && limit < least) least = limit;
+    if (limit >= 0 && limit < min) min = limit;
     char* slash = strrchr(group, '/');
     if (slash == nullptr || static_cast<size_t>(slash - group) < mount_length) break;
     *slash = '\0';
   }
-  return least < kNoLimit ? least : 0;
+  return min < kNoLimit ? min : 0;
 }
 
 struct MemoryController {
@@ -94,7 +94,7 @@ MemoryKills ReadMemoryKills(const char* root) {
     const long long count = KillsIn(ReadGroupFile("%s/%s", group, controller.kills).text);
     if (count < 0) continue;
     const size_t mount_length = strlen(root) + strlen(controller.mount);
-    return {count, LeastLimit(group, mount_length, controller.limit)};
+    return {count, MinLimit(group, mount_length, controller.limit)};
   }
   return {-1, 0};
 }
