@@ -213,8 +213,7 @@ std::string ExportWeights(const fs::path& model_dir, std::optional<std::int64_t>
   if (fs::exists(fs::symlink_status(file, ignored))) RejectToReplace(file);
   const trainer::Checkpoint checkpoint = ReadForExport(model_dir, step, warn);
   WriteWeights(checkpoint, file);
-  return fmt::format("{} of step {} written: {}\n",
-                     checkpoint.average ? "averages of the weights" : "weights",
+  return fmt::format("{} of step {} written: {}\n", checkpoint.average ? "EMA weights" : "weights",
                      checkpoint.manifest.state.step, file.string());
 }
 

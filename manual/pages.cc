@@ -331,7 +331,7 @@ Page DdlbenchPage() {
       {"65", "A log, a report or a target that cannot be used; the message names file and line."},
       {"66", "A directory or a file that is not there or cannot be read."},
       {"69", "ddlrun or sbatch could not be started, or a start that is timed has failed."},
-      {"70", "A sum over all ranks was wrong, or an internal error."},
+      {"70", "An all-reduce was wrong, or an internal error."},
       kSystem,
       {"78", "Ranks that cannot meet, or are started in a way that is not measured."}};
   page.files = {

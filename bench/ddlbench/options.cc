@@ -299,10 +299,11 @@ support::Command PredictCommand(BenchOptions& options) {
                      "Kind of GPU, whose speed is known: V100, A100, H100, H200"),
        MachineOption(values, "gpus_per_node", "N",
                      "GPUs of a node; without it those of site or logs, else 4"),
-       MachineOption(values, "inside", "NAME|GB/s",
-                     "Links of the GPUs in a node: xbus (AC922), nvlink2, nvlink3, nvlink4, "
-                     "pcie3, pcie4, or the bus bandwidth of a sum over one node; without it those "
-                     "of the GPU"),
+       MachineOption(
+           values, "inside", "NAME|GB/s",
+           "Links of the GPUs in a node: xbus (AC922), nvlink2, nvlink3, nvlink4, "
+           "pcie3, pcie4, or the bus bandwidth of an all-reduce in one node; without it those "
+           "of the GPU"),
        MachineOption(values, "adapters", "N",
                      "Network adapters of a node; without it those of the site, else 1"),
        MachineOption(values, "adapter_gbits", "X",

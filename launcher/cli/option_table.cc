@@ -62,7 +62,7 @@ std::string AddExport(Options& options, const std::string& value) {
 }
 
 constexpr char kWhat[] = "What is started, and where";
-constexpr char kAgain[] = "Going on after a failure";
+constexpr char kAgain[] = "Restarts and time limits";
 constexpr char kDdl[] = "DDL";
 constexpr char kInstead[] = "Looking instead of running";
 constexpr char kIbm[] = "IBM";

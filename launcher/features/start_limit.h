@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long the start of the ranks may take: start_seconds of the site file.
+// The timeout of the start of the ranks: start_seconds of the site file.
 
 #pragma once
 

@@ -31,8 +31,9 @@ struct CheckedJob {
 // `info` has one entry per node of `job`; one whose host is "" did not answer.
 std::vector<Verdict> CheckNodes(const CheckedJob& job, const std::vector<NodeInfo>& info);
 
-// The single checks, and what they share, for the files of the judge only.  `nodes` are the nodes
-// that have answered, of which there is at least one.  Pure.
+// The single checks, and what they share, for the files of the rules only.  `nodes` are the nodes
+// that have answered, at least one.  To add a node check: its fact in node_info.h, read in node/, a
+// CheckNAME here and in the list of CheckNodes, a row in doc/reference/launching.md.  Pure.
 
 struct AnsweredNode {
   const NodeInfo* info = nullptr;

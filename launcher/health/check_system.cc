@@ -189,6 +189,13 @@ Verdict CheckMaster(const Nodes& nodes, const CheckedJob& /*job*/) {
   if (!unasked.empty()) {
     return {check, Status::kNotKnown, name + " " + GroupsText(unasked), "getent hosts on the node"};
   }
+  const HostsByText loopbacks =
+      GroupHosts(nodes, [](const NodeInfo& info) { return info.master.own_loopback; });
+  if (nodes.size() > 1 && !loopbacks.empty()) {
+    return {check, Status::kWarn, "nodes find their own names at " + GroupsText(loopbacks),
+            "Gloo, and other programs that look up their own name, give that address to the "
+            "others: -x GLOO_SOCKET_IFNAME=INTERFACE, or take the name out of /etc/hosts there"};
+  }
   return {check, Status::kOk, name + " is found on " + CountText(nodes.size(), "node"), ""};
 }
 

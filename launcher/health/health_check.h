@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ddlrun --check=full and --check-only do: looks at all nodes before the ranks start.
+// What ddlrun --check=full and --check-only do: a node check of all nodes before the ranks start.
 
 #pragma once
 

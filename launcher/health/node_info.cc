@@ -16,7 +16,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuInfo, model, pci_bus_id, uncorrected_error
                                    processes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(IbPortInfo, name, state, rate_gbits, protocol)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DirectoryInfo, path, is_shared, write_error, free_bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MasterAddrInfo, address, problem)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MasterAddrInfo, address, problem, own_loopback)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkTestResult, to, problem, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ConnectivityResult, unavailable, problem, clock_seconds,
                                    links_tested, links_ok, slowest, failed)

@@ -52,6 +52,8 @@ struct DirectoryInfo {
 struct MasterAddrInfo {
   std::string address;  // their MASTER_ADDR; "" when it was not looked up
   std::string problem;  // why this node finds no address of that name; "" when it does
+  // Where this node finds its own host name, if that is a loopback address; "" otherwise.
+  std::string own_loopback;
 };
 
 // One pair of nodes, seen by the one that speaks first.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The last step of planning: the cores and the memory of the ranks of one node.  ddlrun does it for
-// all nodes; ddlrun-rank-check does it again on a node that is not like the one that ddlrun saw.
-// Pure, safe from any thread.
+// The last step of planning: the binding of the ranks of one node (CPU affinity, memory).  ddlrun
+// does it for all nodes; ddlrun-rank-check does it again on a node that is not like the one that
+// ddlrun saw.  Pure, safe from any thread.
 
 #pragma once
 

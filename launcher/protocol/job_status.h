@@ -7,7 +7,7 @@
 //   job ID HOST PID LAUNCHER RESTARTS PROGRAM
 //   times WRITTEN STARTED ENDS                      seconds since 1970, "-" for not known
 //   rank HOST STATE CODE SILENCE                    from 0 on; SILENCE in seconds
-// Texts are words as tokens.h encodes them.
+// Texts are words as plan_encoding.h encodes them.
 
 #pragma once
 

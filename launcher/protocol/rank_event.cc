@@ -95,7 +95,7 @@ RankEvent EmitOutputMark(const char* key) {
   return report;
 }
 
-// What slurm/srun_lines.h and spawn/mpirun_lines.h read begins so, and the refusals of shims.
+// What slurm/srun_lines.h and launch/mpirun_lines.h read begins so, and the refusals of shims.
 bool MayBeLineOfLauncher(const char* text, size_t size) {
   constexpr const char* kBeginnings[] = {"srun: ",
                                          "srun returned ",

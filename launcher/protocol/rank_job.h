@@ -52,8 +52,8 @@ struct RankJob {
 //   LAUNCHER PMI REPORT_KEY bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
 //   DIRECTORY MASTER_ADDRESS MASTER_PORT RESTART_COUNT GRACE_MS, then the plan (plan_encoding.h)
 //
-// EscapeToken (tokens.h) makes a word of each text.  Throws LaunchError(EX_CONFIG) for a plan that
-// does not fit kMaxRankJobBytes.
+// EscapeToken (plan_encoding.h) makes a word of each text.  Throws LaunchError(EX_CONFIG) for a
+// plan that does not fit kMaxRankJobBytes.
 std::string EncodeRankJob(const RankJob& job);
 
 // The inverse.  The plan has what a rank needs (see DecodePlan).  Throws LaunchError(EX_SOFTWARE)

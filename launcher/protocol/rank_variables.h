@@ -58,9 +58,9 @@ inline constexpr RankVariable kRankVariables[] = {
     {"DDLRUN_GPUS", RankValue::kGpus},
 };
 
-// The options of torchrun that have these names without PET_.  Without --nnodes it is a world of its
-// own on each node, and reads no MASTER_ADDR.  For jobs with one rank on each of several nodes, and
-// only where the user has not set PET_NNODES or PET_RDZV_ENDPOINT.
+// The options of torchrun that have these names without PET_.  Without --nnodes it is a world of
+// its own on each node, and reads no MASTER_ADDR.  For jobs with one rank on each of several nodes,
+// and only where the user has not set PET_NNODES or PET_RDZV_ENDPOINT.
 inline constexpr RankVariable kTorchrunVariables[] = {
     {"PET_NNODES", RankValue::kNodeCount},
     {"PET_NODE_RANK", RankValue::kNodeRank},
@@ -68,9 +68,9 @@ inline constexpr RankVariable kTorchrunVariables[] = {
     {"PET_MASTER_PORT", RankValue::kMasterPort},
 };
 
-// MASTER_ADDR:MASTER_PORT, unless the user has set it.  jax.distributed.initialize() reads it before
-// it looks at Slurm's or Open MPI's variables, by which it would wait at the first node of the step
-// or at the node of mpirun, where rank 0 need not be.
+// MASTER_ADDR:MASTER_PORT, unless the user has set it.  jax.distributed.initialize() reads it
+// before it looks at Slurm's or Open MPI's variables, by which it would wait at the first node of
+// the step or at the node of mpirun, where rank 0 need not be.
 inline constexpr char kJaxCoordinatorVariable[] = "JAX_COORDINATOR_ADDRESS";
 // The GPUs of the rank for jax.distributed.initialize(), which otherwise takes the one with the
 // number of the rank on its node: there is no such one where a rank sees its own alone.
@@ -105,7 +105,7 @@ inline constexpr RankVariable kOpenMpiVariables[] = {
 };
 
 // The variables by which tasks of Slurm and ranks of torch and Horovod know who they are.  Those of
-// MPI are known by the beginnings of their names (spawn/variable_table.h).
+// MPI are known by the beginnings of their names (launch/child_environment.h).
 inline constexpr const char* kIdentityNames[] = {
     "SLURM_PROCID",       "SLURM_LOCALID",      "SLURM_NODEID",
     "SLURM_GTIDS",        "SLURM_TASK_PID",     "RANK",

@@ -31,7 +31,7 @@ std::vector<SiteReportField> OddVerdicts(const std::vector<Verdict>& verdicts);
 std::vector<SiteReportField> VerdictLines(const std::vector<Verdict>& verdicts);
 
 // A line per setting with where it comes from, as --show-config has them; the value of a variable,
-// and of an argument of mpirun, only where it may be told (redaction.h).
+// and of an argument of mpirun, only where it may be told (site_report.h).
 std::vector<SiteReportField> SettingsLines(const Settings& settings);
 
 // The variables whose values may be told, with these, and the names of others that matter.

@@ -165,7 +165,7 @@ void SetEnvironment(const LocalRankJob& job, int usable_cpus) {
       setenv(variable.name, TextOf(job, variable.value), 1);
     }
   }
-  // ddlrun has taken it away from srun and mpirun (spawn/variable_table.h).
+  // ddlrun has taken it away from srun and mpirun (launch/child_environment.h).
   if (job.cpus_per_rank > 0 && getenv("SLURM_JOB_ID") != nullptr) {
     SetUnlessSet("SLURM_CPUS_PER_TASK", job.cpus_per_rank);
   }
@@ -176,8 +176,8 @@ void SetEnvironment(const LocalRankJob& job, int usable_cpus) {
   SetHeartbeat(job.rank);
   RestorePath(job);
   // One thread per core of the rank; hardware threads share the units that training needs.  Ranks
-  // that are not bound have an equal part each: with a thread for each CPU of the node in every rank,
-  // the threads of OpenMP, which wait actively, would keep each other from working.
+  // that are not bound have an equal part each: with a thread for each CPU of the node in every
+  // rank, the threads of OpenMP, which wait actively, would keep each other from working.
   const int cores = job.cores > 0 ? job.cores : CpusOfUnboundRank(job, usable_cpus);
   if (cores > 0 && getenv("OMP_NUM_THREADS") == nullptr) {
     const int threads = support::ThreadsWithinQuota("", cores, job.local_world_size);
@@ -189,9 +189,9 @@ void SetEnvironment(const LocalRankJob& job, int usable_cpus) {
   if (!HasOwnCpus(job) && job.local_world_size > usable_cpus && usable_cpus > 0) {
     SetUnlessSet("OMPI_MCA_mpi_yield_when_idle", 1);
   }
-  // Else what Python prints into a pipe comes late, or never.  At a terminal, which mpirun makes for
-  // the output of each rank, Python writes whole lines at once; unbuffered it would write them in
-  // pieces, which mpirun mixes with those of other ranks.
+  // Else what Python prints into a pipe comes late, or never.  At a terminal, which mpirun makes
+  // for the output of each rank, Python writes whole lines at once; unbuffered it would write them
+  // in pieces, which mpirun mixes with those of other ranks.
   const bool is_at_terminal = isatty(STDOUT_FILENO) == 1 && job.log_directory[0] == '\0';
   if (!is_at_terminal) SetUnlessSet("PYTHONUNBUFFERED", 1);
   for (int i = 0; i < kMaxRankJobChunks; ++i) unsetenv(NameOfChunk(i).name);

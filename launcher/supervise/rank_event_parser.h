@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads what shims and srun say about the ranks on the standard error of srun or mpirun, and keeps
-// what follows from it: which rank failed first, and which nodes are lost.  Pure.
+// what follows from it: the root cause (which rank failed first), and which nodes are lost.  Pure.
 
 #pragma once
 

@@ -154,7 +154,7 @@ TEST(CtlCheckpoints, ExportTakesTheAveragesWhereThereAreAny) {
       trainer::WriteCheckpoint(scratch.path(), run.state, {run.model, run.optimizer, other.model});
   const auto file = scratch.path() / "w.safetensors";
   EXPECT_EQ(ExportWeights(scratch.path(), {}, file, Ignore),
-            "averages of the weights of step 50 written: " + file.string() + "\n");
+            "EMA weights of step 50 written: " + file.string() + "\n");
   const auto written = trainer::SafetensorsFile::Read(file);
   const auto data = written.Data(*written.Find("conv1.weight"));
   EXPECT_EQ(std::memcmp(data.data(), other.weight.data(), data.size()), 0);

@@ -57,20 +57,20 @@ PIECES = [
 ]
 # In help texts and messages.
 MESSAGES = [
-    (re.compile(r"numbers? that (is|are) none|\b(is|are) no numbers?\b"), "NaN or infinite; not numeric"),
-    (re.compile(r"\b(race[sd]?|racing)\b"), "autotune"),
-    (re.compile(r"\bat the pace\b|\bpaces\b"), "speed, launch configuration"),
-    (re.compile(r"\b(go|goes|going|gone) back\b"), "roll back"),
-    (re.compile(r"\b(go|goes|going) on\b"), "continue, resume"),
-    (re.compile(r"\bmade up\b|\bpainted\b"), "synthetic"),
-    (re.compile(r"\b(un)?heard\b"), "received, responded"),
-    (re.compile(r"\btold\b"), "requested, notified"),
+    (re.compile(r"numbers? that (is|are) none|\b(is|are) no numbers?\b", re.IGNORECASE), "NaN or infinite; not numeric"),
+    (re.compile(r"\b(race[sd]?|racing)\b", re.IGNORECASE), "autotune"),
+    (re.compile(r"\bat the pace\b|\bpaces\b", re.IGNORECASE), "speed, launch configuration"),
+    (re.compile(r"\b(go|goes|going|gone) back\b", re.IGNORECASE), "roll back"),
+    (re.compile(r"\b(go|goes|going) on\b", re.IGNORECASE), "continue, resume"),
+    (re.compile(r"\bmade up\b|\bpainted\b", re.IGNORECASE), "synthetic"),
+    (re.compile(r"\b(un)?heard\b", re.IGNORECASE), "received, responded"),
+    (re.compile(r"\btold\b", re.IGNORECASE), "requested, notified"),
     (re.compile(r"\bfolders?\b", re.IGNORECASE), "directory"),
-    (re.compile(r"\bin place of\b"), "instead of"),
-    (re.compile(r"\bspawner\b"), "launcher"),
-    (re.compile(r"\bto be had\b|\bcannot be had\b"), "available"),
-    (re.compile(r"\bsums over\b"), "all-reduce"),
-    (re.compile(r"\bcard\b"), "GPU"),
+    (re.compile(r"\bin place of\b", re.IGNORECASE), "instead of"),
+    (re.compile(r"\bspawner\b", re.IGNORECASE), "launcher"),
+    (re.compile(r"\bto be had\b|\bcannot be had\b", re.IGNORECASE), "available"),
+    (re.compile(r"\bsums over\b", re.IGNORECASE), "all-reduce"),
+    (re.compile(r"\bcard\b", re.IGNORECASE), "GPU"),
 ]
 # What the words mean in code of others: names of libraries, keys of files that keep their number.
 ALLOWED = re.compile(r"DDLRUN_SPAWNER")
@@ -92,12 +92,30 @@ def word_of(identifier):
     return None
 
 
+def tokens_of(text):
+    """LINE, TOKEN for each; literals that stand next to each other are one text, as for the compiler."""
+    joined, end = [], -1
+    for token in TOKEN.finditer(text):
+        piece = token.group(0)
+        is_text = piece.startswith('"')
+        if joined and is_text and not text[end : token.start()].strip():
+            joined[1] = joined[1][:-1] + piece[1:]
+        else:
+            if joined:
+                yield joined
+            joined = [text.count("\n", 0, token.start()) + 1, piece]
+        if not is_text:
+            yield joined
+            joined = []
+        end = token.end()
+    if joined:
+        yield joined
+
+
 def problems_of(text):
     """LINE, PROBLEM for each old word in the identifiers and texts of a source."""
     text = INCLUDE.sub("", text)
-    for token in TOKEN.finditer(text):
-        piece = token.group(0)
-        line = text.count("\n", 0, token.start()) + 1
+    for line, piece in tokens_of(text):
         if piece.startswith(("//", "/*", "'")) or ALLOWED.search(piece):
             continue
         if '"' in piece:

@@ -198,7 +198,7 @@ class HeldLock : public RunLock {
     if (lock->IsOfFile(*lock_)) return;  // a file server that was not to be reached
     if (lock->Try() == EWOULDBLOCK) {
       throw Error(EX_CONFIG, model_dir_.string() +
-                                 " was removed while this run went on, and another run has taken "
+                                 " was removed during this run, and another run has taken "
                                  "it: " +
                                  Describe(lock->Read()) +
                                  "; this one ends, or the two would mix their checkpoints: give "

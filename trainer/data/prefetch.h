@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A ring of batches that threads fill ahead of their reader (why not oneTBB:
+// The input pipeline: a ring of batches that threads fill ahead of their reader (why not oneTBB:
 // doc/decisions/0003-data-loader-threads.md).
 
 #pragma once

@@ -16,8 +16,8 @@
 
 namespace trainer {
 
-// How far a training has come.  Images are numbered through all epochs, so
-// a position means the same to any number of ranks, with any batch.
+// How far a training has come, which a checkpoint keeps and RestoreSnapshot
+// (train/state/snapshot.h) resumes from.  It means the same to any number of ranks, with any batch.
 struct Position {
   std::int64_t step = 0;    // updates done
   std::int64_t sample = 0;  // images taken by all ranks together: the number of the next one

@@ -86,7 +86,7 @@ std::vector<std::string> NetworkDefinition::Describe() const {
   add("gradients", elements * sizeof(float), "");
   add("momentum", elements * sizeof(float), "");
   add("statistics", layout.statistic_elements * sizeof(float), "");
-  if (spec.has_ema) add("averages", bytes().ema, "");
+  if (spec.has_ema) add("EMA", bytes().ema, "");
   if (compute_type != DType::kFloat32) {
     add("weights, compute type", elements * SizeOf(compute_type), "");
     add("gradients, compute type", elements * SizeOf(compute_type), "");

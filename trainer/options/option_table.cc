@@ -353,8 +353,8 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        "directory of event files for TensorBoard, with numbers of every --display_every-th step",
        kOurs, false, kMustMatch, kText<&Options::tensorboard_dir>},
       {"job_comment", logs,
-       "show how far the training is as the comment of its Slurm job (scontrol, once a minute), in "
-       "place of the one it has",
+       "show how far the training is as the comment of its Slurm job (scontrol, once a minute), "
+       "which replaces the one it has",
        kOurs, false, kSame, kFlag<&Options::job_comment>},
       {"trace", logs,
        "write what all ranks did in COUNT steps from step STEP on (from 1) to trace.json in "
@@ -384,7 +384,7 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        "the ranks have met by; auto: nccl where each rank has a GPU, or NCCL lets them share",
        kOurs, false, kSame, With<&Options::comm>(Comm)},
       {"reduce_precision", how,
-       "in which type gradients are summed over the ranks: fp32; or 16bit, that of --precision, "
+       "in which type gradients are all-reduced: fp32; or 16bit, that of --precision, "
        "with half the traffic, for which NCCL is needed",
        kOurs, false, kSame, kNamed<kReducePrecisions, &Options::reduce_precision>},
       {"nccl_max_ctas", how,

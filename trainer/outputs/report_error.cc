@@ -13,8 +13,8 @@ namespace trainer {
 namespace {
 
 // The end of rank 0 ends the other ranks within this time: mpirun of Open MPI 4.1 takes a second,
-// and on a busy node two.
-constexpr std::chrono::seconds kForRankZero{5};
+// and on a busy node two.  Less than hang detection takes, which is to find nothing here.
+constexpr std::chrono::seconds kForRankZero{3};
 
 int CodeOf(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();

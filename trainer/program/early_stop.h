@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs that end early: by a signal, by a request or the end of the job's time, with a checkpoint
-// and the code that says so; and hung ones, by the watchdog.
+// Runs that end early, because a stop was requested by a signal, by ddlctl or the end of the job's
+// time, with a checkpoint and the code that says so; and hung ones, by the watchdog.
 
 #pragma once
 

@@ -77,7 +77,7 @@ std::vector<MemoryItem> MemoryItems(const NetworkDefinition& plan, const RunMemo
   // one tensor of them on the way; and the statistics of all ranks. A run that goes back to a
   // checkpoint reads it beside such a copy.
   const std::size_t copies = run.rolls_back ? 2 : 1;
-  // With averages as much of them but for momentum; and what an evaluation puts them instead of.
+  // With EMA as much of it but for momentum; and what an evaluation puts them instead of.
   const bool holds_ema = plan.spec.has_ema;
   std::size_t snapshot =
       copies * (holds_ema ? 3 : 2) * values + static_cast<std::size_t>(run.ranks + 2) * statistics;
@@ -90,14 +90,14 @@ std::vector<MemoryItem> MemoryItems(const NetworkDefinition& plan, const RunMemo
       {"weights", {network.weights, 0}},
       {"gradients", {network.gradients + sums, staging}},
       {"momentum", {network.momentum, 0}},
-      {"averages", {network.ema, displaced}},
+      {"EMA", {network.ema, displaced}},
       {"activations", {network.activations, 0}},
       {"workspace", {network.workspace, 0}},
       {"input batches",
        {run.is_host ? 0 : device_batches * input, host_batches * input + run.host_records}},
       {"checkpoint", {run.is_host ? 0 : LargestParameterBytes(plan.layout), snapshot}},
       {"libraries, threads", {run.is_host ? 0 : kDeviceReserve, reserve}}};
-  if (!holds_ema) std::erase_if(deps, [](const auto& part) { return part.name == "averages"; });
+  if (!holds_ema) std::erase_if(deps, [](const auto& part) { return part.name == "EMA"; });
   if (run.is_host) {
     for (MemoryItem& part : deps) part.bytes = {0, part.bytes.device + part.bytes.host};
   }

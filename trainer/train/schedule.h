@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long training takes and at which learning rate: the rules of NVIDIA's TensorFlow ResNet-50
-// (DeepLearningExamples, TensorFlow/Classification/ConvNets at fed7ba99: runtime/runner.py,
-// utils/learning_rate.py), and the polynomial of MLPerf's reference (mlcommons/training,
-// image_classification/tensorflow2/lars_util.py).  Pure.
+// How long training takes, and its learning-rate schedule: the rules of NVIDIA's TensorFlow
+// ResNet-50 (DeepLearningExamples, TensorFlow/Classification/ConvNets at fed7ba99:
+// runtime/runner.py, utils/learning_rate.py), and the polynomial of MLPerf's reference
+// (mlcommons/training, image_classification/tensorflow2/lars_util.py).  Pure.
 //
 //   global batch     batch per rank * ranks
 //   steps per epoch  floor(samples / global batch); the rest of an epoch belongs to the next

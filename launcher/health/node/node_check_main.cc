@@ -10,6 +10,8 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
@@ -133,6 +135,12 @@ class Reporter {
   bool is_final_ = false;
 };
 
+std::string NameOfMachine() {
+  std::array<char, HOST_NAME_MAX + 1> name = {};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
 // A driver that hangs keeps whoever calls it, for ever.
 constexpr std::chrono::seconds kDriverTimeout{10};
 
@@ -198,6 +206,7 @@ void Run(const std::vector<std::string>& words) {
   const bool has_daemon = TraitsOf(ValueOr(environment, "DDLRUN_LAUNCHER", "").c_str()).has_daemons;
   static Reporter reporter;                     // the watchdog's thread outlives this function
   NameLookup master(arguments.master_address);  // meanwhile the rest is looked at
+  NameLookup own_name(arguments.master_address.empty() ? "" : NameOfMachine(), LoopbackOfHost);
   const Clock::time_point lookup_end = Clock::now() + kLookupTimeout;
   bool has_driver = false;
   NodeInfo info = ReadNode(environment, &has_driver);
@@ -208,7 +217,9 @@ void Run(const std::vector<std::string>& words) {
   }
   info.directory = ReadDirectory(arguments.probe, std::chrono::seconds(3));
   if (!arguments.master_address.empty()) {
-    info.master = {arguments.master_address, master.Problem(lookup_end)};
+    info.master = {arguments.master_address, master.Problem(lookup_end), ""};
+    const std::string own = own_name.Problem(lookup_end);  // or that nobody has answered
+    if (own.starts_with("127.")) info.master.own_loopback = own;
   }
   reporter.Say(info, false);
   StartWatchdog(deadline, [limit = arguments.limit_seconds] {

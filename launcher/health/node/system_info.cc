@@ -2,9 +2,11 @@
 
 #include "launcher/health/node/system_info.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
@@ -17,6 +19,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -221,6 +224,25 @@ std::string LookUpHost(const std::string& host) {
   if (error != 0) return gai_strerror(error);
   freeaddrinfo(found);
   return "";
+}
+
+std::string LoopbackOfHost(const std::string& host) {
+  constexpr unsigned kLoopbackNetwork = 127;
+  addrinfo hints = {};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return "";
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
+  std::string loopback;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    const in_addr address = reinterpret_cast<const sockaddr_in*>(each->ai_addr)->sin_addr;
+    if (ntohl(address.s_addr) >> 24 != kLoopbackNetwork) return "";
+    std::array<char, INET_ADDRSTRLEN> text = {};
+    inet_ntop(AF_INET, &address, text.data(), text.size());
+    loopback = text.data();
+  }
+  return loopback;
 }
 
 NameLookup::NameLookup(const std::string& host, const LookUp& look_up) {

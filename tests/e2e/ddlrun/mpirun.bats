@@ -22,7 +22,7 @@ load common
 @test "without mpirun auto takes local" {
   search_path=/nonexistent run_ddlrun -n 2 --oversubscribe /bin/sh -c 'echo "$DDLRUN_LAUNCHER"'
   [ "$output" = $'local\nlocal' ]
-  [[ $messages == *"with the local launcher: mpirun is not in PATH"* ]]
+  [[ $messages == *"with the local launcher: mpirun is not in PATH: in each rank an MPI program would be a world of its own"* ]]
 }
 
 @test "the user's own rankfile places and binds" {

@@ -304,6 +304,18 @@ std::vector<CheckCase> DirectoryCases() {
          made.info[1].master.problem = "no such name";
        },
        "master-addr", Status::kWarn},
+      {"Master_WarnsOfNodesThatFindThemselvesAtALoopbackAddress", 3,
+       [](FakeJob& made) {
+         made.info[1].master.own_loopback = "127.0.1.1";
+         made.info[2].master.own_loopback = "127.0.1.1";
+       },
+       "master-addr", Status::kWarn, "nodes find their own names at 127.0.1.1 (n[2-3])"},
+      {"Master_MayBeALoopbackAddressOnOneNode", 1,
+       [](FakeJob& made) {
+         made = FakeJob(1, 1);
+         made.info[0].master.own_loopback = "127.0.1.1";
+       },
+       "master-addr", Status::kOk, "MASTER_ADDR=n1 is found on 1 node"},
       {"Master_IsNotKnownWhereNoNodeDid", 2,
        [](FakeJob& made) { made.info[0].master = made.info[1].master = {}; }, "master-addr",
        Status::kNotKnown, "MASTER_ADDR was not looked up (n[1-2])"},

@@ -169,7 +169,7 @@ TEST_F(RunLockTest, ARunWhoseLockAnotherHasTakenEnds) {
   const std::unique_ptr<RunLock> second = Lock();
   EXPECT_THAT(tests::Rejection<Error>(EX_CONFIG, [&] { first->Renew(); }),
               HasSubstr(directory().string() +
-                        " was removed while this run went on, and another "
+                        " was removed during this run, and another "
                         "run has taken it: ddltraind on " +
                         HostName() + ", pid " + std::to_string(::getpid())));
   first.reset();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moving averages of the weights (TrainConfig::ema), from the first step to the exported file.
+// Moving EMA weights (TrainConfig::ema), from the first step to the exported file.
 
 #include "tests/support/test.h"
 #include "tests/trainer/train/faulty_ranks.h"
@@ -75,13 +75,13 @@ TEST(Ema, EvaluationsAndExportsAreOfTheAverages) {
     config.export_dir = directory.path();
     const LoggedRun run = RunTogether(ranks, config);
     EXPECT_EQ(TensorsOf(ExportFile(config)), TensorsAt(directory.path(), 6, kAverageFile));
-    EXPECT_THAT(run.log, HasSubstr("averages of the weights written: "));
+    EXPECT_THAT(run.log, HasSubstr("EMA weights written: "));
 
     config.mode = RunMode::kEvaluate;
     config.ema = 0;
     const LoggedRun saved = RunTogether(ranks, config);
     EXPECT_EQ(saved.result.evaluation->loss, run.result.evaluation->loss);
-    EXPECT_THAT(saved.log, HasSubstr("averages of the weights of step 6"));
+    EXPECT_THAT(saved.log, HasSubstr("EMA weights of step 6"));
     config.init_from = CheckpointDirectory(directory.path(), 6) / kAverageFile;
     EXPECT_EQ(RunTogether(ranks, config).result.evaluation->loss, run.result.evaluation->loss);
     config.init_from = directory.path();  // the best
@@ -112,7 +112,7 @@ TEST(Ema, GoesOnWithTheSameBits) {
     const TrainConfig config = AveragingConfig(stopped.path());
     EXPECT_EQ(RunTogether(ranks, config, 3).result.ending, Ending::kStopped);
     const LoggedRun rest = RunTogether(ranks, config);
-    EXPECT_THAT(rest.log, Not(HasSubstr("averages of the weights in")));
+    EXPECT_THAT(rest.log, Not(HasSubstr("EMA weights in")));
     ExpectSameCheckpoint(whole.path(), stopped.path(), 6);
   }
 }
@@ -124,7 +124,7 @@ TEST(Ema, StartsFromTheWeightsOfACheckpointThatHasNoneAndIsDroppedWhereItIsOff) 
   RunTogether(1, config, 3);
   config.ema = 0.75;
   EXPECT_THAT(RunTogether(1, config, 1).log,
-              HasSubstr("--ema: the checkpoint has no averages of the weights; they start from "));
+              HasSubstr("--ema: the checkpoint has no EMA weights; they start from "));
   const Tensors before = TensorsAt(directory.path(), 3, kModelFile);
   const Tensors model = TensorsAt(directory.path(), 4, kModelFile);
   for (const auto& [name, values] : TensorsAt(directory.path(), 4, kAverageFile)) {
@@ -133,7 +133,7 @@ TEST(Ema, StartsFromTheWeightsOfACheckpointThatHasNoneAndIsDroppedWhereItIsOff) 
   }
   config.ema = 0;
   EXPECT_THAT(RunTogether(1, config).log,
-              HasSubstr("the averages of the weights in the checkpoint are dropped, for --ema"));
+              HasSubstr("the EMA weights in the checkpoint are dropped, for --ema"));
   EXPECT_FALSE(fs::exists(CheckpointDirectory(directory.path(), 6) / kAverageFile));
 }
 

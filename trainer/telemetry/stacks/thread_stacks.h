@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stacks of all threads of this process: where each is right now.  For a process that does not
-// get on any more, so nothing here waits for a thread for long.
+// The stack traces of all threads of this process: where each is right now.  For a process that
+// hangs, so nothing here waits for a thread for long.
 //
 // Each thread is sent a signal (SIGRTMAX - 3), whose handler writes down return addresses, and does
 // nothing else that is not safe in any place of a program; names are looked up afterwards, by the

@@ -238,8 +238,8 @@ void Trainer::RollBack(const std::string& found) {
           .schedule = schedule_, .samples = deps_.training->samples(), .is_rollback = true});
   if (!from) {
     throw Error(EX_SOFTWARE, found +
-                                 ": training has diverged, and there is no checkpoint to go "
-                                 "back to any more in " +
+                                 ": training has diverged, and no checkpoint is left to roll "
+                                 "back to in " +
                                  ModelDirectory(config_).string());
   }
   const std::int64_t behind = schedule_.PositionAt(bad_step + 1).sample;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the rank for which the others wait in vain.  Each rank has a thread that looks how long ago
-// the loop has last made progress: begun something, or come back from a call that needs the other
-// ranks.  Too long is 5 times the longest such time so far in the same activity, but no less than a
-// floor; the first step, the first evaluation batch, start-up and checkpoints have 10 times the
-// floor.  Time in which the whole process was stopped does not count.  In a pause the ranks meet
-// several times a second, which is progress.
+// Hang detection: finds the rank for which all others wait.  A thread of each rank looks how long
+// ago the loop has last made progress: begun something, or come back from a call that needs the
+// other ranks.  Too long is 5 times the longest such time so far in the same activity, but no less
+// than a floor; the first step, the first evaluation batch, start-up and checkpoints have 10 times
+// the floor.  Time in which the whole process was stopped does not count.  In a pause the ranks
+// meet several times a second, which is progress.
 //
 // MPI itself hangs then, so the ranks meet beside it: at half the bound each that lives writes a
 // file into a directory that all see, at the bound the lowest of them reads what is there, and says

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The checkpoints of a running training.  All ranks stand still while the state is copied to host
-// memory of rank 0.  There a thread of low priority writes it (config.checkpoint_in_background)
-// while training goes on, or all wait until it is written.
+// memory of rank 0.  There a thread of low priority writes it while training continues
+// (asynchronous checkpoint, config.checkpoint_in_background), or all wait until it is written.
 //
 // One is written at a time: where the next is due before that, training waits.  What the thread
 // throws is thrown by the next call of rank 0, so that the run ends as if it had waited.  The
 // thread makes no collective call, and none of the back end.
 //
-// With --on_nan=rollback a checkpoint that holds numbers that are none is left out with a warning:
-// the next step finds them as well, and goes back.  A second one without that is an error, and so
+// With --on_nan=rollback a checkpoint that holds NaN or Inf is left out with a warning: the next
+// step finds them as well, and rolls back.  A second one without that is an error, and so
 // is one of a Save that waits kForFile.
 //
 // All calls come from the thread of the training loop.

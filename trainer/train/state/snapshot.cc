@@ -276,11 +276,11 @@ void LogResume(const SnapshotDeps& deps, const Checkpoint& checkpoint, const Pos
   }
   if (deps.network.has_ema() && !checkpoint.average) {
     deps.log->warn(
-        "--ema: the checkpoint has no averages of the weights; they start from its "
+        "--ema: the checkpoint has no EMA weights; they start from its "
         "weights");
   } else if (!deps.network.has_ema() && checkpoint.average) {
     deps.log->warn(
-        "the averages of the weights in the checkpoint are dropped, for --ema is not "
+        "the EMA weights in the checkpoint are dropped, for --ema is not "
         "given: evaluations and checkpoints are of the weights alone from here on");
   }
 }
@@ -331,7 +331,7 @@ void ExportModel(const SnapshotDeps& deps, const std::filesystem::path& path) {
     const std::vector<HostTensor> model = ModelWith(mean, own, deps);
     RejectNotFinite(SourcesOf(model));
     WriteTensorFile(path, model, {{"architecture", deps.config.arch}}, "another --export_dir");
-    deps.log->info("{} written: {}", deps.network.has_ema() ? "averages of the weights" : "weights",
+    deps.log->info("{} written: {}", deps.network.has_ema() ? "EMA weights" : "weights",
                    path.string());
   });
   deps.communicator.Barrier();
@@ -364,9 +364,8 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
       if (ahead && !ahead->is_rollback) {
         LogResume(deps, *checkpoint, header.position, loss_scale, ahead->samples);
       } else if (!ahead) {
-        deps.log->info("{} of step {}: {}",
-                       checkpoint->average ? "averages of the weights" : "weights", state.step,
-                       checkpoint->directory.string());
+        deps.log->info("{} of step {}: {}", checkpoint->average ? "EMA weights" : "weights",
+                       state.step, checkpoint->directory.string());
       }
       if (ahead) SetAsidePassedOver(deps, *checkpoint);
     }

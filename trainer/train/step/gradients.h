@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gradients of a step: all-reduced while backward runs, and before that added up over its
-// micro-batches.
+// micro-batches (gradient accumulation).
 
 #pragma once
 

@@ -3,14 +3,13 @@
 // What becomes of a step whose loss, gradient or weights are infinite or NaN (--on_nan).
 //
 //   kStop  The run ends, before anything is saved.
-//   kSkip  Training goes on without the update of this step, which the optimizer has left out on
-//   all ranks
-//          for its gradient.  The run ends all the same after more than kMaxInARow such steps in a
-//          row, and where leaving out is no help: the weights themselves are NaN, or the
-//          update was made.
-//   kRollback  All ranks go back to the newest checkpoint (train/state/snapshot.h), which heals
-//   weights
-//          that are no numbers, too.
+//   kSkip  Training continues without the update of this step, which the optimizer has left out
+//          on all ranks for its gradient.  The run ends all the same after more than kMaxInARow
+//          such steps in a row, and where leaving out is no help: the weights themselves are NaN,
+//          or the update was made.
+//   kRollback
+//          All ranks return to the newest checkpoint (train/state/snapshot.h), which heals weights
+//          that are NaN, too.
 //
 // A gradient that has overflowed is no such thing while a dynamic loss scale can still be lowered:
 // that is done, and training goes on.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which algorithm computes a pass of a convolution on one device: what PlanCache has, or the
-// fastest of those that cuDNN recommends and of cuBLASLt's product of matrices.
+// Autotuning of convolutions: which algorithm computes a pass on one device, what PlanCache has or
+// the fastest of those that cuDNN recommends and of cuBLASLt's product of matrices.
 
 #pragma once
 

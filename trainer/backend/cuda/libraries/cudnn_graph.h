@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engines of cuDNN's graph API that can compute a convolution, and an execution plan for each.
-// Asking needs no GPU when the device is described (cuDNN 9.8 and later).
+// The engines of cuDNN's graph API that can compute a convolution, also with a batch-norm
+// statistics epilogue, and an execution plan for each.  Needs no GPU if it is described (cuDNN 9.8
+// and later).
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recorded work as a CUDA graph.
+// Stream capture: work that was captured once, as a CUDA graph.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of some ways to compute the same thing is the fastest on the current device.  For
-// construction only: it allocates and waits.
+// Autotuning: which of some ways to compute the same thing is the fastest on the current device.
+// For construction only: it allocates and waits.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which way of the stem is the faster one on the current device: with the result of its convolution
-// in memory, or in the passes of stem_passes.h.
+// Autotuning of the stem: with the result of its convolution in memory, or with its recomputation
+// in the passes of stem_passes.h.
 
 #pragma once
 
