@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -40,15 +42,33 @@ void EraseNode(int node, std::vector<Pair>* pairs) {
 
 // Chooses nodes until each of the pairs has one of them: always the node that is in most of the
 // pairs that are left.  Of two nodes with as many pairs it is the later one, since ddlrun is on the
-// first.
-std::vector<std::string> NodesOfAll(std::vector<Pair> pairs,
+// first.  The counts are kept from one choice to the next, since all of thousands of nodes may have
+// to be chosen: they take time as the pairs do, times the logarithm of the nodes.
+std::vector<std::string> NodesOfAll(const std::vector<Pair>& pairs,
                                     const std::vector<std::string>& hosts) {
+  std::vector<std::vector<int>> partners(hosts.size());  // of each node
+  const auto partners_of = [&partners](int node) -> std::vector<int>& {
+    return partners[static_cast<std::size_t>(node)];
+  };
+  for (const auto& [a, b] : pairs) {
+    partners_of(a).push_back(b);
+    partners_of(b).push_back(a);
+  }
+  std::map<int, int> counts = CountPairs(pairs);  // of the nodes that are not chosen
+  std::set<std::pair<int, int>> by_count;         // count, node
+  for (const auto& [node, count] : counts) by_count.emplace(count, node);
   std::vector<std::string> nodes;
-  while (!pairs.empty()) {
-    std::pair<int, int> worst = {0, 0};  // pairs, node
-    for (const auto& [node, count] : CountPairs(pairs)) worst = std::max(worst, {count, node});
-    nodes.push_back(hosts[static_cast<std::size_t>(worst.second)]);
-    EraseNode(worst.second, &pairs);
+  while (!by_count.empty() && by_count.rbegin()->first > 0) {
+    const int worst = by_count.rbegin()->second;
+    by_count.erase(std::prev(by_count.end()));
+    counts.erase(worst);
+    nodes.push_back(hosts[static_cast<std::size_t>(worst)]);
+    for (const int partner : partners_of(worst)) {
+      const auto count = counts.find(partner);
+      if (count == counts.end()) continue;
+      by_count.erase({count->second, partner});
+      by_count.emplace(--count->second, partner);
+    }
   }
   return nodes;
 }
