@@ -34,8 +34,8 @@ using launcher::JobStatus;
 using RankState = JobStatus::RankState;
 using trainer::Error;
 
-// After so many seconds without a new file ddlrun is gone, or its node is: it writes every 2 s, and
-// a millisecond more for each rank.
+// After so many seconds without a new file ddlrun is gone, or its node is: it writes every 2 s, or
+// every 5 s at most where there are many ranks.
 constexpr double kOldSeconds = 20;
 
 std::string RowOfJob(const char* name, const std::string& value) {
@@ -47,9 +47,7 @@ std::string TimeOf(double seconds) {
       trainer::TimePoint(std::chrono::seconds(static_cast<long long>(seconds))));
 }
 
-bool IsOld(const JobStatus& status, double now) {
-  return now - status.written > kOldSeconds + static_cast<double>(status.ranks.size()) / 1000;
-}
+bool IsOld(const JobStatus& status, double now) { return now - status.written > kOldSeconds; }
 
 int CountOf(const JobStatus& status, RankState state) {
   return static_cast<int>(std::ranges::count(status.ranks, state, &JobStatus::Rank::state));

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <mutex>
@@ -19,7 +20,10 @@
 namespace launcher {
 namespace {
 
-constexpr std::chrono::seconds kBetweenFiles{2};
+constexpr std::chrono::milliseconds kBetweenFiles{2000};
+constexpr std::chrono::milliseconds kMaxBetweenFiles{5000};
+// Thousands of ranks make long files: one of 32,768 ranks takes about 15 ms.
+constexpr std::size_t kRanksPerMillisecond = 32;
 constexpr std::chrono::seconds kTimeout{2};  // at the end, with a file that is being written
 
 double SecondsSince1970() {
@@ -129,8 +133,9 @@ void StatusFile::Poll(WatchedJob& job) {
 
 void StatusFile::Write(JobStatus status) {
   if (shared_ == nullptr) return;
-  // Thousands of ranks make long files.
-  next_ = Clock::now() + kBetweenFiles + std::chrono::milliseconds(status.ranks.size());
+  next_ = Clock::now() + std::min(kMaxBetweenFiles,
+                                  kBetweenFiles + std::chrono::milliseconds(status.ranks.size() /
+                                                                            kRanksPerMillisecond));
   status.written = SecondsSince1970();
   const std::lock_guard lock(shared_->mutex);
   shared_->next = std::move(status);

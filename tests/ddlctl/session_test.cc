@@ -71,6 +71,15 @@ TEST(JobText, SaysWhatIsNotKnownAndWhatIsOld) {
   EXPECT_THAT(text, HasSubstr("old            this was written 0:01:00 ago: ddlrun is gone"));
 }
 
+TEST(JobText, OfManyRanksIsOldAsEarly) {
+  JobStatus status = FakeJob();
+  status.ranks.resize(32768);
+  status.written = kNow - 19;
+  EXPECT_THAT(JobText(status, kNow), Not(HasSubstr("old  ")));
+  status.written = kNow - 21;
+  EXPECT_THAT(JobText(status, kNow), HasSubstr("old  "));
+}
+
 TEST(JobText, ShowsFewOfManyFailures) {
   JobStatus status = FakeJob();
   status.ranks.assign(20, {"n1", State::kEnded, 1, std::nullopt});

@@ -54,6 +54,24 @@ TEST_F(StatusFileTest, IsReplacedByWhatIsSaidLast) {
               }).has_value());
 }
 
+TEST_F(StatusFileTest, IsReplacedInTimeWhateverTheNumberOfRanks) {
+  struct Row {
+    std::size_t ranks;
+    double at_least, at_most;  // seconds to the next file
+  };
+  for (const Row& row : {Row{1, 2, 2}, {2048, 2, 2.1}, {32768, 2.5, 5}, {131072, 2.5, 5}}) {
+    StatusFileOptions options{directory_ + "/status", {}};
+    options.head.ranks.resize(row.ranks);
+    StatusFile file(options);
+    const auto before = StatusFile::Clock::now();
+    file.Write(options.head);
+    const auto after = StatusFile::Clock::now();
+    using Seconds = std::chrono::duration<double>;
+    EXPECT_GE(Seconds(*file.deadline() - before).count(), row.at_least) << row.ranks;
+    EXPECT_LE(Seconds(*file.deadline() - after).count(), row.at_most) << row.ranks;
+  }
+}
+
 TEST_F(StatusFileTest, AfterItsEndNothingIsWritten) {
   for (int i = 0; i < 200; ++i) {
     const std::string directory = directory_ + "/run";
