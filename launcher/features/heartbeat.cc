@@ -76,19 +76,23 @@ std::unique_ptr<JobWatcher> WatchHeartbeat(const JobRun& run) {
 
 const Feature kHeartbeat = {HeartbeatRows, MergeHeartbeat, WatchHeartbeat};
 
-void HeartbeatMonitor::Pass(double seconds) {
-  for (File& file : files_) file.silence += seconds;
+double HeartbeatClock::Count(double seconds, bool no_answers) {
+  waiting_ = std::min(limit_, waiting_ + std::min(limit_, seconds));
+  return no_answers ? 0 : std::exchange(waiting_, 0);
 }
 
-void HeartbeatMonitor::Look(int index, std::optional<std::int64_t> time) {
+void HeartbeatMonitor::Look(int index, std::optional<std::int64_t> time, double as_of) {
   File& file = files_.at(static_cast<std::size_t>(index));
   // What an earlier run has left is no heartbeat.
   const bool has_changed = file.is_known && time && time != file.time;
   file.is_known = true;
   if (time) file.time = time;
-  if (!has_changed) return;
-  file.has_changed = true;
-  file.silence = 0;
+  if (has_changed) {
+    file.has_changed = true;
+    file.changed = elapsed_;
+  }
+  // It may have changed since it was looked for.
+  file.silence = std::max(0.0, as_of - file.changed);
 }
 
 void HeartbeatMonitor::Forget(int index) {
@@ -108,15 +112,19 @@ std::vector<int> HeartbeatMonitor::Late() const {
   return late;
 }
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-std::optional<std::int64_t> TimeOf(const std::string& path) {
+std::optional<std::int64_t> TimeOfFile(const std::string& path) {
   struct stat info = {};
   if (stat(path.c_str(), &info) != 0) return std::nullopt;
   return std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMaxThreads = 16;  // that look at the files
+
+double SecondsOf(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
 bool IsOfEachRank(const std::string& pattern) {
   return pattern.find(kRankMark) != std::string::npos;
@@ -124,44 +132,113 @@ bool IsOfEachRank(const std::string& pattern) {
 
 }  // namespace
 
-// What the thread and its owner share.  The thread is left alone with it when its file system
-// hangs.
-struct Heartbeat::Shared {
-  Shared(std::vector<std::string> names, std::chrono::milliseconds limit)
+// What the threads and their owner share.  The threads are left alone with it when their file
+// system hangs.
+struct Heartbeat::Shared : std::enable_shared_from_this<Heartbeat::Shared> {
+  Shared(std::vector<std::string> names, const HeartbeatOptions& options)
       : files(std::move(names)),
-        heartbeats(static_cast<int>(files.size()), std::chrono::duration<double>(limit).count()),
-        tick(
-            std::clamp(limit / 10, std::chrono::milliseconds(20), std::chrono::milliseconds(5000))),
+        time_of(options.time_of),
+        tick(std::clamp(options.limit / 10, std::chrono::milliseconds(20),
+                        std::chrono::milliseconds(5000))),
+        next(files.size()),
+        clock(SecondsOf(tick)),
+        heartbeats(static_cast<int>(files.size()), SecondsOf(options.limit)),
         event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-  void Run();
+  // The first two threads; throws std::system_error where there are none left.
+  void Start();
 
   const std::vector<std::string> files;
-  std::mutex mutex;
+  const decltype(HeartbeatOptions::time_of) time_of;
+  const std::chrono::milliseconds tick;
+
+  std::mutex mutex;  // of all below
+  std::size_t threads = 0;
+  // A pass over the files: that one is looked for next, so many have not answered; whether any has
+  // since the time was counted last.
+  std::size_t next;
+  std::size_t unanswered = 0;
+  bool has_answers = false;
+  HeartbeatClock clock;
   HeartbeatMonitor heartbeats;
   bool is_reported = false;  // the event is readable
   bool is_stopping = false;
-  std::condition_variable stops;
-  const std::chrono::milliseconds tick;
+  std::condition_variable passes;  // a pass begins, or the end is near
+  std::condition_variable ends;    // a pass ends, or the end is near
   const support::Descriptor event;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  void AddThread();
+  void LookAtFiles();
+  void WatchPasses();
+  bool WaitForPass(Lock& lock);
 };
 
-void Heartbeat::Shared::Run() {
-  std::vector<std::optional<std::int64_t>> times(files.size());
-  for (auto last = Clock::now();;) {
+void Heartbeat::Shared::AddThread() {
+  std::thread([self = shared_from_this()] { self->LookAtFiles(); }).detach();
+  ++threads;
+}
+
+void Heartbeat::Shared::Start() {
+  const std::lock_guard lock(mutex);
+  AddThread();
+  std::thread([self = shared_from_this()] { self->WatchPasses(); }).detach();
+}
+
+void Heartbeat::Shared::LookAtFiles() {
+  Lock lock(mutex);
+  for (;;) {
+    passes.wait(lock, [this] { return is_stopping || next < files.size(); });
+    if (is_stopping) return;
+    const std::size_t index = next++;
+    const double as_of = heartbeats.elapsed();
+    lock.unlock();
     // Without the lock, since this may take as long as the file system likes.
-    std::transform(files.begin(), files.end(), times.begin(), TimeOf);
-    std::unique_lock lock(mutex);
+    const std::optional<std::int64_t> time = time_of(files[index]);
+    lock.lock();
+    heartbeats.Look(static_cast<int>(index), time, as_of);
+    has_answers = true;
+    if (--unanswered == 0) ends.notify_all();
+  }
+}
+
+// False when it is to stop.
+bool Heartbeat::Shared::WaitForPass(Lock& lock) {
+  for (auto last = Clock::now();;) {
+    // While a pass lasts the time is counted as well, so that what it took is known from the time
+    // in which this process was stopped.
+    const bool is_over =
+        ends.wait_for(lock, tick, [this] { return is_stopping || unanswered == 0; });
+    if (is_stopping) return false;
     const auto now = Clock::now();
-    heartbeats.Pass(
-        std::chrono::duration<double>(std::min<Clock::duration>(now - last, 2 * tick)).count());
-    last = now;
-    for (std::size_t i = 0; i < times.size(); ++i) heartbeats.Look(static_cast<int>(i), times[i]);
+    const bool no_answers = !std::exchange(has_answers, false);
+    heartbeats.Pass(clock.Count(SecondsOf(now - std::exchange(last, now)), no_answers));
+    if (is_over) return true;
+    const std::size_t more = std::min({threads, kMaxThreads - threads, files.size() - next});
+    try {
+      for (std::size_t i = 0; i < more; ++i) AddThread();
+    } catch (const std::system_error&) {
+      // Those that there are go on.
+    }
+  }
+}
+
+void Heartbeat::Shared::WatchPasses() {
+  Lock lock(mutex);
+  for (;;) {
+    next = 0;
+    unanswered = files.size();
+    passes.notify_all();
+    if (!WaitForPass(lock)) return;
     if (!is_reported && !heartbeats.Late().empty()) {
       const std::uint64_t one = 1;
       is_reported = write(event.fd(), &one, sizeof(one)) == sizeof(one);
     }
-    if (stops.wait_for(lock, tick, [this] { return is_stopping; })) return;
+    const auto start = Clock::now();
+    if (ends.wait_for(lock, tick, [this] { return is_stopping; })) return;
+    heartbeats.Pass(clock.Count(SecondsOf(Clock::now() - start), /*no_answers=*/false));
   }
 }
 
@@ -177,11 +254,12 @@ void Heartbeat::OnLaunch(WatchedJob& /*job*/) {
   std::vector<std::string> files;
   for (int rank = 0; rank < count; ++rank) files.push_back(HeartbeatFile(options_.pattern, rank));
   Stop();
-  shared_ = std::make_shared<Shared>(std::move(files), options_.limit);
+  shared_ = std::make_shared<Shared>(std::move(files), options_);
   if (!shared_->event.is_open()) throw OsError("cannot watch --heartbeat");
   try {
-    std::thread([shared = shared_] { shared->Run(); }).detach();
+    shared_->Start();
   } catch (const std::system_error& error) {
+    Stop();
     throw LaunchError(EX_OSERR, std::string("cannot watch --heartbeat: ") + error.what());
   }
 }
@@ -190,7 +268,8 @@ void Heartbeat::Stop() {
   if (shared_ == nullptr) return;
   const std::lock_guard lock(shared_->mutex);
   shared_->is_stopping = true;
-  shared_->stops.notify_one();
+  shared_->passes.notify_all();
+  shared_->ends.notify_all();
 }
 
 int Heartbeat::fd() const { return shared_ == nullptr ? -1 : shared_->event.fd(); }

@@ -5,6 +5,12 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
 #include "launcher/base/error.h"
 #include "launcher/features/features.h"
 #include "launcher/supervise/supervisor.h"
@@ -15,46 +21,111 @@
 namespace launcher {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(HeartbeatClock, CountsTimeInWhichThisProcessRanAndFilesWereSeen) {
+  struct Part {
+    int times;
+    double seconds;
+    bool no_answers;
+  };
+  struct Row {
+    const char* what;
+    std::vector<Part> parts;
+    double counted;
+  };
+  // A tick has 5 s.
+  for (const Row& row : {Row{"between two passes", {{10, 5, false}}, 50},
+                         {"a pass of 40 s over many files", {{8, 5, false}}, 40},
+                         {"a file that answers after 8 s", {{1, 5, true}, {1, 3, false}}, 8},
+                         {"stopped for an hour", {{1, 3600, false}}, 10},
+                         {"stopped for an hour, in a pass", {{1, 3600, true}, {1, 5, false}}, 10},
+                         {"a file system that hangs", {{720, 5, true}, {1, 1, false}}, 10},
+                         {"one that goes on hanging", {{720, 5, true}}, 0},
+                         {"one that hangs twice",
+                          {{20, 5, true}, {1, 1, false}, {20, 5, true}, {2, 1, false}},
+                          21}}) {
+    HeartbeatClock clock(5);
+    double counted = 0;
+    for (const Part& part : row.parts) {
+      for (int i = 0; i < part.times; ++i) counted += clock.Count(part.seconds, part.no_answers);
+    }
+    EXPECT_EQ(counted, row.counted) << row.what;
+  }
+}
+
+// Looks at the file now.
+void Look(HeartbeatMonitor* heartbeats, int index, std::optional<std::int64_t> time) {
+  heartbeats->Look(index, time, heartbeats->elapsed());
+}
+
 TEST(HeartbeatMonitor, AFileIsLateThatHasNotChangedForTheLimit) {
   HeartbeatMonitor heartbeats(1, 10);
-  heartbeats.Look(0, 5);
-  heartbeats.Look(0, 6);
+  Look(&heartbeats, 0, 5);
+  Look(&heartbeats, 0, 6);
   heartbeats.Pass(9.5);
-  heartbeats.Look(0, 6);
+  Look(&heartbeats, 0, 6);
   EXPECT_THAT(heartbeats.Late(), IsEmpty());
   heartbeats.Pass(0.5);
+  Look(&heartbeats, 0, 6);
   EXPECT_THAT(heartbeats.Late(), ElementsAre(0));
   EXPECT_EQ(heartbeats.SilenceOf(0), 10);
-  heartbeats.Look(0, 4);  // the clock of a file server may go back
+  Look(&heartbeats, 0, 4);  // the clock of a file server may go back
   EXPECT_THAT(heartbeats.Late(), IsEmpty());
+}
+
+TEST(HeartbeatMonitor, WhatHasPassedSinceAFileWasAskedForDoesNotCount) {
+  HeartbeatMonitor heartbeats(2, 10);
+  for (const int index : {0, 1}) {
+    Look(&heartbeats, index, 5);
+    Look(&heartbeats, index, 6);
+  }
+  heartbeats.Pass(9);
+  heartbeats.Look(0, 6, heartbeats.elapsed());
+  const double as_of = heartbeats.elapsed();
+  heartbeats.Pass(50);  // the other file's answer takes its time, and the first is not asked for
+  heartbeats.Look(1, 6, as_of);
+  EXPECT_THAT(heartbeats.Late(), IsEmpty());
+  Look(&heartbeats, 1, 7);
+  heartbeats.Look(0, 6, heartbeats.elapsed());
+  EXPECT_THAT(heartbeats.Late(), ElementsAre(0));
 }
 
 TEST(HeartbeatMonitor, TheFirstChangeHasTenTimesAsLong) {
   HeartbeatMonitor heartbeats(3, 10);
-  for (const auto& [index, time] : {std::pair(0, 5), std::pair(1, 5)}) heartbeats.Look(index, time);
-  heartbeats.Look(2, std::nullopt);
+  for (const auto& [index, time] : {std::pair(0, 5), std::pair(1, 5)}) {
+    Look(&heartbeats, index, time);
+  }
+  Look(&heartbeats, 2, std::nullopt);
   heartbeats.Pass(50);
-  heartbeats.Look(0, 5);  // an earlier run has left it
-  heartbeats.Look(1, 7);
-  heartbeats.Look(2, 7);  // made by this run
+  Look(&heartbeats, 0, 5);  // an earlier run has left it
+  Look(&heartbeats, 1, 7);
+  Look(&heartbeats, 2, 7);  // made by this run
   heartbeats.Pass(10);
+  for (const auto& [index, time] : {std::pair(0, 5), std::pair(1, 7), std::pair(2, 7)}) {
+    Look(&heartbeats, index, time);
+  }
   EXPECT_THAT(heartbeats.Late(), ElementsAre(1, 2));
-  heartbeats.Look(1, 8);
-  heartbeats.Look(2, 8);
+  Look(&heartbeats, 1, 8);
+  Look(&heartbeats, 2, 8);
   heartbeats.Pass(40);
+  for (const auto& [index, time] : {std::pair(0, 5), std::pair(1, 8), std::pair(2, 8)}) {
+    Look(&heartbeats, index, time);
+  }
   EXPECT_THAT(heartbeats.Late(), ElementsAre(0, 1, 2));  // the longest first
 }
 
 TEST(HeartbeatMonitor, AFileThatIsGoneDoesNotBeat) {
   HeartbeatMonitor heartbeats(1, 10);
-  heartbeats.Look(0, 5);
-  heartbeats.Look(0, 6);
+  Look(&heartbeats, 0, 5);
+  Look(&heartbeats, 0, 6);
   heartbeats.Pass(6);
-  heartbeats.Look(0, std::nullopt);
+  Look(&heartbeats, 0, std::nullopt);
   heartbeats.Pass(6);
-  heartbeats.Look(0, std::nullopt);
+  Look(&heartbeats, 0, std::nullopt);
   EXPECT_THAT(heartbeats.Late(), ElementsAre(0));
-  heartbeats.Look(0, 6);  // it could not be seen for a while
+  Look(&heartbeats, 0, 6);  // it could not be seen for a while
   EXPECT_THAT(heartbeats.Late(), ElementsAre(0));
 }
 
@@ -62,6 +133,7 @@ TEST(HeartbeatMonitor, AFileThatIsForgottenIsNeverLate) {
   HeartbeatMonitor heartbeats(2, 10);
   heartbeats.Forget(0);
   heartbeats.Pass(1000);
+  for (const int index : {0, 1}) Look(&heartbeats, index, std::nullopt);
   EXPECT_THAT(heartbeats.Late(), ElementsAre(1));
 }
 
@@ -113,6 +185,58 @@ TEST_F(HeartbeatTest, PassesOverRanksThatHaveEnded) {
   ASSERT_TRUE(IsReadable(heartbeat, kLong));
   EXPECT_EQ(job.At(0, heartbeat), "");
   EXPECT_FALSE(IsReadable(heartbeat, kLimit));
+}
+
+// One thread would need 2 s for a pass.
+TEST_F(HeartbeatTest, SeesThatManyRanksHangOnASlowFileSystem) {
+  // Of threads that may outlive this test.
+  struct Looks {
+    std::mutex mutex;
+    std::map<std::string, int> of_path;
+  };
+  const auto looks = std::make_shared<Looks>();
+  const auto time_of = [looks](const std::string& path) -> std::optional<std::int64_t> {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::lock_guard lock(looks->mutex);
+    return std::min(2, ++looks->of_path[path]);  // it changes once
+  };
+  Heartbeat heartbeat({.pattern = directory_ + "/beat.%r",
+                       .limit = std::chrono::seconds(1),
+                       .ranks = 2000,
+                       .time_of = time_of});
+  FakeWatchedJob job;
+  const auto start = std::chrono::steady_clock::now();
+  heartbeat.OnLaunch(job);
+  ASSERT_TRUE(IsReadable(heartbeat, kLong));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(6));
+  EXPECT_THAT(job.At(0, heartbeat), MatchesRegex("it hangs: rank [0-9]+ on .*"));
+}
+
+TEST_F(HeartbeatTest, SaysNothingWhereTheFileSystemDoesNotAnswer) {
+  // Of threads that may outlive this test.
+  struct Looks {
+    std::mutex mutex;
+    std::condition_variable answers;
+    bool may_answer = false;
+    int threads = 0;
+  };
+  const auto looks = std::make_shared<Looks>();
+  Heartbeat heartbeat({.pattern = directory_ + "/beat.%r",
+                       .limit = std::chrono::milliseconds(20),
+                       .ranks = 100,
+                       .time_of = [looks](const std::string&) -> std::optional<std::int64_t> {
+                         std::unique_lock lock(looks->mutex);
+                         ++looks->threads;
+                         looks->answers.wait(lock, [&] { return looks->may_answer; });
+                         return std::nullopt;
+                       }});
+  FakeWatchedJob job;
+  heartbeat.OnLaunch(job);
+  EXPECT_FALSE(IsReadable(heartbeat, std::chrono::milliseconds(1000)));
+  const std::lock_guard lock(looks->mutex);
+  EXPECT_EQ(looks->threads, 16);  // no more than that wait
+  looks->may_answer = true;
+  looks->answers.notify_all();
 }
 
 TEST_F(HeartbeatTest, NamesNoRankWhereTheFileIsThatOfAll) {
