@@ -11,6 +11,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/supervise/job_supervisor.h"
+#include "launcher/system/open_files.h"
 
 namespace launcher {
 
@@ -190,9 +191,21 @@ JobResult JobSupervisor::Result() {
   return result;
 }
 
+namespace {
+
+// Besides the pipes and logs of ranks: those of the watchers, and while a child is started.
+constexpr std::size_t kOtherFiles = 16;
+
+}  // namespace
+
 JobResult Supervise(const std::vector<ChildCommand>& commands, const SupervisorOptions& options,
                     SignalRelay& signals) {
   JobSupervisor supervisor(options, signals);
+  if (!commands.empty() && commands.front().launcher->is_direct) {
+    ReserveOpenFiles(commands.size() * (options.log_directory.empty() ? 2 : 3) + kOtherFiles,
+                     "the pipes" + std::string(options.log_directory.empty() ? "" : " and logs") +
+                         " of " + std::to_string(commands.size()) + " ranks on one machine");
+  }
   for (const ChildCommand& command : commands) supervisor.Start(command);
   return supervisor.Run();
 }

@@ -102,7 +102,8 @@ struct SupervisorOptions {
 // mpirun end the other ranks, in the time that Slurm or Open MPI gives them.  Without shims that
 // are heard, srun and mpirun get SIGTERM instead of EndRanks.
 //
-// Throws LaunchError when a child cannot be started; those started are killed first.
+// Throws LaunchError when a child cannot be started; those started are killed first.  Where ranks
+// that are children would need more open files than ddlrun may have, none is started.
 JobResult Supervise(const std::vector<ChildCommand>& commands, const SupervisorOptions& options,
                     SignalRelay& signals);
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "launcher/base/error.h"
+#include "launcher/system/open_files.h"
 
 namespace launcher {
 namespace {
@@ -57,6 +58,7 @@ void BecomeProgram(const ChildSpec& spec, pid_t parent, int stdin_fd, int stdout
   if (stdout_fd >= 0 && dup2(stdout_fd, STDOUT_FILENO) < 0) return;
   if (stderr_fd >= 0 && dup2(stderr_fd, STDERR_FILENO) < 0) return;
   sigprocmask(SIG_SETMASK, &spec.signal_mask, nullptr);
+  RestoreOpenFileLimit();
   execve(argv[0], argv, environment);
 }
 

@@ -33,6 +33,7 @@ struct ChildProcess {
   support::Descriptor stderr_pipe;
 };
 
+// The child has the limit on open files with which ddlrun was started (open_files.h).
 // Throws LaunchError: EX_UNAVAILABLE when argv[0] cannot be executed, EX_OSERR when the system has
 // no more processes or files.  For single-threaded callers.
 ChildProcess StartChild(const ChildSpec& spec);

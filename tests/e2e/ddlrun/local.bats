@@ -120,6 +120,21 @@ PY
   done
 }
 
+@test "more ranks than the soft limit on open files has room for: ddlrun raises it, and ranks keep theirs" {
+  (
+    ulimit -Sn 64
+    expect=0 run_ddlrun --launcher=local --oversubscribe -n 40 --log-dir logs sh -c 'ulimit -n'
+    [ "$(sort <<< "$output" | uniq -c | tr -s ' ')" = ' 40 64' ]
+  )
+  (
+    ulimit -n 64
+    expect=71 run_ddlrun --launcher=local --oversubscribe -n 40 --log-dir logs sh -c 'echo > started'
+    [[ $messages == *"[ERROR DDL-20-71] the pipes and logs of 40 ranks on one machine need 1"[0-9][0-9]" open files, and this process may have 64: "*"ulimit -n 1"* ]]
+    [[ $messages != *"Too many open files"* ]]
+    [ ! -e started ]
+  )
+}
+
 @test "--hang-after without --heartbeat is refused" {
   expect=64 run_ddlrun --hang-after 5 true
   [[ $messages == *"--hang-after needs --heartbeat FILE"* ]]

@@ -21,9 +21,6 @@
 namespace launcher {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
 TEST(HeartbeatClock, CountsTimeInWhichThisProcessRanAndFilesWereSeen) {
   struct Part {
     int times;
