@@ -28,7 +28,44 @@ std::string QuoteWord(const std::string& word) {
   return quoted + "'";
 }
 
+constexpr std::size_t kMaxWordCharacters = 1000;
+constexpr std::size_t kMaxCommandBytes = 16384;
+
+// Where the character that begins at `start` ends.
+std::size_t EndOfCharacter(std::string_view text, std::size_t start) {
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(start);
+  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+  std::size_t end = start + 1;
+  while (end < text.size() && end < start + length && (byte(end) & 0xc0) == 0x80) ++end;
+  return end;
+}
+
 }  // namespace
+
+std::string Shortened(std::string_view text, std::size_t max) {
+  if (text.size() <= max) return std::string(text);
+  std::size_t shown = 0;  // bytes
+  std::size_t characters = 0;
+  for (std::size_t end = 0; end < text.size(); end = EndOfCharacter(text, end)) {
+    if (characters == max) shown = end;
+    ++characters;
+  }
+  if (characters <= max) return std::string(text);
+  return std::string(text.substr(0, shown)) + "... (" + std::to_string(characters) + " characters)";
+}
+
+std::string ShortCommand(const std::vector<std::string>& words) {
+  std::string line;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string word = QuoteWord(Shortened(words[i], kMaxWordCharacters));
+    if (line.size() + 1 + word.size() > kMaxCommandBytes) {
+      return line + " ... (" + std::to_string(words.size() - i) + " more words)";
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return line;
+}
 
 std::string QuoteCommand(const std::vector<std::string>& words) {
   std::string line;

@@ -1,16 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands as text for people: what is printed can be pasted into a shell, or be a line of a job
-// script.  Nothing is run from such a text.  Pure.
+// Commands and values as text for people: what is printed can be pasted into a shell, or be a line
+// of a job script, unless it was shortened.  Nothing is run from such a text.  Pure.
 
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace support {
 
 // The words with blanks between them, each quoted for a POSIX shell where it needs to be.
 std::string QuoteCommand(const std::vector<std::string>& words);
+
+// How much of a value a message repeats, in characters.
+inline constexpr std::size_t kMaxShownCharacters = 100;
+
+// The first `max` characters of UTF-8 text and how many there are, "n1,n2... (130000 characters)";
+// a text that has no more than that as it is.  A byte that is no UTF-8 counts as a character.
+std::string Shortened(std::string_view text, std::size_t max = kMaxShownCharacters);
+
+// QuoteCommand with words of up to 1,000 characters, and of up to 16,384 bytes; what is left out is
+// counted: "... (700 more words)".
+std::string ShortCommand(const std::vector<std::string>& words);
 
 }  // namespace support

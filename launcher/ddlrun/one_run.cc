@@ -35,8 +35,9 @@ void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
   directory.Append(kRunLogName, SettingsText(settings) + PlanAsText(planned.plan) + announcement);
 }
 
-// The log is for people: neither the ranks nor restarts nor the exit code depend on it.  What cleans
-// /tmp (systemd-tmpfiles, epilogs of jobs on shared nodes) may have taken the directory away.
+// The log is for people: neither the ranks nor restarts nor the exit code depend on it.  What
+// cleans /tmp (systemd-tmpfiles, epilogs of jobs on shared nodes) may have taken the directory
+// away.
 void AddToLog(const RunDirectory& directory, const std::string& text) {
   try {
     directory.Append(kRunLogName, text);
@@ -183,9 +184,9 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   const std::vector<ChildCommand> commands =
       MakeCommands(options, settings, planned, launch, invocation.environment, directory.path(),
                    invocation.program_directory);
-  const std::string announcement =
-      Announcement(options, planned, settings, launch, geteuid() == 0) + CommandsText(commands);
-  FillRunDirectory(directory, planned, settings, announcement);
+  const std::string announcement = Announcement(options, planned, settings, launch, geteuid() == 0);
+  FillRunDirectory(directory, planned, settings,
+                   announcement + CommandsText(commands, CommandLength::kWhole));
   if (options.verbose) Say(SettingsText(settings) + PlanAsText(planned.plan));
   if (!options.run_directory.empty()) Say(WhereTheLogIs(directory.path()));
   CleanupProcess cleanup_process(options.run_directory.empty() ? directory.path() : "");
@@ -197,7 +198,7 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
         LookAtNodes(invocation, planned, launch, directory, restarts, signals, cleanup_process);
     if (end) return *end;
   }
-  Say(announcement);
+  Say(announcement + CommandsText(commands));
 
   restarts.BeforeRun(PlannedHostsOfJob(planned));
   JobResult result =

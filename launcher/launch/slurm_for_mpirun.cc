@@ -92,6 +92,17 @@ std::string NodesOfDaemons(const std::vector<HostSlots>& hosts, std::size_t node
   return text;
 }
 
+// Variables are words of env, and PRRTE has arguments instead.
+void RejectTooLong(const std::string& name, const std::string& value) {
+  const std::size_t bytes = name.size() + value.size() + 2;  // NAME=value and its end
+  if (bytes <= kMaxVariableBytes) return;
+  throw LaunchError(EX_CONFIG,
+                    "mpirun needs " + name + " with " + std::to_string(bytes) +
+                        " bytes, and Linux passes at most " + std::to_string(kMaxVariableBytes) +
+                        " in one variable or argument: use --launcher=srun, or fewer nodes, or "
+                        "nodes that follow each other in Slurm's order (-H, --hostfile)");
+}
+
 }  // namespace
 
 SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size_t nodes_of_job,
@@ -111,6 +122,7 @@ SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size
   result.mpirun_args = mpirun_args;
   result.variables = {{"SLURM_NODELIST", rankfile::CompressHostlist(names)},
                       {"SLURM_TASKS_PER_NODE", tasks}};
+  for (const auto& [name, value] : result.variables) RejectTooLong(name, value);
   const bool is_orte = runtime == MpiRuntime::kOrte;
   std::string set = is_orte ? FindVariable(environment, kArgumentsOfOrte).value_or("") : "";
   std::string* const users_words = UsersArguments(&result.mpirun_args);
@@ -125,12 +137,15 @@ SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size
     }
   }
   if (arguments.empty()) return result;
+  const std::string before = users_words != nullptr ? *users_words : set;
+  const std::string value = (before.empty() ? "" : before + " ") + arguments;
+  RejectTooLong(is_orte ? kArgumentsOfOrte : kSlurmArguments, value);
   if (users_words != nullptr) {
-    *users_words += " " + arguments;
+    *users_words = value;
   } else if (is_orte) {
-    result.variables[kArgumentsOfOrte] = (set.empty() ? "" : set + " ") + arguments;
+    result.variables[kArgumentsOfOrte] = value;
   } else {
-    result.options = {"--prtemca", kSlurmArguments, arguments};
+    result.options = {"--prtemca", kSlurmArguments, value};
   }
   return result;
 }

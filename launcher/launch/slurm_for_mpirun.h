@@ -53,7 +53,8 @@ struct SlurmForMpirun {
 // the node with that place in SLURM_NODELIST.  The job has `nodes_of_job` nodes, and `environment`.
 // Where that, or `mpirun_args`, which are mpirun's options, has plm_slurm_args of the user, srun
 // gets the nodes in addition to them, but no GPUs.  Throws LaunchError(EX_CONFIG) where daemons
-// would have to be in several components of a heterogeneous job: they are one step, of one of them.
+// would have to be in several components of a heterogeneous job: they are one step, of one of them;
+// and where the names of the nodes are longer than Linux passes in one variable or argument.
 SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size_t nodes_of_job,
                                   const Environment& environment, MpiRuntime runtime,
                                   const std::vector<std::string>& mpirun_args);

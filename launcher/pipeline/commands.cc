@@ -191,8 +191,12 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   return commands;
 }
 
-std::string CommandsText(const std::vector<ChildCommand>& commands) {
-  std::string text = "+ " + support::QuoteCommand(commands.front().argv) + "\n";
+std::string CommandsText(const std::vector<ChildCommand>& commands, CommandLength length) {
+  const std::vector<std::string>& argv = commands.front().argv;
+  std::string text = "+ " +
+                     (length == CommandLength::kShort ? support::ShortCommand(argv)
+                                                      : support::QuoteCommand(argv)) +
+                     "\n";
   if (commands.size() > 1) {
     text += "  (and so for the other " + std::to_string(commands.size() - 1) + ")\n";
   }

@@ -31,7 +31,9 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
                                        const std::string& program_directory);
 
 // The commands as the user sees them: a line "+ ..." with the first one and, if there are more, a
-// line with their number.
-std::string CommandsText(const std::vector<ChildCommand>& commands);
+// line with their number.  kShort: without most of a command that is very long.
+enum class CommandLength { kShort, kWhole };
+std::string CommandsText(const std::vector<ChildCommand>& commands,
+                         CommandLength length = CommandLength::kShort);
 
 }  // namespace launcher

@@ -270,6 +270,35 @@ TEST(QuoteCommand, QuotesOnlyWhatAShellWouldChange) {
             "a-b_c=/d.e:f,g@h%i+j 'k l' '' 'it'\\''s' '$HOME' '-mode p:4x1x1x1 '");
 }
 
+TEST(Shortened, IsCutAtACharacterAndHasTheirNumber) {
+  struct Row {
+    std::string text;
+    std::size_t max;
+    std::string shown;
+  };
+  for (const Row& row :
+       {Row{"", 3, ""}, Row{"abc", 3, "abc"}, Row{"abcd", 3, "abc... (4 characters)"},
+        Row{"\u00e4\u00f6\u00fc", 3, "\u00e4\u00f6\u00fc"},
+        Row{"\u00e4\u00f6\u00fc\u00df", 3, "\u00e4\u00f6\u00fc... (4 characters)"},
+        Row{"a\u20ac\U0001f600bc", 3, "a\u20ac\U0001f600... (5 characters)"},
+        // No UTF-8: bytes of characters that are not whole.
+        Row{"\x80\x80\x80\x80", 3, "\x80\x80\x80... (4 characters)"},
+        Row{"\xe4\xe4\xe4\xe4", 3, "\xe4\xe4\xe4... (4 characters)"},
+        Row{"abc\xc3", 3, "abc... (4 characters)"}}) {
+    EXPECT_EQ(Shortened(row.text, row.max), row.shown);
+  }
+  EXPECT_EQ(Shortened(std::string(130000, 'x')), std::string(100, 'x') + "... (130000 characters)");
+}
+
+TEST(ShortCommand, IsTheCommandUnlessThatIsVeryLong) {
+  EXPECT_EQ(ShortCommand({"srun", "-n", "4", "a b"}), "srun -n 4 'a b'");
+  EXPECT_EQ(ShortCommand({"env", "LIST=" + std::string(2000, 'x'), "mpirun"}),
+            "env 'LIST=" + std::string(995, 'x') + "... (2005 characters)' mpirun");
+  const std::string many = ShortCommand(std::vector<std::string>(10000, "word"));
+  EXPECT_LT(many.size(), 16500U);
+  EXPECT_TRUE(many.ends_with("word word ... (6723 more words)")) << many.substr(many.size() - 60);
+}
+
 TEST(EditDistance, CountsEditsAndSwaps) {
   EXPECT_EQ(EditDistance("", ""), 0U);
   EXPECT_EQ(EditDistance("", "abc"), 3U);

@@ -234,6 +234,38 @@ TEST(SlurmForMpirun, WritesWhatSlurmWouldForSoManyTasks) {
             (Variables{{"SLURM_NODELIST", "n[1-3,5]"}, {"SLURM_TASKS_PER_NODE", "4(x2),2,4"}}));
 }
 
+// So many nodes of racks with 32 each, every second one of which is left out.
+std::vector<HostSlots> EverySecondNode(int count, const std::string& prefix) {
+  std::vector<HostSlots> hosts;
+  for (int i = 0; i < count; ++i) {
+    hosts.push_back({prefix + std::to_string(100000 + 2 * i) + "-" + std::to_string(i % 2), 8});
+  }
+  return hosts;
+}
+
+TEST(SlurmForMpirun, IsRejectedWhereLinuxDoesNotPassTheNamesOfTheNodes) {
+  struct Row {
+    int nodes;
+    std::size_t nodes_of_job;
+    std::string rejection;  // the beginning
+  };
+  // A name and its comma have 12 bytes.
+  for (const Row& row : {Row{10000, 10000, ""}, Row{10921, 10921, ""},
+                         Row{10922, 10922,
+                             "mpirun needs SLURM_NODELIST with 131079 bytes, and Linux passes at "
+                             "most 131072 in one variable or argument: use --launcher=srun, or "},
+                         Row{16384, 16384, "mpirun needs SLURM_NODELIST with 196623 bytes"},
+                         // --nodelist for the srun of the daemons is longer than the value alone.
+                         Row{10921, 20000, "mpirun needs OMPI_MCA_plm_slurm_args with 131087"}}) {
+    const std::string rejection = tests::Rejection<LaunchError>(EX_CONFIG, [&] {
+      MakeSlurmForMpirun(EverySecondNode(row.nodes, "gpu"), row.nodes_of_job, {}, MpiRuntime::kOrte,
+                         {});
+    });
+    EXPECT_EQ(rejection.substr(0, row.rejection.size()), row.rejection) << row.nodes;
+    EXPECT_EQ(rejection.empty(), row.rejection.empty()) << rejection;
+  }
+}
+
 TEST(SlurmForMpirun, GivesDaemonsTheGpusOfTheirNodes) {
   // -N3 --gres=gpu:1 --exclusive, of which no variable says a number for the other nodes.
   EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 4, 4}, {"n3", 4, 4}}, kOnN1), "--gpus-per-node=4");

@@ -7,6 +7,7 @@
 #include "launcher/base/error.h"
 #include "launcher/features/features.h"
 #include "launcher/launch/launcher.h"
+#include "launcher/pipeline/commands.h"
 #include "launcher/pipeline/node_order.h"
 #include "launcher/pipeline/planned_job.h"
 #include "launcher/pipeline/read_allocation.h"
@@ -455,6 +456,15 @@ TEST(SlurmCommands, ThePauseIsOfTheVersionsThatNeedIt) {
   for (const Slurm& slurm : {k2411, k2605}) {
     EXPECT_FALSE(PmixServersNeedPause(ParseSlurmVersion(slurm.version))) << slurm.version;
   }
+}
+
+TEST(CommandsText, IsWholeForTheLogAlone) {
+  std::vector<ChildCommand> commands(2);
+  commands.front().argv = {"mpirun", std::string(5000, 'x')};
+  EXPECT_EQ(CommandsText(commands), "+ mpirun '" + std::string(1000, 'x') +
+                                        "... (5000 characters)'\n  (and so for the other 1)\n");
+  EXPECT_THAT(CommandsText(commands, CommandLength::kWhole),
+              testing::HasSubstr(std::string(5000, 'x') + "\n"));
 }
 
 }  // namespace
