@@ -21,6 +21,7 @@
 #include "launcher/base/messages.h"
 #include "launcher/bede/bede_mpirun.h"
 #include "launcher/ddlrun/run_ddlrun.h"
+#include "support/quoting.h"
 #include "support/standard_streams.h"
 
 int main(int argc, char** argv) {
@@ -28,14 +29,17 @@ int main(int argc, char** argv) {
   const std::string called = argc > 0 ? argv[0] : "";
   const bool is_bede_mpirun = called.substr(called.rfind('/') + 1) == "bede-mpirun";
   const char* name = is_bede_mpirun ? "bede-mpirun" : "ddlrun";
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  const auto say = [&](const std::string& error) {
+    std::fprintf(stderr, "%s: %s\n", name, support::WithShortArguments(error, arguments).c_str());
+  };
   try {
-    const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
     return is_bede_mpirun ? launcher::RunBedeMpirun(arguments) : launcher::RunDdlrun(arguments);
   } catch (const launcher::LaunchError& error) {
-    std::fprintf(stderr, "%s: %s\n", name, launcher::CodedError(error).c_str());
+    say(launcher::CodedError(error));
     return error.exit_code();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", name, launcher::CodedUnexpected(error.what()).c_str());
+    say(launcher::CodedUnexpected(error.what()));
     return EX_SOFTWARE;
   }
 }

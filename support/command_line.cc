@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "support/number.h"
+#include "support/quoting.h"
 #include "support/spelling.h"
 
 namespace support {
@@ -277,7 +278,9 @@ std::string DefaultOf(const Option& row) {
       row.place);
 }
 
-Parsed Parse(const Program& program, std::vector<std::string> arguments) {
+namespace {
+
+Parsed ParseWords(const Program& program, std::vector<std::string> arguments) {
   CLI::App app(program.root.help, program.root.name);
   app.set_help_flag(program.help.names, program.help.help);
   if (!program.version.empty())
@@ -304,6 +307,18 @@ Parsed Parse(const Program& program, std::vector<std::string> arguments) {
     for (const std::string& name : option->get_lnames()) parsed.given.insert("--" + name);
   }
   return parsed;
+}
+
+}  // namespace
+
+Parsed Parse(const Program& program, const std::vector<std::string>& arguments) {
+  try {
+    return ParseWords(program, arguments);
+  } catch (const UnknownArgument& error) {
+    throw UnknownArgument(WithShortArguments(error.what(), arguments), error.argument);
+  } catch (const UsageError& error) {
+    throw UsageError(WithShortArguments(error.what(), arguments));
+  }
 }
 
 }  // namespace support

@@ -119,7 +119,8 @@ bool IsList(const Option& row);                       // of as many words as the
 std::vector<std::string> NamesOf(const Option& row);  // with their dashes
 std::string DefaultOf(const Option& row);             // "" for none
 
-// A command line that is wrong: what() says where, and what is right.
+// A command line that is wrong: what() says where, and what is right.  Of an argument it repeats
+// the first characters (kMaxShownCharacters).
 class UsageError : public std::runtime_error {
  public:
   using runtime_error::runtime_error;
@@ -139,6 +140,6 @@ struct Parsed {
 };
 
 // Reads `arguments`, without the program's name, into the places.  Throws UsageError.
-Parsed Parse(const Program& program, std::vector<std::string> arguments);
+Parsed Parse(const Program& program, const std::vector<std::string>& arguments);
 
 }  // namespace support

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <string_view>
 
 namespace support {
@@ -53,6 +54,41 @@ std::string Shortened(std::string_view text, std::size_t max) {
   }
   if (characters <= max) return std::string(text);
   return std::string(text.substr(0, shown)) + "... (" + std::to_string(characters) + " characters)";
+}
+
+std::string WithShortArguments(std::string message, const std::vector<std::string>& arguments) {
+  // Those that are short stay, and few are long.
+  std::vector<std::string_view> values;
+  const auto add = [&](std::string_view value) {
+    const bool may_be_there = value.size() > kMaxShownCharacters && value.size() <= message.size();
+    if (may_be_there) values.push_back(value);
+  };
+  for (const std::string& argument : arguments) {
+    add(argument);
+    if (argument.size() <= kMaxShownCharacters) continue;
+    for (const char separator : {'=', ','}) {
+      for (std::size_t start = 0; start <= argument.size();) {
+        const std::size_t end = std::min(argument.find(separator, start), argument.size());
+        add(std::string_view(argument).substr(start, end - start));
+        // Of NAME=value all that follows is the value.
+        if (separator == '=' && end < argument.size()) {
+          add(std::string_view(argument).substr(end + 1));
+          break;
+        }
+        start = end + 1;
+      }
+    }
+  }
+  // A part of another comes after it.
+  std::ranges::stable_sort(values, std::ranges::greater(), &std::string_view::size);
+  for (const std::string_view value : values) {
+    const std::string instead = Shortened(value);
+    for (std::size_t at = 0; (at = message.find(value, at)) != std::string::npos;
+         at += instead.size()) {
+      message.replace(at, value.size(), instead);
+    }
+  }
+  return message;
 }
 
 std::string ShortCommand(const std::vector<std::string>& words) {

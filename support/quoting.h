@@ -22,6 +22,10 @@ inline constexpr std::size_t kMaxShownCharacters = 100;
 // a text that has no more than that as it is.  A byte that is no UTF-8 counts as a character.
 std::string Shortened(std::string_view text, std::size_t max = kMaxShownCharacters);
 
+// `message` with each of the arguments of a command line that it repeats Shortened, whatever the
+// message is about: the argument, what is on either side of its '=', or a part between commas.
+std::string WithShortArguments(std::string message, const std::vector<std::string>& arguments);
+
 // QuoteCommand with words of up to 1,000 characters, and of up to 16,384 bytes; what is left out is
 // counted: "... (700 more words)".
 std::string ShortCommand(const std::vector<std::string>& words);

@@ -18,10 +18,13 @@
 #include "launcher/system/files.h"
 #include "support/file.h"
 #include "support/number.h"
+#include "support/quoting.h"
 #include "support/spelling.h"
 
 namespace launcher {
 namespace {
+
+using support::Shortened;
 
 LaunchError Rejection(const std::string& path, int line, const std::string& problem) {
   return LaunchError(EX_CONFIG, path + ":" + std::to_string(line) + ": " + problem);
@@ -87,7 +90,7 @@ struct Entry {
 
   int line() const { return LineOf(node.Mark()); }
   LaunchError Wrong(const std::string& expected) const {
-    return Rejection(path, line(), key + " must be " + expected);
+    return Rejection(path, line(), Shortened(key) + " must be " + expected);
   }
 };
 
@@ -103,7 +106,7 @@ SiteValue<std::string> ReadChoice(const Entry& entry, const std::vector<std::str
   if (std::find(choices.begin(), choices.end(), text.value) != choices.end()) return text;
   std::string expected;
   for (const std::string& choice : choices) expected += (expected.empty() ? "" : " or ") + choice;
-  throw entry.Wrong(expected + ", not '" + text.value + "'");
+  throw entry.Wrong(expected + ", not '" + Shortened(text.value) + "'");
 }
 
 SiteValue<std::vector<std::string>> ReadList(const Entry& entry) {
@@ -143,11 +146,11 @@ std::map<std::string, SiteValue<std::string>> ReadEnvironment(const Entry& entry
     const std::string text = ReadText({entry.path, entry.key, item.first}).value;
     if (text.find('=') != std::string::npos) {
       throw Rejection(entry.path, LineOf(item.first.Mark()),
-                      "'" + text + "' is no name of a variable");
+                      "'" + Shortened(text) + "' is no name of a variable");
     }
     const SiteValue<std::string> read = ReadText({entry.path, entry.key + "." + text, item.second});
     if (!variables.emplace(text, read).second) {
-      throw Rejection(entry.path, read.line, entry.key + "." + text + " is given twice");
+      throw Rejection(entry.path, read.line, entry.key + "." + Shortened(text) + " is given twice");
     }
   }
   return variables;
@@ -166,7 +169,7 @@ void ReadKeys(const Entry& entry, const std::string& example, const std::vector<
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
       const std::string nearest = support::NearestSpelling(key, keys);
       throw Rejection(entry.path, line,
-                      "unknown key '" + entry.key + "." + key + "'" +
+                      "unknown key '" + entry.key + "." + Shortened(key) + "'" +
                           (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
     }
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
@@ -300,7 +303,7 @@ SiteConfig ParseSiteConfig(const std::string& text, const std::string& path) {
       const std::string nearest = support::NearestSpelling(key, keys);
       throw Rejection(
           path, line,
-          "unknown key '" + key + "'" +
+          "unknown key '" + Shortened(key) + "'" +
               (nearest.empty() ? "; take it out, or use the version of ddlrun that has it;"
                                  " this one has " +
                                      Joined(keys)
@@ -338,8 +341,9 @@ std::string FindSiteFile(const std::string& wanted, const std::string& directory
     return directory + "/" + wanted + ".yaml";
   }
   const std::string nearest = support::NearestSpelling(wanted, installed);
-  throw LaunchError(EX_CONFIG, "no site file '" + wanted + "' in " + directory +
-                                   (nearest.empty() ? "; give a path: --site ./" + wanted + ".yaml"
+  const std::string name = Shortened(wanted);
+  throw LaunchError(EX_CONFIG, "no site file '" + name + "' in " + directory +
+                                   (nearest.empty() ? "; give a path: --site ./" + name + ".yaml"
                                                     : "; did you mean '" + nearest + "'?"));
 }
 

@@ -110,7 +110,7 @@ std::string Announcement(const Options& options, const PlannedJob& planned,
   const LauncherTraits& launcher = launch.choice.traits();
   if (!launcher.is_open_mpi && !rest.empty()) {
     warnings.push_back(Coded(Message::kArgumentNotUsed,
-                             "--mpiarg '" + support::QuoteCommand(rest) + "' is not used by the " +
+                             "--mpiarg '" + support::ShortCommand(rest) + "' is not used by the " +
                                  launch.choice.name + " launcher; --launcher=mpirun uses it"));
   }
   if (!launcher.makes_step && settings.has_requested_srun_arguments) {

@@ -253,6 +253,25 @@ TEST(Parse, ChecksAValue) {
   EXPECT_EQ(ParseLine({"--colour=blue"}).values.target, "blue");
 }
 
+TEST(Parse, RepeatsTheBeginningOfALongArgument) {
+  const std::string a(120000, 'a');
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--even", a},
+                                             {"--lower=" + a},
+                                             {"--colour", a},
+                                             {"--seed", a},
+                                             {"--rate", a},
+                                             {"--bytes", a},
+                                             {"--numbers", "1," + a},
+                                             {"--flag=" + a},
+                                             {"--" + a},
+                                             {a}}) {
+    const std::string rejection = RejectionOf(arguments);
+    EXPECT_THAT(rejection, testing::HasSubstr("aaaaa... (1200")) << arguments[0].substr(0, 20);
+    EXPECT_LT(rejection.size(), 400U) << arguments[0].substr(0, 20);
+  }
+}
+
 TEST(Parse, AnErrorSaysWhereHelpIs) {
   Values values;
   try {

@@ -290,6 +290,35 @@ TEST(Shortened, IsCutAtACharacterAndHasTheirNumber) {
   EXPECT_EQ(Shortened(std::string(130000, 'x')), std::string(100, 'x') + "... (130000 characters)");
 }
 
+TEST(WithShortArguments, ShortensEachThatAMessageRepeats) {
+  const std::string a(130000, 'a');
+  const std::string b = std::string(120, 'b') + " c";
+  const std::string short_a = std::string(100, 'a') + "... (130000 characters)";
+  const std::string short_b = std::string(100, 'b') + "... (122 characters)";
+  struct Row {
+    std::vector<std::string> arguments;
+    std::string message, shown;
+  };
+  for (const Row& row :
+       {Row{{"-n", "x"}, "-n: 'x' is no number", "-n: 'x' is no number"},
+        Row{{"-n", a}, "-n: '" + a + "' is no number", "-n: '" + short_a + "' is no number"},
+        Row{{"-n=" + a}, "-n: '" + a + "' is no number", "-n: '" + short_a + "' is no number"},
+        Row{{"--" + a + "=1"},
+            "unknown option --" + a,
+            "unknown option --" + std::string(98, 'a') + "... (130002 characters)"},
+        Row{{"-x", a},
+            "-x " + a + ": -x " + a + "=value",
+            "-x " + short_a + ": -x " + short_a + "=value"},
+        Row{{"-l", "1," + a}, "'" + a + "' is no number", "'" + short_a + "' is no number"},
+        Row{{"-v", "V=" + a + "=" + a},
+            "'" + a + "=" + a + "'",
+            "'" + std::string(100, 'a') + "... (260001 characters)'"},
+        Row{{a, b}, "/home/" + b + " and " + a, "/home/" + short_b + " and " + short_a},
+        Row{{a}, "something else", "something else"}}) {
+    EXPECT_EQ(WithShortArguments(row.message, row.arguments), row.shown);
+  }
+}
+
 TEST(ShortCommand, IsTheCommandUnlessThatIsVeryLong) {
   EXPECT_EQ(ShortCommand({"srun", "-n", "4", "a b"}), "srun -n 4 'a b'");
   EXPECT_EQ(ShortCommand({"env", "LIST=" + std::string(2000, 'x'), "mpirun"}),

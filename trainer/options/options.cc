@@ -9,6 +9,7 @@
 
 #include "support/command_line.h"
 #include "support/number.h"
+#include "support/quoting.h"
 #include "support/reference.h"
 #include "support/spelling.h"
 #include "trainer/core/error.h"
@@ -385,7 +386,7 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   try {
     line = support::Parse(program, full.arguments);
   } catch (const support::UnknownArgument& error) {
-    throw UsageError("unexpected argument '" + error.argument +
+    throw UsageError("unexpected argument '" + support::Shortened(error.argument) +
                      "': options are written --name=value");
   } catch (const support::UsageError& error) {
     throw UsageError(error.what());

@@ -20,6 +20,17 @@ refused() {
   refused 64 "unknown option --acelerators; did you mean --accelerators?" --acelerators 4 true
 }
 
+@test "of a long value a message repeats the beginning" {
+  long=$(head -c 120000 /dev/zero | tr '\0' x)
+  for option in -n --launcher --bind --site --hostfile --topology --run-dir --log-dir -x; do
+    run_ddlrun "$option" "$long" true
+    [ "$status" -ge 64 ]
+    [[ $messages == "ddlrun: [ERROR DDL-20-"*"xxxxx... (120000 characters)"* ]]
+    [ "${#messages}" -lt 600 ]
+  done
+  refused 64 "xxxxx... (120002 characters)" "--$long" true
+}
+
 @test "no program" {
   refused 64 "no program given" -n 2
 }

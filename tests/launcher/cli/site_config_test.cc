@@ -154,6 +154,19 @@ TEST(SiteConfig, RejectsWrongTypesWithTheLine) {
             "site.yaml:1: a site file is a map of keys: 'launcher: mpirun'");
 }
 
+TEST(SiteConfig, RepeatsTheBeginningOfWhatIsLong) {
+  const std::string a(1000, 'a');  // YAML has no longer keys
+  for (const std::string& text :
+       {"launcher: " + a, a + ": 1", "check_limits: {" + a + ": 1}", "machine: {" + a + ": 1}",
+        "environment: {" + a + "=: 1}", "environment: {" + a + ": [1]}",
+        "environment: {" + a + ": x, " + a + ": y}"}) {
+    const std::string message = tests::Rejection<LaunchError>(
+        EX_CONFIG, [&] { ParseSiteConfig(text, "site.yaml"); }, "accepted");
+    EXPECT_THAT(message, ::testing::HasSubstr("aaaaa... (10")) << text.substr(0, 20);
+    EXPECT_LT(message.size(), 800U) << text.substr(0, 20);
+  }
+}
+
 TEST(SiteConfig, RejectsWhatIsNotYamlWithTheLine) {
   EXPECT_THAT(MessageOf("launcher: auto\n  bind: [\n"), StartsWith("site.yaml:"));
   EXPECT_THAT(MessageOf("a: b: c\n"), StartsWith("site.yaml:1: "));
