@@ -129,8 +129,8 @@ bool FindGroup(const char* text, GroupVersion version, const char* controller, c
     if (*number_end == ':') path_begin += 1 + strcspn(number_end + 1, ":\n");
     if (*number_end == ':' && path_begin[0] == ':' && path_begin[1] == '/') {
       const char* controllers = number_end + 1;
-      const bool is_it =
-          version == GroupVersion::k1 ? HasController(controllers, controller) : controllers == path_begin;
+      const bool is_it = version == GroupVersion::k1 ? HasController(controllers, controller)
+                                                     : controllers == path_begin;
       const auto path_length = static_cast<size_t>(line + length - path_begin - 1);
       if (is_it && path_length < size) {
         memcpy(path, path_begin + 1, path_length);

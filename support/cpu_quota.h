@@ -28,7 +28,8 @@ CpuQuota ParseCfsQuota(const char* quota, const char* period);
 // up.  INT_MAX where there is no limit.  Pure.  Needs `ranks` > 0.
 int ThreadsOfShare(const CpuQuota& quota, int ranks);
 
-// Finds a control group in the text of /proc/self/cgroup: of version 1 the line that has `controller`
+// Finds a control group in the text of /proc/self/cgroup: of version 1 the line that has
+// `controller`
 // ("cpu", "memory"), of version 2 the line that has none.  Writes its path ("/", "/job_7")
 // into `path`, of `size` bytes, and returns true.  False where there is no such line, or its path
 // is too long.  Pure.

@@ -82,9 +82,10 @@ LauncherChoice ChooseLauncher(const LaunchPlan& plan, bool has_remote_ranks, con
   }
   if (plan.ranks.size() == 1) return {"local", no_srun + "one rank needs no mpirun", ""};
   if (has_mpirun) return {means.mpirun_launcher, no_srun + "it is installed" + hint, ""};
-  return {"local",
-          no_srun + means.mpirun_lacks + ": in each rank an MPI program would be a world of its own",
-          ""};
+  return {
+      "local",
+      no_srun + means.mpirun_lacks + ": in each rank an MPI program would be a world of its own",
+      ""};
 }
 
 std::vector<ChildCommand> MakeLocalCommands(const LaunchRequest& job) {

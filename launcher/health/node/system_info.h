@@ -55,8 +55,8 @@ std::vector<std::filesystem::path> SortedEntries(const std::filesystem::path& di
 // known".  "" when it finds one.  Blocks as long as name servers take.
 std::string LookUpHost(const std::string& host);
 
-// The address of `host`, which is this machine's name, if all that name servers and /etc/hosts say of
-// it are loopback addresses, "127.0.1.1"; "" otherwise.  Blocks as LookUpHost does.
+// The address of `host`, which is this machine's name, if all that name servers and /etc/hosts say
+// of it are loopback addresses, "127.0.1.1"; "" otherwise.  Blocks as LookUpHost does.
 std::string LoopbackOfHost(const std::string& host);
 
 // A search that goes on in a thread of its own, which nobody ends: it may live until the process
