@@ -12,6 +12,7 @@
 #include "launcher/base/error.h"
 #include "launcher/supervise/job_supervisor.h"
 #include "launcher/system/open_files.h"
+#include "support/number.h"
 
 namespace launcher {
 
@@ -202,9 +203,10 @@ JobResult Supervise(const std::vector<ChildCommand>& commands, const SupervisorO
                     SignalRelay& signals) {
   JobSupervisor supervisor(options, signals);
   if (!commands.empty() && commands.front().launcher->is_direct) {
-    ReserveOpenFiles(commands.size() * (options.log_directory.empty() ? 2 : 3) + kOtherFiles,
-                     "the pipes" + std::string(options.log_directory.empty() ? "" : " and logs") +
-                         " of " + std::to_string(commands.size()) + " ranks on one machine");
+    ReserveOpenFiles(
+        commands.size() * (options.log_directory.empty() ? 2 : 3) + kOtherFiles,
+        "the pipes" + std::string(options.log_directory.empty() ? "" : " and logs") + " of " +
+            support::Counted(static_cast<long long>(commands.size()), "rank") + " on one machine");
   }
   for (const ChildCommand& command : commands) supervisor.Start(command);
   return supervisor.Run();
