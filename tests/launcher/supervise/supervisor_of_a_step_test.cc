@@ -138,6 +138,7 @@ TEST_F(SupervisorOfAStepTest, TellsNobodyOfAFailureAfterAnOrderToStop) {
 TEST_F(SupervisorOfAStepTest, DoesNotWaitForALauncherWhoseRanksAreAllGone) {
   options_.hosts = {"n1", "n2"};
   options_.launcher_timeout = std::chrono::milliseconds(300);
+  options_.grace = kLong;  // in which squeue has to answer, on a machine that is busy
   const std::string fails =
       "on n1 (pid 7) ended with exit code 3' >&2; "
       "echo 'ddlrun-rank[key]: rank 0 is gone, 3";
