@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "launcher/allocation/network_order.h"
@@ -103,24 +104,27 @@ int Limit(const NodeResources& node, std::optional<int> cpus_per_rank, bool cpus
       1, cores / (cpus_per_rank ? CoresFor(*cpus_per_rank, cpus_are_cores, *node.topology) : 1));
 }
 
-// How many ranks `node` takes where no total is given.  `is_for_others`: IsForOtherPrograms.
+// How many ranks `node` takes where no total is given.  `is_for_others`: AreForOtherPrograms.
 int Wanted(const NodeResources& node, bool is_for_others) {
   if (node.slots) return *node.slots;
   return is_for_others ? 0 : std::max(1, Size(node.gpus));
 }
 
-// Whether node `index` is of a component of a heterogeneous job that has asked neither for GPUs nor
-// for tasks, while another has GPUs: such nodes are for services beside the training, and a rank
-// there would have no GPU in a world of ranks that have one.
-bool IsForOtherPrograms(const Allocation& allocation, const std::vector<NodeResources>& nodes,
-                        std::size_t index) {
-  if (nodes[index].slots || !nodes[index].gpus.empty()) return false;
-  for (std::size_t other = 0; other < nodes.size(); ++other) {
-    const bool is_of_another =
-        allocation.nodes[other].component != allocation.nodes[index].component;
-    if (is_of_another && !nodes[other].gpus.empty()) return true;
+// Of each node, whether it is of a component of a heterogeneous job that has asked neither for GPUs
+// nor for tasks, while another has GPUs: such nodes are for services beside the training, and a
+// rank there would have no GPU in a world of ranks that have one.
+std::vector<bool> AreForOtherPrograms(const Allocation& allocation,
+                                      const std::vector<NodeResources>& nodes) {
+  std::set<int> with_gpus;  // components
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!nodes[i].gpus.empty()) with_gpus.insert(allocation.nodes[i].component);
   }
-  return false;
+  std::vector<bool> are_for_others;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::size_t own = with_gpus.count(allocation.nodes[i].component);
+    are_for_others.push_back(!nodes[i].slots && nodes[i].gpus.empty() && with_gpus.size() > own);
+  }
+  return are_for_others;
 }
 
 // Fills the nodes with `total` ranks one after the other; those that do not fit are then dealt out
@@ -221,11 +225,12 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
       options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
   const bool cpus_are_cores = allocation.cpus_are_cores && !options.cpus_per_rank;
 
+  const std::vector<bool> are_for_others = AreForOtherPrograms(allocation, nodes);
   std::vector<int> counts;
   long long limit_sum = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     counts.push_back(total ? Limit(nodes[i], cpus_per_rank, cpus_are_cores)
-                           : Wanted(nodes[i], IsForOtherPrograms(allocation, nodes, i)));
+                           : Wanted(nodes[i], are_for_others[i]));
     limit_sum += counts.back();
   }
   const long long ranks = total ? *total : limit_sum;
@@ -252,7 +257,7 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
                                 !options.ranks_per_node && !options.gpus_per_node;
   for (std::size_t i = 0; i < nodes.size() && is_left_to_slurm; ++i) {
     RejectIdleGpus(allocation, nodes[i], counts[i], ranks);
-    if (!IsForOtherPrograms(allocation, nodes, i)) RejectForgottenGpus(allocation, nodes[i]);
+    if (!are_for_others[i]) RejectForgottenGpus(allocation, nodes[i]);
   }
   return counts;
 }
