@@ -51,6 +51,8 @@ void RejectFlux(const Environment& environment) {
 std::optional<Allocation> ReadBatchAllocation(
     const Environment& environment,
     const std::function<std::string(const std::string& path)>& read) {
+  // A launch that a rank starts has what its rank has.
+  if (environment.contains("DDLRUN_LAUNCHER")) return std::nullopt;
   const auto value = [&environment](const char* name) { return ValueOr(environment, name, ""); };
   if (const std::string file = value("PBS_NODEFILE"); !file.empty()) {
     return FromHostfile(read(file), "PBS_NODEFILE=" + file);

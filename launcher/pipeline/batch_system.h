@@ -14,12 +14,12 @@
 
 namespace launcher {
 
-// The job of PBS or LSF that `environment` is about, else nullopt.  `read` reads a file.  A host
-// has as many slots as lines; these may be ranks (mpiprocs of PBS Pro) or cores (ppn of Torque,
-// LSF). The host from which LSF starts jobs on some systems, first in the list with one slot where
-// all others have more, is left out.  Throws LaunchError: EX_CONFIG where Flux has given several
-// nodes, whose names its variables do not tell; EX_DATAERR where a list cannot be read; and what
-// `read` throws.
+// The job of PBS or LSF that `environment` is about, else nullopt, also in a rank of ddlrun. `read`
+// reads a file.  A host has as many slots as lines; these may be ranks (mpiprocs of PBS Pro) or
+// cores (ppn of Torque, LSF). The host from which LSF starts jobs on some systems, first in the
+// list with one slot where all others have more, is left out.  Throws LaunchError: EX_CONFIG where
+// Flux has given several nodes, whose names its variables do not tell; EX_DATAERR where a list
+// cannot be read; and what `read` throws.
 std::optional<Allocation> ReadBatchAllocation(
     const Environment& environment,
     const std::function<std::string(const std::string& path)>& read);

@@ -269,7 +269,7 @@ int main(int argc, char** argv) {
   }
   EnterDirectory();
   Bind();
-  SetEnvironment(job, CountUsableCpus());
+  SetEnvironment(job, CountUsableCpus(), arguments.program);
   EmitStepOnce();
   LetOtherNodesStart();
   StartProgram(arguments.program);

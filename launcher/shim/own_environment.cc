@@ -100,13 +100,21 @@ void SetUnlessSet(const char* name, int value) {
   setenv(name, digits, 0);
 }
 
-void SetMeetingPoint(const LocalRankJob& job) {
+// torchrun --standalone is a world of its own on each node, and would wait for the others.
+bool IsStandalone(char* const* program) {
+  for (; *program != nullptr; ++program) {
+    if (Is(*program, "--standalone")) return true;
+  }
+  return false;
+}
+
+void SetMeetingPoint(const LocalRankJob& job, char* const* program) {
   if (job.master_address[0] == '\0' || job.master_port == 0) return;
   char address[sizeof(job.master_address) + 16];
   snprintf(address, sizeof(address), "%s:%d", job.master_address, job.master_port);
   setenv(kJaxCoordinatorVariable, address, 0);
   const bool has_one_on_each_node = job.node_count > 1 && job.world_size == job.node_count;
-  if (!has_one_on_each_node || getenv("PET_NNODES") != nullptr ||
+  if (!has_one_on_each_node || IsStandalone(program) || getenv("PET_NNODES") != nullptr ||
       getenv("PET_RDZV_ENDPOINT") != nullptr) {
     return;
   }
@@ -137,15 +145,15 @@ bool HasOwnCpus(const LocalRankJob& job) {
 
 namespace {
 
-// 0 where that is not known.
+// 0 where that is not known, or a rank has its node for itself.
 int CpusOfUnboundRank(const LocalRankJob& job, int usable_cpus) {
-  if (usable_cpus <= 0) return 0;
+  if (usable_cpus <= 0 || job.local_world_size <= 1) return 0;
   return usable_cpus > job.local_world_size ? usable_cpus / job.local_world_size : 1;
 }
 
 }  // namespace
 
-void SetEnvironment(const LocalRankJob& job, int usable_cpus) {
+void SetEnvironment(const LocalRankJob& job, int usable_cpus, char* const* program) {
   const LauncherTraits& launcher = TraitsOf(job.launcher);
   // The daemon on this node may have been started by srun.  Its variables say who the daemon is,
   // not who this rank is.
@@ -171,7 +179,7 @@ void SetEnvironment(const LocalRankJob& job, int usable_cpus) {
   }
   // CUDA then numbers the GPUs as the plan, nvidia-smi and Slurm do.
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
-  SetMeetingPoint(job);
+  SetMeetingPoint(job, program);
   SetVisibleGpu(job);
   SetHeartbeat(job.rank);
   RestorePath(job);

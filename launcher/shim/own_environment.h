@@ -24,7 +24,7 @@ bool HasOwnCpus(const LocalRankJob& job);
 
 // Sets the variables of protocol/rank_variables.h, those that the job's settings ask for, and those
 // that frameworks read of the step of srun; removes those of the daemon of mpirun.  `usable_cpus`
-// is the number of CPUs that the rank may run on.
-void SetEnvironment(const LocalRankJob& job, int usable_cpus);
+// is the number of CPUs that the rank may run on, `program` what it runs.
+void SetEnvironment(const LocalRankJob& job, int usable_cpus, char* const* program);
 
 }  // namespace launcher

@@ -45,6 +45,8 @@ TEST(BatchSystem, IsReadByTheVariablesOfEach) {
       {{{"PBS_NODEFILE", "pbs"}}, "n1 n2 of PBS_NODEFILE=pbs"},
       {{{"PBS_NODEFILE", "torque"}}, "n2:3 n1:2 of PBS_NODEFILE=torque"},
       {{{"PBS_NODEFILE", ""}}, "none"},
+      {{{"PBS_NODEFILE", "pbs"}, {"DDLRUN_LAUNCHER", "mpirun"}}, "none"},
+      {{{"FLUX_JOB_NNODES", "2"}, {"DDLRUN_LAUNCHER", "mpirun"}}, "none"},
       {{{"LSB_DJOB_HOSTFILE", "lsf"}, {"LSB_MCPU_HOSTS", "x 1"}},
        "h1:2 h2:3 of LSB_DJOB_HOSTFILE=lsf"},
       {{{"LSB_MCPU_HOSTS", "h1 2 h2 2"}}, "h1:2 h2:2 of LSB_MCPU_HOSTS=h1 2 h2 2"},
