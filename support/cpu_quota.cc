@@ -11,19 +11,9 @@
 #include <unistd.h>
 
 namespace support {
-namespace {
 
-// Where distributions mount the controller of version 1; its directory may have other names, too.
-constexpr const char* kMountsOfVersion1[] = {"/cpu", "/cpu,cpuacct", "/cpuacct,cpu"};
-// The second is where version 1 is in use as well.
-constexpr const char* kMountsOfVersion2[] = {"", "/unified"};
-
-struct FileText {
-  char text[8192];  // "" where the file cannot be read
-};
-
-FileText ReadFile(const char* directory, const char* name) {
-  FileText file = {};
+GroupFile ReadGroupFile(const char* directory, const char* name) {
+  GroupFile file = {};
   char path[2 * PATH_MAX];
   const int length = snprintf(path, sizeof(path), "%s/%s", directory, name);
   if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) return file;
@@ -34,6 +24,13 @@ FileText ReadFile(const char* directory, const char* name) {
   file.text[got > 0 ? got : 0] = '\0';
   return file;
 }
+
+namespace {
+
+// Where distributions mount the controller of version 1; its directory may have other names, too.
+constexpr const char* kMountsOfVersion1[] = {"/cpu", "/cpu,cpuacct", "/cpuacct,cpu"};
+// The second is where version 1 is in use as well.
+constexpr const char* kMountsOfVersion2[] = {"", "/unified"};
 
 // The positive number that `text` begins with, up to `end_mark` or the end of the text; else 0.
 long long NumberBefore(const char* text, char end_mark) {
@@ -60,9 +57,9 @@ bool HasController(const char* controllers, const char* name) {
 }
 
 CpuQuota ReadQuota(const char* group, GroupVersion version) {
-  if (version == GroupVersion::k2) return ParseCpuMax(ReadFile(group, "cpu.max").text);
-  return ParseCfsQuota(ReadFile(group, "cpu.cfs_quota_us").text,
-                       ReadFile(group, "cpu.cfs_period_us").text);
+  if (version == GroupVersion::k2) return ParseCpuMax(ReadGroupFile(group, "cpu.max").text);
+  return ParseCfsQuota(ReadGroupFile(group, "cpu.cfs_quota_us").text,
+                       ReadGroupFile(group, "cpu.cfs_period_us").text);
 }
 
 // Of the group `path` below `mount`, and of all above it.
@@ -145,7 +142,7 @@ bool FindGroup(const char* text, GroupVersion version, const char* controller, c
 }
 
 int ThreadsWithinQuota(const char* root, int cores, int ranks) {
-  const FileText own = ReadFile(root, "proc/self/cgroup");
+  const GroupFile own = ReadGroupFile(root, "proc/self/cgroup");
   const int of_version_1 = MinOfMounts(root, kMountsOfVersion1, own.text, GroupVersion::k1, ranks);
   const int of_version_2 = MinOfMounts(root, kMountsOfVersion2, own.text, GroupVersion::k2, ranks);
   const int min = of_version_1 < of_version_2 ? of_version_1 : of_version_2;

@@ -24,6 +24,13 @@ CpuQuota ParseCpuMax(const char* text);
 // neither is a text of another form.  Pure.
 CpuQuota ParseCfsQuota(const char* quota, const char* period);
 
+// A file of a control group, or another of /proc and /sys: its beginning, "" where it cannot be
+// read.
+struct GroupFile {
+  char text[8192];
+};
+GroupFile ReadGroupFile(const char* directory, const char* name);
+
 // How many threads each of `ranks` ranks may have: the CPUs of `quota` divided among them, rounded
 // up.  INT_MAX where there is no limit.  Pure.  Needs `ranks` > 0.
 int ThreadsOfShare(const CpuQuota& quota, int ranks);

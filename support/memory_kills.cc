@@ -2,38 +2,15 @@
 
 #include "support/memory_kills.h"
 
-#include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "support/cpu_quota.h"
 
 namespace support {
 namespace {
-
-struct GroupFile {
-  char text[4096];  // "" where the file cannot be read
-};
-
-__attribute__((format(printf, 1, 2))) GroupFile ReadGroupFile(const char* format, ...) {
-  GroupFile file = {};
-  char path[2 * PATH_MAX];
-  va_list arguments;
-  va_start(arguments, format);
-  const int length = vsnprintf(path, sizeof(path), format, arguments);
-  va_end(arguments);
-  if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) return file;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return file;
-  const ssize_t got = read(fd, file.text, sizeof(file.text) - 1);
-  close(fd);
-  file.text[got > 0 ? got : 0] = '\0';
-  return file;
-}
 
 // The number at the beginning of `text`; -1 where there is none.
 long long LeadingNumber(const char* text) {
@@ -60,7 +37,7 @@ long long MinLimit(char* group, size_t mount_length, const char* file) {
   constexpr long long kNoLimit = 1LL << 60;
   long long min = kNoLimit;
   for (;;) {
-    const long long limit = LeadingNumber(ReadGroupFile("%s/%s", group, file).text);
+    const long long limit = LeadingNumber(ReadGroupFile(group, file).text);
     if (limit >= 0 && limit < min) min = limit;
     char* slash = strrchr(group, '/');
     if (slash == nullptr || static_cast<size_t>(slash - group) < mount_length) break;
@@ -83,7 +60,7 @@ constexpr MemoryController kMemoryControllers[] = {
 }  // namespace
 
 MemoryKills ReadMemoryKills(const char* root) {
-  const GroupFile own = ReadGroupFile("%s/proc/self/cgroup", root);
+  const GroupFile own = ReadGroupFile(root, "proc/self/cgroup");
   for (const MemoryController& controller : kMemoryControllers) {
     char path[PATH_MAX];
     if (!FindGroup(own.text, controller.version, "memory", path, sizeof(path))) continue;
@@ -91,7 +68,7 @@ MemoryKills ReadMemoryKills(const char* root) {
     if (strncmp(path, "/..", 3) == 0) path[0] = '\0';
     char group[3 * PATH_MAX];
     snprintf(group, sizeof(group), "%s%s%s", root, controller.mount, path);
-    const long long count = KillsIn(ReadGroupFile("%s/%s", group, controller.kills).text);
+    const long long count = KillsIn(ReadGroupFile(group, controller.kills).text);
     if (count < 0) continue;
     const size_t mount_length = strlen(root) + strlen(controller.mount);
     return {count, MinLimit(group, mount_length, controller.limit)};
@@ -108,8 +85,8 @@ void DescribeMemoryKills(const MemoryKills& before, const MemoryKills& now, char
   if (now.limit_bytes > 0) {
     snprintf(limit, sizeof(limit), " (limit %lld MiB)", now.limit_bytes >> 20);
   }
-  snprintf(text, size, "%s%lld process%s for memory%s: ask for more, #SBATCH --mem", kMemoryKill,
-           count, count == 1 ? "" : "es", limit);
+  snprintf(text, size, "%s%lld process%s for memory%s: give the job more (#SBATCH --mem)",
+           kMemoryKill, count, count == 1 ? "" : "es", limit);
 }
 
 }  // namespace support

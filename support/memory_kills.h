@@ -22,8 +22,8 @@ MemoryKills ReadMemoryKills(const char* root);
 // The beginning of DescribeMemoryKills.
 inline constexpr char kMemoryKill[] = "the kernel killed ";
 
-// "the kernel killed 1 process for memory (limit 80 MiB): ask for more, #SBATCH --mem", of those
-// since `before`; "" where there were none, or it is not known.
+// "the kernel killed 1 process for memory (limit 80 MiB): give the job more (#SBATCH --mem)", of
+// those since `before`; "" where there were none, or it is not known.
 void DescribeMemoryKills(const MemoryKills& before, const MemoryKills& now, char* text,
                          size_t size);
 

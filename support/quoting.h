@@ -16,7 +16,7 @@ namespace support {
 std::string QuoteCommand(const std::vector<std::string>& words);
 
 // How much of a value a message repeats, in characters.
-inline constexpr std::size_t kMaxShownCharacters = 100;
+inline constexpr std::size_t kMaxShownCharacters = 256;  // a path is shorter
 
 // The first `max` characters of UTF-8 text and how many there are, "n1,n2... (130000 characters)";
 // a text that has no more than that as it is.  A byte that is no UTF-8 counts as a character.

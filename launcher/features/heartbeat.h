@@ -23,7 +23,7 @@ namespace launcher {
 extern const Feature kHeartbeat;
 
 // How much of the time counts: not that in which this process was stopped, as the ranks may have
-// been, or in which the file system did not answer.  Pure: what happens is told, every `tick`
+// been, or in which the file system did not answer.  Pure: Count is called every `tick`
 // seconds or more often unless this process is stopped.
 class HeartbeatClock {
  public:

@@ -287,32 +287,34 @@ TEST(Shortened, IsCutAtACharacterAndHasTheirNumber) {
         Row{"abc\xc3", 3, "abc... (4 characters)"}}) {
     EXPECT_EQ(Shortened(row.text, row.max), row.shown);
   }
-  EXPECT_EQ(Shortened(std::string(130000, 'x')), std::string(100, 'x') + "... (130000 characters)");
+  EXPECT_EQ(Shortened(std::string(130000, 'x')), std::string(256, 'x') + "... (130000 characters)");
 }
 
 TEST(WithShortArguments, ShortensEachThatAMessageRepeats) {
   const std::string a(130000, 'a');
-  const std::string b = std::string(120, 'b') + " c";
-  const std::string short_a = std::string(100, 'a') + "... (130000 characters)";
-  const std::string short_b = std::string(100, 'b') + "... (122 characters)";
+  const std::string b = std::string(320, 'b') + " c";
+  const std::string short_a = std::string(256, 'a') + "... (130000 characters)";
+  const std::string short_b = std::string(256, 'b') + "... (322 characters)";
   struct Row {
     std::vector<std::string> arguments;
     std::string message, shown;
   };
   for (const Row& row :
-       {Row{{"-n", "x"}, "-n: 'x' is no number", "-n: 'x' is no number"},
-        Row{{"-n", a}, "-n: '" + a + "' is no number", "-n: '" + short_a + "' is no number"},
-        Row{{"-n=" + a}, "-n: '" + a + "' is no number", "-n: '" + short_a + "' is no number"},
+       {Row{{"-n", "x"}, "-n: 'x' is not a number", "-n: 'x' is not a number"},
+        Row{{"-n", a}, "-n: '" + a + "' is not a number", "-n: '" + short_a + "' is not a number"},
+        Row{{"-n=" + a},
+            "-n: '" + a + "' is not a number",
+            "-n: '" + short_a + "' is not a number"},
         Row{{"--" + a + "=1"},
             "unknown option --" + a,
-            "unknown option --" + std::string(98, 'a') + "... (130002 characters)"},
+            "unknown option --" + std::string(254, 'a') + "... (130002 characters)"},
         Row{{"-x", a},
             "-x " + a + ": -x " + a + "=value",
             "-x " + short_a + ": -x " + short_a + "=value"},
-        Row{{"-l", "1," + a}, "'" + a + "' is no number", "'" + short_a + "' is no number"},
+        Row{{"-l", "1," + a}, "'" + a + "' is not a number", "'" + short_a + "' is not a number"},
         Row{{"-v", "V=" + a + "=" + a},
             "'" + a + "=" + a + "'",
-            "'" + std::string(100, 'a') + "... (260001 characters)'"},
+            "'" + std::string(256, 'a') + "... (260001 characters)'"},
         Row{{a, b}, "/home/" + b + " and " + a, "/home/" + short_b + " and " + short_a},
         Row{{a}, "something else", "something else"}}) {
     EXPECT_EQ(WithShortArguments(row.message, row.arguments), row.shown);
@@ -464,10 +466,11 @@ TEST(DescribeMemoryKills, SaysWhatHasChanged) {
       {{2, 1 << 20}, {2, 1 << 20}, ""},
       {{-1, 0}, {1, 0}, ""},
       {{1, 0}, {-1, 0}, ""},
-      {{0, 0}, {1, 0}, "the kernel killed 1 process for memory: ask for more, #SBATCH --mem"},
+      {{0, 0}, {1, 0}, "the kernel killed 1 process for memory: give the job more (#SBATCH --mem)"},
       {{1, 0},
        {3, 80 << 20},
-       "the kernel killed 2 processes for memory (limit 80 MiB): ask for more, #SBATCH --mem"},
+       "the kernel killed 2 processes for memory (limit 80 MiB): give the job more (#SBATCH "
+       "--mem)"},
   };
   for (const auto& [before, now, text] : kCases) {
     std::array<char, 200> described = {};

@@ -26,7 +26,7 @@ refused() {
     run_ddlrun "$option" "$long" true
     [ "$status" -ge 64 ]
     [[ $messages == "ddlrun: [ERROR DDL-20-"*"xxxxx... (120000 characters)"* ]]
-    [ "${#messages}" -lt 600 ]
+    [ "${#messages}" -lt 1000 ]
   done
   refused 64 "xxxxx... (120002 characters)" "--$long" true
 }
