@@ -60,9 +60,9 @@ launches() {
 @test "PyTorch" {
   needs torch python3-torch peers
   local mpirun=
-  ! command -v mpirun > /dev/null || mpirun='--launcher=mpirun -H n3,n2 | n3 n3 n2 n2'
+  ! command -v mpirun > /dev/null || mpirun='--launcher=mpirun -H n3:1,n2:1 | n3 n2'
   launches '/usr/bin/python3 frameworks.py torch' "
---launcher=srun -H n2,n1                | n2 n2 n1 n1
+--launcher=srun -H n2:1,n1:1            | n2 n1
 --launcher=srun --pmi=none -H n3:1,n2:2 | n3 n2 n2
 $mpirun"
 }
