@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -116,15 +117,16 @@ bool IsNodeName(const std::string& name) {
          !name.starts_with("-");
 }
 
-// "STATE NODE NAME" of a job, in lines.  Throws Error(EX_UNAVAILABLE).
-std::string QuerySqueue(const std::string& squeue, const std::string& number,
-                        const launcher::Environment& environment) {
+// What squeue says about a job in `format`, a line for each job.  Throws Error(EX_UNAVAILABLE).
+std::string QuerySqueue(const std::string& squeue, const std::string& number, const char* format,
+                        std::chrono::seconds timeout, launcher::Environment environment) {
   std::string problem;
+  environment["SLURM_TIME_FORMAT"] = "standard";
   try {
-    launcher::CommandOutput question(
-        {squeue, "--noheader", "--states=all", "--format=%T %B %A", "--jobs=" + number},
-        launcher::WithoutDefaultsOfSlurmTools(environment));
-    if (question.Wait(std::chrono::seconds(30))) return question.text();
+    launcher::CommandOutput question({squeue, "--noheader", "--states=all",
+                                      std::string("--format=") + format, "--jobs=" + number},
+                                     launcher::WithoutDefaultsOfSlurmTools(std::move(environment)));
+    if (question.Wait(timeout)) return question.text();
     problem = question.text().substr(0, question.text().find('\n'));
     if (problem.empty()) problem = "squeue does not answer";
   } catch (const launcher::LaunchError& error) {
@@ -205,7 +207,8 @@ std::optional<RunningJob> FindRunningJob(const std::string& number,
   const std::string squeue = launcher::FindProgram("squeue", environment);
   if (squeue.empty()) return std::nullopt;
   // A line for each task of an array that is asked for as a whole.
-  std::istringstream lines(QuerySqueue(squeue, number, environment));
+  std::istringstream lines(
+      QuerySqueue(squeue, number, "%T %B %A", std::chrono::seconds(30), environment));
   std::string first_state;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
@@ -218,6 +221,22 @@ std::optional<RunningJob> FindRunningJob(const std::string& number,
   throw Error(EX_UNAVAILABLE,
               "job " + number + " is not running" +
                   (first_state.empty() ? "" : ": its state is " + Harmless(first_state)));
+}
+
+std::optional<double> EndOfJob(const std::string& number,
+                               const launcher::Environment& environment) {
+  const std::string squeue = launcher::FindProgram("squeue", environment);
+  if (squeue.empty() || !IsNumber(number)) return std::nullopt;
+  try {
+    const std::string text =
+        QuerySqueue(squeue, number, "%e", std::chrono::seconds(5), environment);
+    std::tm local = {};
+    local.tm_isdst = -1;
+    if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &local) == nullptr) return std::nullopt;
+    return static_cast<double>(std::mktime(&local));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 std::string JobText(const JobStatus& status, double now) {

@@ -43,6 +43,11 @@ struct RunningJob {
 std::optional<RunningJob> FindRunningJob(const std::string& number,
                                          const launcher::Environment& environment);
 
+// When the time limit of the job `number` ends, in seconds since 1970, as squeue says.  Slurm 22.05
+// does not tell it to the job itself (SLURM_JOB_END_TIME).  nullopt where it has none, or squeue is
+// not there, or does not answer within 5 s.
+std::optional<double> EndOfJob(const std::string& number, const launcher::Environment& environment);
+
 // For people: lines of a name and a value.  `now` in seconds since 1970.
 std::string JobText(const launcher::JobStatus& status, double now);
 // One line of JSON, without its end.

@@ -276,9 +276,12 @@ launcher::JobStatus StatusByNumber(const Options& options, std::vector<std::stri
 std::optional<int> LookAtJob(const Options& options, const std::vector<std::string>& arguments) {
   if (options.command != Command::kStatus) return std::nullopt;
   const std::string& name = options.results_dir;
-  const std::optional<launcher::JobStatus> status =
+  std::optional<launcher::JobStatus> status =
       ddlctl::IsJobNumber(name) ? StatusByNumber(options, arguments) : ddlctl::ReadJobStatus(name);
   if (!status) return std::nullopt;
+  if (!status->ends && !status->job.empty()) {
+    status->ends = ddlctl::EndOfJob(status->job, launcher::SnapshotEnvironment());
+  }
   const double now = trainer::InSeconds(trainer::SystemClock()().time_since_epoch());
   Print(options.as_json ? ddlctl::JobJson(*status, now) + "\n" : ddlctl::JobText(*status, now));
   return EX_OK;

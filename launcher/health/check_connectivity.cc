@@ -172,12 +172,16 @@ Verdict CheckClocks(const Nodes& nodes, const CheckedJob& job) {
   return {check, Status::kOk, "in step within " + SecondsText(clocks.back() - clocks.front()), ""};
 }
 
-Verdict CheckVersions(const Nodes& nodes, const CheckedJob& /*job*/) {
+Verdict CheckVersions(const Nodes& nodes, const CheckedJob& job) {
   const HostsByText groups = GroupHosts(nodes, VersionsText);
   if (groups.size() > 1) {
     return {"versions", Status::kFail, GroupsText(groups),
             "load the same modules on every node; ranks of different versions cannot meet",
             OddOnes(groups, nodes.size())};
+  }
+  if (!job.pmix_fault.empty()) {
+    return {"versions", Status::kWarn, job.pmix_fault,
+            "--launcher=mpirun does without Slurm's PMIx; --pmi=none, if the program needs no MPI"};
   }
   const bool has_mpi = !nodes.front().info->mpi.empty();
   return {"versions", has_mpi ? Status::kOk : Status::kNotKnown, groups.begin()->first,

@@ -56,12 +56,11 @@ std::vector<Domain> DomainsOf(const Nodes& nodes) {
 }
 
 std::string DomainsText(const std::vector<Domain>& domains) {
-  std::string text;
+  std::vector<std::string> parts;
   for (const Domain& domain : domains) {
-    text += (text.empty() ? "" : ", ") + ShownDomain(domain.name) + " (" + HostsText(domain.hosts) +
-            ")";
+    parts.push_back(ShownDomain(domain.name) + " (" + HostsText(domain.hosts) + ")");
   }
-  return text;
+  return FirstOf(parts);
 }
 
 }  // namespace

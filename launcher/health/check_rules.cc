@@ -83,12 +83,22 @@ std::vector<std::string> HostsOf(const HostsByText& groups) {
   return all;
 }
 
-std::string GroupsText(const HostsByText& groups) {
+std::string FirstOf(const std::vector<std::string>& parts) {
+  constexpr std::size_t kMaxParts = 8;
   std::string text;
-  for (const auto& [what, hosts] : groups) {
-    text += (text.empty() ? "" : ", ") + what + " (" + HostsText(hosts) + ")";
+  for (std::size_t i = 0; i < std::min(parts.size(), kMaxParts); ++i) {
+    text += (i == 0 ? "" : ", ") + parts[i];
+  }
+  if (parts.size() > kMaxParts) {
+    text += " and " + std::to_string(parts.size() - kMaxParts) + " more";
   }
   return text;
+}
+
+std::string GroupsText(const HostsByText& groups) {
+  std::vector<std::string> parts;
+  for (const auto& [what, hosts] : groups) parts.push_back(what + " (" + HostsText(hosts) + ")");
+  return FirstOf(parts);
 }
 
 std::string BytesText(long long bytes) {

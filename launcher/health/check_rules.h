@@ -26,6 +26,7 @@ struct CheckedJob {
   CheckLimits limits;
   std::string directory_error;  // why ddlrun could not make a file where ranks will start
   std::string launcher_end;     // why a node may not have answered
+  std::string pmix_fault;       // that this Slurm is known to have with the PMIx of the nodes
 };
 
 // `info` has one entry per node of `job`; one whose host is "" did not answer.
@@ -54,7 +55,10 @@ HostsByText GroupHosts(const Nodes& nodes,
 // All of these hosts.
 std::vector<std::string> HostsOf(const HostsByText& groups);
 
-// "A (n[1-2]), B (n3)"
+// "A, B" of the first 8 kinds of nodes, "A, ..., H and 12 more": thousands may all differ.
+std::string FirstOf(const std::vector<std::string>& parts);
+
+// FirstOf "A (n[1-2])", "B (n3)".
 std::string GroupsText(const HostsByText& groups);
 
 constexpr double kGib = 1LL << 30;

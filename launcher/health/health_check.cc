@@ -370,6 +370,12 @@ HealthCheckResult CheckHealth(const HealthCheck& check) {
   CheckedJob job = MakeCheckedJob(check.planned.plan, check.settings.check_limits);
   job.directory_error = probe.error();
   job.launcher_end = result.end;
+  const auto has_pmix =
+      std::ranges::find_if(result.info, [](const NodeInfo& info) { return !info.pmix.empty(); });
+  if (has_pmix != result.info.end() && check.launch.choice.mpi_type.starts_with("pmix")) {
+    job.pmix_fault = KnownPmixFault(check.launch.slurm, has_pmix->pmix,
+                                    static_cast<int>(check.planned.plan.ranks.size()));
+  }
   report.info = result.info;
   report.lines = result.lines;
   report.verdicts = CheckNodes(job, result.info);

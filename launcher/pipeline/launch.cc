@@ -123,7 +123,8 @@ SrunQuestions QuerySrun(const Options& options, const Settings& settings,
   };
   questions.mpi_list = ask("--mpi=list");
   const bool may_be_pmix = settings.pmi == "auto" || settings.pmi == "pmix";
-  if (may_be_pmix && !HasOneNode(environment)) questions.version = ask("--version");
+  const bool is_checked = settings.check == "full" || options.check_only;
+  if (may_be_pmix && (!HasOneNode(environment) || is_checked)) questions.version = ask("--version");
   return questions;
 }
 

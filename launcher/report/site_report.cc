@@ -13,6 +13,7 @@ namespace {
 
 // A name that is longer pushes its own text to the right, and nobody else's.
 constexpr std::size_t kWidestName = 32;
+constexpr std::size_t kMaxKinds = 8;  // of nodes: thousands may all differ
 
 std::string OnOneLine(std::string text) {
   std::replace_if(
@@ -30,8 +31,20 @@ std::string ReportAsText(const SiteReport& report) {
     for (const SiteReportField& line : part.lines) width = std::max(width, line.name.size());
     width = std::min(width, kWidestName);
     text += "\n" + part.title + "\n";
-    for (const SiteReportField& line : part.lines) {
+    std::size_t kinds = 0;  // of this name
+    for (std::size_t i = 0; i < part.lines.size(); ++i) {
+      const SiteReportField& line = part.lines[i];
+      const bool is_next = i > 0 && part.lines[i - 1].name == line.name && !line.hosts.empty();
+      const bool is_last = i + 1 == part.lines.size() || part.lines[i + 1].name != line.name;
+      kinds = is_next ? kinds + 1 : 1;
       std::string name = line.name;
+      if (kinds > kMaxKinds) {
+        if (!is_last) continue;
+        name.resize(std::max(width, name.size()), ' ');
+        text += "  " + name + "  " + std::to_string(kinds - kMaxKinds) +
+                " more, see --site-report=json\n";
+        continue;
+      }
       name.resize(std::max(width, name.size()), ' ');
       text += "  " + name + "  " + OnOneLine(line.text);
       if (!line.hosts.empty()) text += " (" + HostsText(line.hosts) + ")";

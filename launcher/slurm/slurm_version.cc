@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <sstream>
-#include <tuple>
+
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -13,13 +15,41 @@ namespace {
 // The first version in which the servers were not seen to refuse each other.
 constexpr SlurmVersion kPmixServersMended = {24, 11};
 
-// "22.05.8" -> 22, 5; false for anything else.
+// By Slurm's CHANGELOG of 25.11 and 26.05 and openpmix issue 3645.  It does not say how many tasks
+// are "a large number", nor whether versions before 25.11 fail with them.
+struct PmixFault {
+  SlurmVersion first;
+  SlurmVersion mended;
+  std::vector<std::string> pmix;  // versions of the library; empty: any
+  int ranks;                      // or more
+  const char* text;
+};
+const PmixFault kPmixFaults[] = {
+    {{}, {25, 11, 2}, {"5.0.8", "5.0.9"}, 1, "MPI programs with it may hang in MPI_Init"},
+    {{25, 11}, {25, 11, 7}, {}, 1024, "MPI programs of very many ranks may fail to start"},
+    {{26, 5}, {26, 5, 2}, {}, 1024, "MPI programs of very many ranks may fail to start"}};
+
+std::string Text(SlurmVersion version) {
+  char text[48];
+  std::snprintf(text, sizeof(text), "Slurm %d.%02d.%d", version.year, version.month, version.patch);
+  return text;
+}
+
+// "22.05.8" -> 22, 5, 8; false for anything else.
 bool ParseNumbers(const std::string& word, SlurmVersion* version) {
   const char* end = word.data() + word.size();
   const auto [dot, error] = std::from_chars(word.data(), end, version->year);
   if (error != std::errc() || dot == end || *dot != '.' || version->year < 0) return false;
   const auto [rest, second_error] = std::from_chars(dot + 1, end, version->month);
-  return second_error == std::errc() && version->month >= 0 && (rest == end || *rest == '.');
+  if (second_error != std::errc() || version->month < 0) return false;
+  version->patch = kNewestSlurm.patch;
+  if (rest == end) return true;
+  if (*rest != '.') return false;
+  const std::string third(rest + 1, std::find_if_not(rest + 1, end, [](char letter) {
+                            return letter >= '0' && letter <= '9';
+                          }));
+  version->patch = support::WholeNumber<int>(third).value_or(version->patch);
+  return true;
 }
 
 }  // namespace
@@ -35,9 +65,20 @@ SlurmVersion ParseSlurmVersion(const std::string& text) {
   return kNewestSlurm;
 }
 
-bool PmixServersNeedPause(SlurmVersion version) {
-  return std::tie(version.year, version.month) <
-         std::tie(kPmixServersMended.year, kPmixServersMended.month);
+bool PmixServersNeedPause(SlurmVersion version) { return version < kPmixServersMended; }
+
+std::string KnownPmixFault(SlurmVersion version, const std::string& pmix, int ranks) {
+  for (const PmixFault& fault : kPmixFaults) {
+    const bool is_of_library =
+        fault.pmix.empty() || std::ranges::find(fault.pmix, pmix) != fault.pmix.end();
+    if (version < fault.first || !(version < fault.mended) || !is_of_library ||
+        ranks < fault.ranks) {
+      continue;
+    }
+    return Text(version) + ", PMIx " + pmix + ": " + fault.text + ", mended in " +
+           Text(fault.mended);
+  }
+  return "";
 }
 
 std::vector<std::string> ParseMpiList(const std::string& text) {

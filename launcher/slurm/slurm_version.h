@@ -13,29 +13,39 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace launcher {
 
-// The two numbers of 24.11.  The third number of a version never changes what a program sees.
+// The numbers of 24.11.5.  The third one only matters for faults that are mended.
 struct SlurmVersion {
   int year = 0;
   int month = 0;
+  int patch = 0;
   bool operator==(const SlurmVersion&) const = default;
+  bool operator<(const SlurmVersion& other) const {
+    return std::tie(year, month, patch) < std::tie(other.year, other.month, other.patch);
+  }
 };
 
 // Stands for a version that is not known, which is taken to behave like the newest.
-inline constexpr SlurmVersion kNewestSlurm = {99, 99};
+inline constexpr SlurmVersion kNewestSlurm = {99, 99, 99};
 
 // Reads what `srun --version` prints: "slurm 22.05.8", "slurm-wlm 24.11.5",
 // "slurm 23.02.7-bull.1.2", with or without other lines around it.  kNewestSlurm for any other
-// text.
+// text; its patch where there is no third number.
 SlurmVersion ParseSlurmVersion(const std::string& text);
 
 // Whether the PMIx servers in slurmstepd may refuse each other while tasks start, so that programs
 // wait for ever in their first fence.  That was seen with 22.05.8, and not with 24.11.5
 // (doc/decisions/0014, 0015).
 bool PmixServersNeedPause(SlurmVersion version);
+
+// The fault that Slurm's PMIx servers are known to have with programs whose PMIx library is `pmix`
+// ("5.0.8"), in a step of so many ranks, and the version of Slurm that mends it; "" where none is
+// known.
+std::string KnownPmixFault(SlurmVersion version, const std::string& pmix, int ranks);
 
 // The kinds of PMI that srun has for the ranks it starts, by which MPI programs find each other.
 // Pure.

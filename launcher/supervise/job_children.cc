@@ -135,17 +135,17 @@ void JobChildren::Start(
 
 void JobChild::AddToTail(int stream, std::string_view text, Tail* shown) {
   std::string& line = unfinished[stream];
+  const auto append = [&line](std::string_view part) {
+    line += part.substr(0, kReportedLineBytes - line.size());
+  };
   for (std::size_t end = 0; (end = text.find_first_of("\n\r")) != std::string_view::npos;
        text.remove_prefix(end + 1)) {
-    line += text.substr(0, end);
+    append(text.substr(0, end));
     tail.Add(line);
     if (stream == STDERR_FILENO) shown->Add(line);
     line.clear();
   }
-  line += text;
-  if (line.size() <= kMaxLineBytes) return;
-  tail.Add(line);
-  line.clear();
+  append(text);
 }
 
 bool JobChildren::AllEnded() const {

@@ -11,6 +11,11 @@
 #include <utility>
 
 namespace launcher {
+namespace {
+
+constexpr std::size_t kMaxReadBytes = 65536;  // at one Read()
+
+}  // namespace
 
 LineReader::LineReader(support::Descriptor from, Unit unit,
                        std::function<void(std::string_view)> on_text)
@@ -19,7 +24,7 @@ LineReader::LineReader(support::Descriptor from, Unit unit,
 bool LineReader::Read() {
   std::array<char, 16384> chunk;
   std::size_t total = 0;
-  while (from_.is_open() && total < kMaxLineBytes) {
+  while (from_.is_open() && total < kMaxReadBytes) {
     // When no bytes are left to be read, read() returns 0, as at the end of the input.
     const ssize_t got = read(from_.fd(), chunk.data(), std::min(chunk.size(), left_));
     if (got < 0 && errno == EINTR) continue;
@@ -31,8 +36,10 @@ bool LineReader::Read() {
     }
     total += static_cast<std::size_t>(got);
     if (left_ != std::string::npos) left_ -= static_cast<std::size_t>(got);
-    pending_.append(chunk.data(), static_cast<std::size_t>(got));
-    std::size_t bytes = pending_.find_last_of("\n\r") + 1;  // npos + 1 is 0
+    const std::string_view added(chunk.data(), static_cast<std::size_t>(got));
+    const std::size_t end = added.find_last_of("\n\r");  // there is none in what was pending
+    std::size_t bytes = end == std::string_view::npos ? 0 : pending_.size() + end + 1;
+    pending_ += added;
     const bool is_too_long = bytes == 0 && pending_.size() > kMaxLineBytes;
     if (unit_ == Unit::kChunks || is_too_long) bytes = pending_.size();
     Give(bytes);

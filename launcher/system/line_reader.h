@@ -14,8 +14,8 @@
 
 namespace launcher {
 
-// A longer line is given in parts.
-inline constexpr std::size_t kMaxLineBytes = 65536;
+// A longer line is given in parts: a child that never ends its line must not take all memory.
+inline constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20;
 
 class LineReader {
  public:
@@ -28,7 +28,7 @@ class LineReader {
   int fd() const { return from_.fd(); }
   bool is_open() const { return from_.is_open(); }
 
-  // Reads what is there now, at most kMaxLineBytes: a child that never stops writing must not keep
+  // Reads what is there now, at most 64 KiB: a child that never stops writing must not keep
   // ddlrun from its other work.  False when nothing was there.  At the end of the input a last line
   // without an end is given as well, and the pipe is closed.
   bool Read();

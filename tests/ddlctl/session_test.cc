@@ -236,6 +236,26 @@ TEST_F(RunningJobTest, IsNotFoundForTheReasonThatSqueueSays) {
   EXPECT_EQ(Rejection("12"), "job 12 is not found: squeue does not answer");
 }
 
+TEST_F(RunningJobTest, HasTheTimeLimitThatSqueueSays) {
+  const launcher::Environment environment = {{"PATH", directory_.path().string()},
+                                             {"SLURM_TIME_FORMAT", "relative"},
+                                             {"SQUEUE_PARTITION", "gpu"}};
+  EXPECT_EQ(EndOfJob("12", environment), std::nullopt);  // there is no squeue
+  std::ofstream(directory_.path() / "squeue")
+      << "#!/bin/sh\n[ \"$SLURM_TIME_FORMAT\" = standard ] && [ -z \"$SQUEUE_PARTITION\" ] &&\n"
+         "case \"$*\" in *=%e*=12) echo 2026-11-29T10:00:00; echo 2027-01-01T00:00:00 ;;\n"
+         "*=13) echo NONE ;; *) exit 1 ;; esac\n";
+  EXPECT_EQ(::chmod((directory_.path() / "squeue").c_str(), 0700), 0);
+  const std::optional<double> end = EndOfJob("12", environment);
+  ASSERT_TRUE(end);
+  EXPECT_EQ(trainer::IsoTime(trainer::TimePoint(std::chrono::seconds(static_cast<long>(*end))))
+                .substr(0, 19),
+            "2026-11-29T10:00:00");
+  EXPECT_EQ(EndOfJob("13", environment), std::nullopt);  // no time limit
+  EXPECT_EQ(EndOfJob("14", environment), std::nullopt);  // squeue fails
+  EXPECT_EQ(EndOfJob("", environment), std::nullopt);
+}
+
 class SessionTest : public testing::Test {
  protected:
   SessionTest() {

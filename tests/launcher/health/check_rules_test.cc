@@ -39,6 +39,19 @@ TEST(Check, WarnsWhenOneMachineAnswersForTwoHosts) {
   EXPECT_EQ(verdict.seen, "one machine answered for several hosts: n1 (n[1-2])");
 }
 
+TEST(Check, NamesTheFirstOfManyKinds) {
+  FakeJob made(9);
+  for (std::size_t node = 0; node < 9; ++node) {
+    made.info[node].cpu_model = "model " + std::to_string(node);
+  }
+  EXPECT_THAT(made.Of("hardware").seen,
+              AllOf(HasSubstr("model 7, 128 CPUs, 4 GPUs Tesla V100-SXM2-16GB (n8) and 1 more,"),
+                    Not(HasSubstr("model 8"))));
+  made.info[8].cpu_model = "model 7";
+  EXPECT_THAT(made.Of("hardware").seen,
+              AllOf(HasSubstr("(n[8-9]), 512 GiB of memory"), Not(HasSubstr(" more,"))));
+}
+
 TEST(Check, SaysOnlyThatWhenNobodyAnswered) {
   FakeJob made(2);
   made.info = {NodeInfo(), NodeInfo()};
@@ -264,6 +277,9 @@ std::vector<CheckCase> NetworkCases() {
       {"Versions_FailWhenTheyDiffer", 2,
        [](FakeJob& made) { made.info[1].mpi = "Open MPI v5.0.1"; }, "versions", Status::kFail,
        HasSubstr("Open MPI v5.0.1, PMIx 4.2.2, the launcher's PMIx 4.2.2, UCX 1.13.1 (n2)")},
+      {"Versions_WarnOfAPairThatIsKnownToFail", 2,
+       [](FakeJob& made) { made.job.pmix_fault = "Slurm 25.11.1, PMIx 5.0.8: MPI hangs"; },
+       "versions", Status::kWarn, HasSubstr("PMIx 5.0.8: MPI hangs")},
       {"Versions_AreNotKnownWithoutAnMpiLibrary", 1,
        [](FakeJob& made) { made.info[0].mpi.clear(); }, "versions", Status::kNotKnown},
   };

@@ -197,6 +197,21 @@ TEST(SiteReport, AsTextHasOneLineForEach) {
             "  a longer name  two lines\n");
 }
 
+TEST(SiteReport, AsTextHasTheFirstOfManyKinds) {
+  SiteReport report = Example();
+  std::vector<SiteReportField>& lines = report.parts[0].lines;
+  lines.clear();
+  for (const char host : std::string("abcdefgh")) lines.push_back({"CPU", "x", {{host}}});
+  lines.push_back({"GPU", "y", {"a"}});
+  const std::string whole = ReportAsText(report);
+  EXPECT_THAT(whole, AllOf(HasSubstr("x (h)\n"), HasSubstr("y (a)\n"), Not(HasSubstr("more"))));
+  lines.insert(lines.begin() + 8, 2, {"CPU", "x", {"i"}});
+  EXPECT_THAT(ReportAsText(report),
+              AllOf(HasSubstr("x (h)\n  CPU  2 more, see --site-report=json\n  GPU  y (a)\n"),
+                    Not(HasSubstr("x (i)"))));
+  EXPECT_THAT(ReportAsJson(report), HasSubstr("\"i\""));
+}
+
 TEST(SiteReport, AsJsonHasItsNumberAndEachHost) {
   const auto read = nlohmann::json::parse(ReportAsJson(Example()));
   EXPECT_EQ(read.at("format"), 1);

@@ -437,16 +437,16 @@ TEST(StepCreation, IsWaitedForOrGranted) {
   EXPECT_EQ(ParseStepCreation("step creation temporarily disabled"), std::nullopt);
 }
 
-SlurmVersion Version(int year, int month) { return {year, month}; }
+SlurmVersion Version(int year, int month, int patch = 0) { return {year, month, patch}; }
 
 TEST(SlurmVersion, IsReadWithWhateverDistributionsAndVendorsAdd) {
-  EXPECT_EQ(ParseSlurmVersion("slurm 22.05.8\n"), Version(22, 5));
-  EXPECT_EQ(ParseSlurmVersion("slurm-wlm 24.11.5\n"), Version(24, 11));
-  EXPECT_EQ(ParseSlurmVersion("slurm-wlm 20.11.4"), Version(20, 11));
-  EXPECT_EQ(ParseSlurmVersion("slurm 23.02.7-bull.1.2"), Version(23, 2));
+  EXPECT_EQ(ParseSlurmVersion("slurm 22.05.8\n"), Version(22, 5, 8));
+  EXPECT_EQ(ParseSlurmVersion("slurm-wlm 24.11.5\n"), Version(24, 11, 5));
+  EXPECT_EQ(ParseSlurmVersion("slurm-wlm 20.11.4"), Version(20, 11, 4));
+  EXPECT_EQ(ParseSlurmVersion("slurm 23.02.7-bull.1.2"), Version(23, 2, 7));
   EXPECT_EQ(ParseSlurmVersion("slurm 25.05.0-0rc1"), Version(25, 5));
-  EXPECT_EQ(ParseSlurmVersion("slurm 24.11"), Version(24, 11));
-  EXPECT_EQ(ParseSlurmVersion("srun: warning: 3.4.5\nslurm 21.08.6\n"), Version(21, 8));
+  EXPECT_EQ(ParseSlurmVersion("slurm 24.11"), Version(24, 11, 99));
+  EXPECT_EQ(ParseSlurmVersion("srun: warning: 3.4.5\nslurm 21.08.6\n"), Version(21, 8, 6));
 }
 
 TEST(SlurmVersion, OfAnyOtherTextIsTheNewest) {
@@ -455,6 +455,32 @@ TEST(SlurmVersion, OfAnyOtherTextIsTheNewest) {
                            "srun: error: no slurm: 24.11.5", "slurm 99999999999.1"}) {
     EXPECT_EQ(ParseSlurmVersion(text), kNewestSlurm) << text;
   }
+}
+
+TEST(SlurmVersion, HasFaultsThatAreMended) {
+  const auto has_fault = [](SlurmVersion version, const std::string& pmix, int ranks) {
+    return !KnownPmixFault(version, pmix, ranks).empty();
+  };
+  const struct {
+    SlurmVersion slurm;
+    const char* pmix;
+    int ranks;
+    bool has_fault;
+  } rows[] = {{{25, 11, 1}, "5.0.8", 1, true},      {{25, 11, 1}, "5.0.9", 1, true},
+              {{22, 5, 8}, "5.0.8", 1, true},       {{25, 11, 2}, "5.0.8", 1, false},
+              {{26, 5, 0}, "5.0.8", 1, false},      {{25, 11, 1}, "5.0.7", 1023, false},
+              {{25, 11, 1}, "5.0.10", 1023, false}, {{25, 11, 6}, "5.0.10", 1024, true},
+              {{25, 11, 0}, "5.0.10", 1024, true},  {{25, 11, 7}, "5.0.10", 1024, false},
+              {{25, 5, 9}, "5.0.10", 1024, false},  {{26, 5, 1}, "6.1.0", 4096, true},
+              {{26, 5, 2}, "6.1.0", 4096, false},   {kNewestSlurm, "5.0.8", 4096, false}};
+  for (const auto& row : rows) {
+    EXPECT_EQ(has_fault(row.slurm, row.pmix, row.ranks), row.has_fault)
+        << row.slurm.year << "." << row.slurm.month << "." << row.slurm.patch << " " << row.pmix
+        << " " << row.ranks;
+  }
+  EXPECT_EQ(KnownPmixFault({22, 5, 8}, "5.0.9", 4),
+            "Slurm 22.05.8, PMIx 5.0.9: MPI programs with it may hang in MPI_Init, mended in Slurm "
+            "25.11.2");
 }
 
 TEST(SlurmVersion, ThePauseIsForThoseThatWereSeenToNeedIt) {

@@ -225,22 +225,36 @@ TEST_F(LineReaderTest, GivesChunksAtOnce) {
   EXPECT_THAT(texts_, ElementsAre("password: "));
 }
 
-TEST_F(LineReaderTest, GivesAnEndlessLineInParts) {
+TEST_F(LineReaderTest, GivesALongLineWholeAndAnEndlessOneInParts) {
   LineReader reader = Make();
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_THAT(texts_, IsEmpty());
-    Send(std::string(16384, 'x'));
-    EXPECT_TRUE(reader.Read());
-  }
+  const std::string part(65536, 'x');
+  const auto send = [&](std::size_t bytes) {
+    for (; bytes > 0; bytes -= part.size()) {
+      EXPECT_THAT(texts_, IsEmpty());
+      Send(part);
+      EXPECT_TRUE(reader.Read());
+    }
+  };
+  send(kMaxLineBytes);
+  Send("end\nnext ");
+  EXPECT_TRUE(reader.Read());
+  ASSERT_EQ(texts_.size(), 1U);
+  EXPECT_EQ(texts_[0].size(), kMaxLineBytes + 4);
+  Send("line\n");
+  EXPECT_TRUE(reader.Read());
+  EXPECT_EQ(texts_.back(), "next line\n");
+
+  texts_.clear();
+  send(kMaxLineBytes + part.size());
   ASSERT_EQ(texts_.size(), 1U);
   EXPECT_GT(texts_[0].size(), kMaxLineBytes);
 }
 
 TEST_F(LineReaderTest, ComesBackFromAPipeThatIsNeverEmpty) {
   LineReader reader = Make();
-  Send(std::string(kMaxLineBytes * 4, '\n'));
+  Send(std::string(std::size_t{4} * 65536, '\n'));
   EXPECT_TRUE(reader.Read());
-  EXPECT_EQ(texts_.size(), kMaxLineBytes);
+  EXPECT_EQ(texts_.size(), 65536U);
 }
 
 TEST_F(LineReaderTest, ComesToTheEndOfAPipeInWhichSomebodyWritesForEver) {
