@@ -20,7 +20,7 @@ is_training() { [ "$(hpc ddlctl status "$work/run" 2> /dev/null | sed -n 's/^sta
 @test "a training on two nodes is asked from everywhere, and stops" {
   script train "ddlrun ddltraind --arch=resnet_tiny --classes=10 --image_size=32 --batch_size=4 --threads=1 --backend=cpu \
     --iter_unit=batch --num_iter=1000000 --display_every=1000 --mode=train --results_dir=run --checkpoint_every=0"
-  run hpc sbatch --parsable -N2 --gres=gpu:1 --nodelist=n1,n2 --output=train.out "$work/train"
+  run hpc sbatch --parsable -N2 --gres=gpu:1 --nodelist=n1,n2 --time=9 --output=train.out "$work/train"
   [ "$status" -eq 0 ]
   local job=$output
   wait_for 60 is_training
@@ -28,6 +28,10 @@ is_training() { [ "$(hpc ddlctl status "$work/run" 2> /dev/null | sed -n 's/^sta
   run hpc ddlctl status "$work/run"
   echo "$output"
   [[ $output == *"rank 0         process "*" on n1, job $job"* ]]
+  # Slurm 22.05 does not tell the job itself its end.
+  run hpc ddlctl status "$job"
+  echo "$output"
+  [[ $output == *"time limit     2"*T*", 0:0"*" left"* ]]
   # From the node of rank 0, and from another one.
   run hpc srun --overlap --jobid="$job" --nodelist=n1 -N1 -n1 --gres=none ddlctl pause "$work/run"
   echo "$output"
