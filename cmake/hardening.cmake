@@ -9,6 +9,9 @@ check_pie_supported(LANGUAGES CXX)
 
 # ddl_harden(TARGET): a library or a program that is installed. Code for GPUs is left alone.
 function(ddl_harden target)
+  # The path to libraries is the same in the build and where it is installed. CMake would pad it in the build with an
+  # empty entry, which the loader takes for the current directory.
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
   if(NOT DDLRUN_HARDENING OR DDLRUN_SANITIZE)
     return()
   endif()

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -37,6 +38,27 @@ std::string ValueOr(const Environment& environment, const std::string& name,
 
 std::string GrantedBySlurm(const Environment& environment) {
   return ValueOr(environment, "SLURM_STEP_GPUS", ValueOr(environment, "SLURM_JOB_GPUS", ""));
+}
+
+std::string WithoutSecret(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0) return word;
+  std::string name = word.substr(0, equals);
+  for (char& letter : name) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (std::isalnum(code) == 0 && letter != '_') return word;
+    letter = static_cast<char>(std::toupper(code));
+  }
+  const auto names = {"TOKEN", "SECRET", "PASS", "CREDENTIAL", "APIKEY"};
+  const bool is_named = name == "KEY" || name.ends_with("_KEY") || name.ends_with("_PW") ||
+                        std::ranges::any_of(names, [&](const char* part) {
+                          return name.find(part) != std::string::npos;
+                        });
+  // "http://user:password@proxy:3128"
+  const std::size_t scheme = word.find("://", equals);
+  const std::size_t at = scheme == std::string::npos ? scheme : word.find('@', scheme);
+  const bool has_password = at != std::string::npos && word.find(':', scheme + 3) < at;
+  return is_named || has_password ? word.substr(0, equals) + "=..." : word;
 }
 
 Environment WithoutDefaultsOfSlurmTools(Environment environment) {

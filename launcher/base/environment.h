@@ -24,6 +24,10 @@ std::vector<std::string> ToStrings(const Environment& environment);
 std::string ValueOr(const Environment& environment, const std::string& name,
                     const std::string& fallback);
 
+// For lines that others may read.  "NAME=..." for "NAME=VALUE" whose value may be a secret, by its
+// name (WANDB_API_KEY, HF_TOKEN, ...) or as a URL with a password; any other word as it is.  Pure.
+std::string WithoutSecret(const std::string& word);
+
 // SLURM_STEP_GPUS, or SLURM_JOB_GPUS: which GPUs of this node Slurm has granted, by the numbers of
 // their device files (/dev/nvidia3).  "" where it has granted none.
 std::string GrantedBySlurm(const Environment& environment);

@@ -204,7 +204,7 @@ ChildCommand MakeBedeCommand(const BedeJob& job) {
       !job.par.are_threads_requested && job.environment.contains(kThreadsVariable);
   append({"-x", users_threads ? kThreadsVariable
                               : kThreadsVariable + ("=" + std::to_string(job.plan.threads))});
-  for (const auto& [name, value] : job.rank_settings) append({"-x", name + "=" + value});
+  for (const auto& [name, value] : job.rank_settings) append({"-x", name});
   if (job.mpi_runtime == MpiRuntime::kPrrte && job.par.ranks == RankShare::kGpu) {
     append({"--map-by", "rankfile:FILE=" + job.rankfile});
   }
@@ -215,6 +215,8 @@ ChildCommand MakeBedeCommand(const BedeJob& job) {
   for (const auto& [name, value] : job.environment) {
     if (!IsRankIdentity(name)) environment.emplace(name, value);
   }
+  // Every user of the machine can read the command line.
+  for (const auto& [name, value] : job.rank_settings) environment[name] = value;
   command.environment = ToStrings(environment);
   return command;
 }

@@ -219,6 +219,22 @@ class Merger {
   Settings settings_;
 };
 
+// Of environment.NAME, and of words such as NAME=VALUE, without what may be a secret.
+std::string ShownValue(const ShownSetting& setting) {
+  constexpr std::string_view kVariable = "environment.";
+  if (setting.name.starts_with(kVariable)) {
+    const std::string variable = setting.name.substr(kVariable.size()) + "=";
+    return WithoutSecret(variable + setting.value).substr(variable.size());
+  }
+  std::string text;
+  for (std::size_t begin = 0; begin <= setting.value.size();) {
+    const std::size_t end = std::min(setting.value.find(' ', begin), setting.value.size());
+    text += (begin == 0 ? "" : " ") + WithoutSecret(setting.value.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return text;
+}
+
 }  // namespace
 
 void Settings::Show(const std::string& name, const std::string& value, bool is_given) {
@@ -231,14 +247,16 @@ Settings MergeBaseSettings(const Options& options, const SiteConfig& site,
 }
 
 std::string SettingsText(const Settings& settings) {
+  std::vector<std::string> lines;
   std::size_t width = 0;
   for (const ShownSetting& setting : settings.shown) {
-    width = std::max(width, setting.name.size() + setting.value.size() + 2);
+    lines.push_back(setting.name + ": " + ShownValue(setting));
+    width = std::max(width, lines.back().size());
   }
   std::string text;
-  for (const ShownSetting& setting : settings.shown) {
-    const std::string line = setting.name + ": " + setting.value;
-    text += line + std::string(width - line.size() + 2, ' ') + "# " + setting.origin + "\n";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    text += lines[i] + std::string(width - lines[i].size() + 2, ' ') + "# " +
+            settings.shown[i].origin + "\n";
   }
   return text;
 }

@@ -123,15 +123,17 @@ std::vector<std::string> DomainArguments(const LaunchRequest& job) {
 }
 
 // Has mpirun's daemon on this machine keep its files in the run directory: the name of its
-// directory in /tmp could be guessed, and taken, by another user.  ORTE has one setting for all
-// nodes, of which the others have no run directory.
+// directory in /tmp could be guessed, and taken, by another user.  Other nodes have no run directory:
+// their daemons use /tmp.
 void SetDaemonDirectory(const LaunchRequest& job, Environment* environment) {
   if (job.mpi_runtime == MpiRuntime::kPrrte) {
     // PRRTE refuses to have both of these.
     if (environment->contains("PRTE_MCA_prte_tmpdir_base")) return;
     environment->emplace("PRTE_MCA_prte_local_tmpdir_base", job.run_directory);
-  } else if (!job.has_remote_ranks) {
-    environment->emplace("OMPI_MCA_orte_tmpdir_base", job.run_directory);
+  } else {
+    environment->emplace(job.has_remote_ranks ? "OMPI_MCA_orte_local_tmpdir_base"
+                                              : "OMPI_MCA_orte_tmpdir_base",
+                         job.run_directory);
   }
 }
 
@@ -156,8 +158,7 @@ std::vector<HostSlots> SlotsOf(const LaunchRequest& job) {
 }
 
 // With "-x NAME" mpirun takes the value from its own environment, where ddlrun has put all
-// variables. Users see those that ddlrun sets with their values, except for the plan, which nobody
-// can read.
+// variables: every user of the machine can read its command line.
 std::vector<std::string> ExportArguments(const LaunchRequest& job) {
   std::vector<std::string> arguments;
   for (const auto& [name, value] : job.environment) {
@@ -169,8 +170,7 @@ std::vector<std::string> ExportArguments(const LaunchRequest& job) {
     }
   }
   for (const auto& [name, value] : job.rank_settings) {
-    arguments.insert(arguments.end(),
-                     {"-x", name.starts_with(kRankJobVariable) ? name : name + "=" + value});
+    arguments.insert(arguments.end(), {"-x", name});
   }
   return arguments;
 }

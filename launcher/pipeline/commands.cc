@@ -192,7 +192,8 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
 }
 
 std::string CommandsText(const std::vector<ChildCommand>& commands, CommandLength length) {
-  const std::vector<std::string>& argv = commands.front().argv;
+  std::vector<std::string> argv = commands.front().argv;
+  std::ranges::transform(argv, argv.begin(), WithoutSecret);
   std::string text = "+ " +
                      (length == CommandLength::kShort ? support::ShortCommand(argv)
                                                       : support::QuoteCommand(argv)) +

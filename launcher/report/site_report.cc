@@ -264,7 +264,20 @@ std::vector<std::string> WithoutValues(const std::vector<std::string>& mpi_argum
 
 std::string WithoutQuotedValue(const std::string& message) {
   const std::size_t quoted = message.find(", not '");
-  return quoted == std::string::npos ? message : message.substr(0, quoted) + ", and is not";
+  if (quoted != std::string::npos) return message.substr(0, quoted) + ", and is not";
+  // NAME=VALUE in place of NAME: VALUE is a common slip.
+  std::string text;
+  for (std::size_t begin = 0; begin < message.size();) {
+    const std::size_t quote = std::min(message.find('\'', begin), message.size());
+    const std::size_t end = std::min(message.find('\'', quote + 1), message.size());
+    const std::string inside = message.substr(quote, end - quote);
+    const std::size_t equals = inside.find('=');
+    text += message.substr(begin, quote - begin) +
+            (equals == std::string::npos ? inside : inside.substr(0, equals) + "=...");
+    if (end < message.size()) text += '\'';
+    begin = end + 1;
+  }
+  return text;
 }
 
 }  // namespace launcher

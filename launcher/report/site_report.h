@@ -36,7 +36,8 @@ bool IsNamedVariable(const std::string& name);
 // options or numbers.  What is left out is "...".
 std::vector<std::string> WithoutValues(const std::vector<std::string>& mpi_arguments);
 
-// A refusal of a site file (site_config.h) without what the file has instead of a choice.
+// A refusal of a site file (site_config.h) without what the file has instead of a choice, and
+// without what follows '=' in what it quotes.
 std::string WithoutQuotedValue(const std::string& message);
 
 // The number of the JSON form (doc/formats.md).

@@ -8,6 +8,7 @@
 
 #include "launcher/protocol/launchers.h"
 #include "launcher/protocol/rank_variables.h"
+#include "launcher/shim/shared_memory.h"
 #include "launcher/topology/gpus_of_node.h"
 #include "support/cpu_quota.h"
 
@@ -151,6 +152,18 @@ int CpusOfUnboundRank(const LocalRankJob& job, int usable_cpus) {
   return usable_cpus > job.local_world_size ? usable_cpus / job.local_world_size : 1;
 }
 
+// Where Open MPI 4 and 5 make their segments of shared memory, unless the user says so.
+void SetSharedMemory(const LocalRankJob& job) {
+  constexpr const char* kVariables[] = {"OMPI_MCA_btl_vader_backing_directory",
+                                        "OMPI_MCA_btl_sm_backing_directory"};
+  for (const char* name : kVariables) {
+    if (getenv(name) != nullptr) return;
+  }
+  const char* directory = MakeSharedMemoryDirectory(job.run_directory);
+  if (*directory == '\0') return;
+  for (const char* name : kVariables) setenv(name, directory, 1);
+}
+
 }  // namespace
 
 void SetEnvironment(const LocalRankJob& job, int usable_cpus, char* const* program) {
@@ -181,6 +194,7 @@ void SetEnvironment(const LocalRankJob& job, int usable_cpus, char* const* progr
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
   SetMeetingPoint(job, program);
   SetVisibleGpu(job);
+  if (!launcher.is_direct) SetSharedMemory(job);
   SetHeartbeat(job.rank);
   RestorePath(job);
   // One thread per core of the rank; hardware threads share the units that training needs.  Ranks

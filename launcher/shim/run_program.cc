@@ -20,6 +20,7 @@
 #include "launcher/shim/leftovers.h"
 #include "launcher/shim/output_relay.h"
 #include "launcher/shim/program_file.h"
+#include "launcher/shim/shared_memory.h"
 #include "launcher/shim/stopped_rank_monitor.h"
 #include "support/memory_kills.h"
 
@@ -303,6 +304,7 @@ int RunProgram(char** argv, const RankProcess& rank) {
   const bool is_cause = ReportEnd(rank, child, status, output.last_lines(), kills_before);
   const bool has_failed = is_cause && !StoppedEarly(status);
   EndRest(rank, status, &output);
+  RemoveSharedMemory(rank.rank);
   // Before the daemons and srun are told to end, which may lose it.
   if (has_failed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
     LetLastLinesPass();

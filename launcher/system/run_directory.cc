@@ -25,10 +25,32 @@ namespace {
 constexpr std::string_view kPrefix = "ddlrun.";
 static_assert(std::string_view(kRunDirectoryName).starts_with(kPrefix));
 
+// In a container without a mapping of root its files are of this user.
+constexpr uid_t kOverflowUser = 65534;
+
+// Whether those who have the rights `write` in the directory cannot replace what this user makes
+// there: its owner, who always can, is this user or root, and it has the sticky bit.
+bool IsSafeBase(const struct stat& info, mode_t write) {
+  if ((info.st_mode & write) == 0) return true;
+  const bool is_trusted =
+      info.st_uid == geteuid() || info.st_uid == 0 || info.st_uid == kOverflowUser;
+  return is_trusted && (info.st_mode & S_ISVTX) != 0;
+}
+
 bool IsUsableBase(const std::string& path) {
   struct stat info = {};
   return path.starts_with('/') && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
-         access(path.c_str(), W_OK | X_OK) == 0;
+         IsSafeBase(info, S_IWGRP | S_IWOTH) && access(path.c_str(), W_OK | X_OK) == 0;
+}
+
+// The members of a group trust each other in the directories that they share; nobody trusts all.
+void RequireSafeBase(const std::string& base) {
+  struct stat info = {};
+  if (stat(base.c_str(), &info) != 0 || IsSafeBase(info, S_IWOTH)) return;
+  throw LaunchError(EX_CONFIG, base +
+                                   ": every user may write there, and it has no sticky bit or "
+                                   "belongs to another user, so that others could replace the run "
+                                   "directory: chmod +t, or choose another place: --run-dir DIR");
 }
 
 // In a run directory that is not to be kept, ddlrun holds a lock on a file of this name, the mark.
@@ -53,10 +75,26 @@ support::Descriptor LockMark(const std::string& directory) {
   return is_locked ? std::move(mark) : support::Descriptor();
 }
 
-// Whether `path` is a directory of this user, made on this node, and its ddlrun is gone.
-bool IsStale(const std::string& path) {
-  const support::Descriptor directory(
-      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+support::Descriptor OpenDirectory(const std::string& path) {
+  return support::Descriptor(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+// Removes what is in `directory`, which was found at `path`, and then `path`, if nothing is in it:
+// somebody else may have put another directory there since.
+void RemoveDirectory(const support::Descriptor& directory, const std::string& path) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry("/proc/self/fd/" + std::to_string(directory.fd()),
+                                            error);
+  for (const std::filesystem::directory_iterator end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    std::filesystem::remove_all(entry->path(), ignored);
+  }
+  rmdir(path.c_str());
+}
+
+// Whether it is a directory of this user, made on this node, and its ddlrun is gone.
+bool IsStale(const support::Descriptor& directory) {
   struct stat info = {};
   if (!directory.is_open() || fstat(directory.fd(), &info) != 0 || info.st_uid != geteuid()) {
     return false;
@@ -70,11 +108,9 @@ void RemoveStale(const std::filesystem::path& base) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(base, error), end; !error && entry != end;
        entry.increment(error)) {
-    std::error_code ignored;
-    const bool is_run_directory = entry->path().filename().string().starts_with(kPrefix);
-    if (is_run_directory && IsStale(entry->path())) {
-      std::filesystem::remove_all(entry->path(), ignored);
-    }
+    if (!entry->path().filename().string().starts_with(kPrefix)) continue;
+    const support::Descriptor directory = OpenDirectory(entry->path());
+    if (IsStale(directory)) RemoveDirectory(directory, entry->path());
   }
 }
 
@@ -89,12 +125,14 @@ std::string RunDirectoryBase(const Environment& environment) {
 }
 
 RunDirectory::RunDirectory(const std::string& base, bool keep) : keep_(keep) {
+  RequireSafeBase(base);
   if (!keep) RemoveStale(base);
   path_ = std::filesystem::path(AbsolutePath(base)) / kRunDirectoryName;
   if (mkdtemp(path_.data()) == nullptr) throw OsError("cannot make a run directory in " + base);
   chmod(path_.c_str(), 0700);  // a umask may have taken some of these rights away
+  directory_ = OpenDirectory(path_);
   struct stat info = {};
-  if (lstat(path_.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
+  if (!directory_.is_open() || fstat(directory_.fd(), &info) != 0 || info.st_uid != geteuid() ||
       (info.st_mode & 0777) != 0700) {
     rmdir(path_.c_str());
     throw LaunchError(EX_OSERR, path_ +
@@ -105,8 +143,7 @@ RunDirectory::RunDirectory(const std::string& base, bool keep) : keep_(keep) {
 }
 
 RunDirectory::~RunDirectory() {
-  std::error_code ignored;
-  if (!keep_) std::filesystem::remove_all(path_, ignored);
+  if (!keep_) RemoveDirectory(directory_, path_);
 }
 
 void RunDirectory::Append(const std::string& name, const std::string& text) const {

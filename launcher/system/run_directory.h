@@ -24,7 +24,8 @@ inline constexpr char kMachinefileName[] = "MACHINEFILE";  // in Hydra's form
 inline constexpr char kTaskfileName[] = "TASKFILE";        // the host of each rank, for srun
 
 // The first of $SLURM_TMPDIR, $TMPDIR, $XDG_RUNTIME_DIR that is an absolute path of a directory
-// this user may write, else /tmp, or /dev/shm where that cannot be written.
+// this user may write and in which others cannot replace what is this user's (the sticky bit), else
+// /tmp, or /dev/shm where that cannot be written.
 std::string RunDirectoryBase(const Environment& environment);
 
 class RunDirectory {
@@ -32,7 +33,7 @@ class RunDirectory {
   // Makes <base>/ddlrun.XXXXXX.  Unless `keep`, it first removes the run directories in `base` that
   // another ddlrun of this user has left behind on this node: when Slurm ends a job it kills all
   // processes in its control group, and nobody is left to clean up.  Throws LaunchError(EX_OSERR)
-  // that names `base`.
+  // that names `base`, and LaunchError(EX_CONFIG) where every user may replace what is in `base`.
   RunDirectory(const std::string& base, bool keep);
   // Removes it with all it holds, unless `keep`.
   ~RunDirectory();
@@ -47,6 +48,7 @@ class RunDirectory {
  private:
   std::string path_;
   bool keep_;
+  support::Descriptor directory_;
   support::Descriptor mark_;  // the file that tells others that this ddlrun runs; none if kept
 };
 

@@ -204,3 +204,13 @@ EOF
     readelf --dyn-syms -W "$program" | grep -qE ' __[a-z]+_chk@'
   done
 }
+
+# An empty entry is the current directory, in which others may put libraries.
+@test "programs of the build and of the installation take libraries from absolute directories" {
+  for program in {"$DDLRUN_BUILD","$prefix"}/{bin,libexec/ddlrun,lib/ddlrun}/*; do
+    [ -e "$program" ] || continue
+    echo "$program"
+    path=$(readelf -dW "$program" | sed -n 's/.*(\(RUNPATH\|RPATH\)).*\[\(.*\)\]/\2/p')
+    [ -z "$path" ] || ! tr : '\n' <<< "$path" | grep -qv '^/'
+  done
+}

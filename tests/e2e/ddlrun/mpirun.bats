@@ -47,6 +47,28 @@ load common
   [[ $output == "0 $directory.$(hostname)."*$'\n'"0 $directory.$(hostname)."* ]]
 }
 
+# In /dev/shm itself another user could have made the segments before: Open MPI takes them whoever owns them.
+@test "Open MPI's shared memory is in a private directory, which goes with the ranks" {
+  require_mpirun
+  [ -x "${ddlrun%/*}/ddltraind" ] || skip "no ddltraind in this build"
+  cat > rank <<SH
+"${ddlrun%/*}/ddltraind" --arch=resnet_tiny --classes=10 --image_size=32 --batch_size=2 --threads=1 --backend=cpu --comm=mpi \\
+  --mode=training_benchmark --iter_unit=batch --num_iter=100000000 --display_every=100000000 > /dev/null &
+for i in \$(seq 600); do
+  directory=\$(ls -d /dev/shm/"\${DDLRUN_RUN_DIR##*/}" 2> /dev/null)
+  [ -n "\$directory" ] && [ "\$(ls "\$directory" | grep -c _segment)" = 2 ] && break
+  sleep 0.05
+done
+stat -c '%a %u' "\$directory"
+[ "\$RANK" = 0 ] || { echo "\$directory" > directory; sleep 0.5; kill -9 \$! \$\$; }
+wait
+SH
+  expect=137 run_ddlrun -n 2 --oversubscribe --launcher=mpirun bash rank
+  [ "$output" = "700 $(id -u)"$'\n'"700 $(id -u)" ]
+  [ -s directory ]
+  [ ! -e "$(cat directory)" ]
+}
+
 @test "mpirun that places ranks otherwise is refused by the shim" {
   # A wrapper that starts half of the ranks, each a world of one: what a foreign mpirun does.
   cat > mpirun <<'SH'

@@ -173,5 +173,24 @@ TEST(Messages, CallOurOwnMistakesAsIbmDid) {
   EXPECT_EQ(CodedUnexpected("text"), "[ERROR DDL-2-0] Unexpected Error: text");
 }
 
+TEST(WithoutSecret, HidesValuesThatMayBeOne) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"HF_TOKEN=abc", "HF_TOKEN=..."},
+      {"WANDB_API_KEY=a=b", "WANDB_API_KEY=..."},
+      {"key=1", "key=..."},
+      {"DB_PASSWORD=x", "DB_PASSWORD=..."},
+      {"AWS_SECRET_ACCESS_KEY=x", "AWS_SECRET_ACCESS_KEY=..."},
+      {"HTTPS_PROXY=http://user:pw@proxy:3128", "HTTPS_PROXY=..."},
+      {"HTTPS_PROXY=http://proxy:3128", "HTTPS_PROXY=http://proxy:3128"},
+      {"HTTPS_PROXY=http://proxy:3128/a@b:c", "HTTPS_PROXY=..."},  // rather too much
+      {"REPOSITORY=ssh://git@host/x", "REPOSITORY=ssh://git@host/x"},
+      {"NCCL_IB_HCA=mlx5_0", "NCCL_IB_HCA=mlx5_0"},
+      {"KEYBOARD=us", "KEYBOARD=us"},
+      {"--api-key=abc", "--api-key=abc"},  // an option of the program
+      {"HF_TOKEN", "HF_TOKEN"},
+      {"=x", "=x"}};
+  for (const auto& [word, shown] : rows) EXPECT_EQ(WithoutSecret(word), shown);
+}
+
 }  // namespace
 }  // namespace launcher

@@ -203,9 +203,9 @@ TEST(BedeCommand, TheSiteComesBeforeTheUser) {
   BedeJob job = JobOf("1ppc");
   job.mpi_arguments = {"--mca", "btl_tcp_if_include", "ib0"};
   job.rank_settings = {{"NCCL_IB_HCA", "mlx5_0"}};
-  EXPECT_THAT(
-      LineOf(job),
-      HasSubstr("-x OMP_NUM_THREADS=4 -x NCCL_IB_HCA=mlx5_0 --mca btl_tcp_if_include ib0 -np 2 "));
+  EXPECT_THAT(LineOf(job),
+              HasSubstr("-x OMP_NUM_THREADS=4 -x NCCL_IB_HCA --mca btl_tcp_if_include ib0 -np 2 "));
+  EXPECT_THAT(MakeBedeCommand(job).environment, Contains("NCCL_IB_HCA=mlx5_0"));
 }
 
 TEST(BedeCommand, RootAndSlurmNeedMore) {

@@ -189,5 +189,18 @@ TEST(Settings, LimitsOfChecksAreThoseOfTheSiteElseTheDefaults) {
               ::testing::ContainsRegex("check_limits.clock_seconds: 2.5 +# site.yaml:1"));
 }
 
+TEST(SettingsText, HasNoValueThatMayBeASecret) {
+  const SiteConfig site =
+      ParseSiteConfig("environment: {HF_TOKEN: plum, NCCL_DEBUG: WARN}\n", "site.yaml");
+  const std::string text = SettingsText(
+      MergeSettings(ParseOptions({"-x", "MY_SECRET=pear", "-mpiarg", "-x A_KEY=fig -x B=2"}), site,
+                    Environment{}));
+  EXPECT_THAT(text, HasSubstr("environment.HF_TOKEN: ... "));
+  EXPECT_THAT(text, HasSubstr("environment.MY_SECRET: ... "));
+  EXPECT_THAT(text, HasSubstr("environment.NCCL_DEBUG: WARN "));
+  EXPECT_THAT(text, HasSubstr("-x A_KEY=... -x B=2 "));
+  for (const char* secret : {"plum", "pear", "fig"}) EXPECT_THAT(text, Not(HasSubstr(secret)));
+}
+
 }  // namespace
 }  // namespace launcher

@@ -20,8 +20,15 @@ std::string MpirunLine(const LaunchRequest& job) {
 TEST(MpirunLauncher, OneMachineInheritsItsEnvironment) {
   EXPECT_EQ(MpirunLine(JobOf({0, 0})),
             "/usr/bin/mpirun --hostfile /tmp/ddlrun.abc/HOSTFILE --map-by slot --bind-to none -n 2 "
-            "-x DDLRUN_RANK_JOB -x DDL_HOST_PORT=2200 /opt/libexec/ddlrun/ddlrun-rank -- python "
+            "-x DDLRUN_RANK_JOB -x DDL_HOST_PORT /opt/libexec/ddlrun/ddlrun-rank -- python "
             "train.py '--name=a b'");
+}
+
+TEST(MpirunLauncher, NoValueIsOnItsCommandLine) {
+  LaunchRequest job = JobOf({0, 0});
+  job.rank_settings["HF_TOKEN"] = "plum";
+  EXPECT_THAT(MpirunLine(job), AllOf(HasSubstr(" -x HF_TOKEN "), Not(HasSubstr("plum"))));
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains("HF_TOKEN=plum"));
 }
 
 TEST(MpirunLauncher, OneMachineHasItsFilesInTheRunDirectory) {
@@ -29,7 +36,9 @@ TEST(MpirunLauncher, OneMachineHasItsFilesInTheRunDirectory) {
   const std::string variable = "OMPI_MCA_orte_tmpdir_base=/tmp/ddlrun.abc";
   EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains(variable));
   job.has_remote_ranks = true;
-  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Not(Contains(variable)));
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment,
+              AllOf(Not(Contains(variable)),
+                    Contains("OMPI_MCA_orte_local_tmpdir_base=/tmp/ddlrun.abc")));
 }
 
 TEST(MpirunLauncher, OtherNodesGetTheEnvironmentByName) {
@@ -38,7 +47,7 @@ TEST(MpirunLauncher, OtherNodesGetTheEnvironmentByName) {
   job.mpi_arguments = {"--mca", "btl", "tcp,self"};
   EXPECT_EQ(MpirunLine(job),
             "/usr/bin/mpirun --hostfile /tmp/ddlrun.abc/HOSTFILE --map-by slot --bind-to none -n 4 "
-            "--mca btl tcp,self -x PATH -x DDLRUN_RANK_JOB -x DDL_HOST_PORT=2200 "
+            "--mca btl tcp,self -x PATH -x DDLRUN_RANK_JOB -x DDL_HOST_PORT "
             "-x DDLRUN_PATH /opt/libexec/ddlrun/ddlrun-rank -- python train.py '--name=a b'");
 }
 
@@ -210,7 +219,7 @@ TEST(MpirunLauncher, ThePathOfTheRanksIsTheOneThatTheUserSets) {
   job.has_remote_ranks = true;
   job.rank_settings["PATH"] = "/opt/x:/bin";
   EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains("DDLRUN_PATH=/opt/x:/bin"));
-  EXPECT_THAT(MpirunLine(job), HasSubstr(" -x PATH=/opt/x:/bin -x DDLRUN_PATH "));
+  EXPECT_THAT(MpirunLine(job), HasSubstr(" -x PATH -x DDLRUN_PATH "));
   // What mpirun itself is told to set is left to it.
   for (const char* word : {"PATH", "PATH=/opt/y"}) {
     job.mpi_arguments = {"-x", word};

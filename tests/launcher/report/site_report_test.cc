@@ -144,6 +144,10 @@ TEST(Redaction, TakesTheValueOutOfARejection) {
   EXPECT_EQ(WithoutQuotedValue("s.yaml:1: pmi must be auto or none, not 'abc'"),
             "s.yaml:1: pmi must be auto or none, and is not");
   EXPECT_EQ(WithoutQuotedValue("s.yaml:1: unknown key 'a'"), "s.yaml:1: unknown key 'a'");
+  EXPECT_EQ(WithoutQuotedValue("s.yaml:2: 'A_KEY=plum' is no name of a variable"),
+            "s.yaml:2: 'A_KEY=...' is no name of a variable");
+  EXPECT_EQ(WithoutQuotedValue("unknown key 'A=plum'; take 'b=c' and 'd"),
+            "unknown key 'A=...'; take 'b=...' and 'd");
 }
 
 std::string Joined(const std::vector<SiteReportField>& lines) {

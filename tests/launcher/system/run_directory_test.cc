@@ -108,6 +108,53 @@ TEST_F(LeftDirectories, BehindALinkIsLeftAlone) {
   EXPECT_TRUE(fs::exists(base_ + "/elsewhere/log"));
 }
 
+TEST(RunDirectory, RemovesWhatItHasMadeAlone) {
+  const TemporaryDirectory temporary;
+  const std::string others = temporary.path().string() + "/others";
+  fs::create_directories(others + "/results");
+  std::string moved;
+  {
+    const RunDirectory directory(temporary.path(), false);
+    directory.Append("log", "text");
+    moved = temporary.path().string() + "/moved";
+    fs::rename(directory.path(), moved);
+    fs::rename(others, directory.path());
+  }
+  EXPECT_TRUE(fs::is_empty(moved));
+  int found = 0;
+  for (const auto& entry : fs::directory_iterator(temporary.path())) {
+    found += fs::exists(entry.path() / "results") ? 1 : 0;
+  }
+  EXPECT_EQ(found, 1);
+}
+
+// mode, whether it is taken when it is named, and as a default.
+TEST(RunDirectory, IsMadeOnlyWhereOthersCannotReplaceIt) {
+  const struct {
+    mode_t mode;
+    bool is_taken;
+    bool is_default;
+  } rows[] = {{0700, true, true},   {0755, true, true},   {0775, true, false}, {01775, true, true},
+              {0777, false, false}, {0757, false, false}, {01777, true, true}};
+  const TemporaryDirectory temporary;
+  const std::string base = temporary.path().string() + "/base";
+  fs::create_directory(base);
+  for (const auto& row : rows) {
+    ASSERT_EQ(::chmod(base.c_str(), row.mode), 0);
+    EXPECT_EQ(RunDirectoryBase({{"TMPDIR", base}}) == base, row.is_default) << std::oct << row.mode;
+    if (row.is_taken) {
+      EXPECT_NO_THROW(RunDirectory(base, false)) << std::oct << row.mode;
+    } else {
+      EXPECT_THAT(tests::Rejection<LaunchError>(EX_CONFIG, [&] { RunDirectory(base, false); }),
+                  HasSubstr("base: every user may write there"));
+    }
+  }
+  if (::geteuid() != 0) return;
+  ASSERT_EQ(::chown(base.c_str(), 12345, 12345), 0);  // whose owner may replace what is in it
+  EXPECT_THROW(RunDirectory(base, false), LaunchError);
+  EXPECT_NE(RunDirectoryBase({{"TMPDIR", base}}), base);
+}
+
 TEST(RunDirectory, FollowsNoLinkWhenItWrites) {
   const RunDirectory directory(testing::TempDir(), false);
   fs::create_symlink("/dev/null", directory.path() + "/log");
