@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
@@ -36,12 +37,28 @@ support::Descriptor OpenForReading(const std::string& path) {
   return file;
 }
 
-FileIdentity IdentityOf(const support::Descriptor& file, const std::string& path) {
-  struct stat status {};
-  if (::fstat(file.fd(), &status) != 0) throw OsError("cannot read the size of " + path, errno);
+namespace {
+
+FileIdentity IdentityBy(const struct stat& status, const std::string& path) {
   if (!S_ISREG(status.st_mode)) throw Error(EX_DATAERR, path + " is not a regular file");
   return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
           Nanoseconds(status.st_mtim), Nanoseconds(status.st_ctim)};
+}
+
+}  // namespace
+
+FileIdentity IdentityOf(const support::Descriptor& file, const std::string& path) {
+  struct stat status {};
+  if (::fstat(file.fd(), &status) != 0) throw OsError("cannot read the size of " + path, errno);
+  return IdentityBy(status, path);
+}
+
+FileIdentity IdentityOf(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0) {
+    RejectToOpen(path, errno);
+  }
+  return IdentityBy(status, path);
 }
 
 std::uint64_t FileSize(const support::Descriptor& file, const std::string& path) {

@@ -40,6 +40,9 @@ struct FileIdentity {
 
 // Throws Error(EX_DATAERR) if it is not a regular file.
 FileIdentity IdentityOf(const support::Descriptor& file, const std::string& path);
+// Of a file that is not open, and that this process may read.  Throws as OpenForReading, and as the
+// other one.
+FileIdentity IdentityOf(const std::string& path);
 // In bytes.  Throws as IdentityOf.
 std::uint64_t FileSize(const support::Descriptor& file, const std::string& path);
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "support/number.h"
@@ -57,15 +58,27 @@ std::string ProblemOf(std::span<const std::uint8_t> record) {
   return "";
 }
 
-RecordFile::RecordFile(std::string path, bool keep_open) : path_(std::move(path)) {
+RecordFile::RecordFile(std::string path, bool keep_open)
+    : path_(std::move(path)), identity_(IdentityOf(path_)) {
+  if (keep_open) open_ = std::make_unique<OpenFile>();
+}
+
+support::Descriptor RecordFile::Open() const {
   support::Descriptor file = OpenForReading(path_);
-  identity_ = IdentityOf(file, path_);
-  if (keep_open) file_ = std::move(file);
+  const FileIdentity now = IdentityOf(file, path_);
+  if (now.device != identity_.device || now.inode != identity_.inode) {
+    throw Error(EX_DATAERR, path_ + " was replaced by another file since the start");
+  }
+  return file;
 }
 
 std::size_t RecordFile::ReadBytes(std::uint64_t offset, std::span<std::uint8_t> bytes) const {
-  if (file_.is_open()) return ReadAt(file_, path_, offset, bytes);
-  return ReadAt(OpenForReading(path_), path_, offset, bytes);
+  if (open_ == nullptr) return ReadAt(Open(), path_, offset, bytes);
+  {
+    const std::lock_guard lock(open_->mutex);
+    if (!open_->file.is_open()) open_->file = Open();
+  }
+  return ReadAt(open_->file, path_, offset, bytes);
 }
 
 RecordPlace RecordFile::PlaceAt(std::uint64_t offset) const {

@@ -13,6 +13,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,7 +52,9 @@ std::string ProblemOf(std::span<const std::uint8_t> record);
 // One file to read.  Threads: all const functions from any number of threads.
 class RecordFile {
  public:
-  // `keep_open`: hold the descriptor, or open the file anew for each read (a data set may have more
+  // The file is opened when it is first read: thousands of ranks that open all files of a set as
+  // they start are more than a file system's metadata server answers at once.  `keep_open`: hold
+  // the descriptor from then on, or open the file anew for each read (a data set may have more
   // files than a process may open).
   RecordFile(std::string path, bool keep_open);
 
@@ -58,7 +62,7 @@ class RecordFile {
   std::uint64_t bytes() const { return identity_.bytes; }
   // As it was when this was made.
   const FileIdentity& identity() const { return identity_; }
-  bool is_open() const { return file_.is_open(); }
+  bool stays_open() const { return open_ != nullptr; }
 
   // The record that begins at `offset`, from its header: checks the header's CRC and that the
   // record ends within the file.  REQUIRES: offset < bytes().
@@ -82,8 +86,16 @@ class RecordFile {
   RecordPlace PlaceOf(std::uint64_t offset, std::span<const std::uint8_t> header) const;
   std::size_t ReadBytes(std::uint64_t offset, std::span<std::uint8_t> bytes) const;
 
+  // Throws Error(EX_DATAERR) where another file is at `path_` now.
+  support::Descriptor Open() const;
+
+  struct OpenFile {
+    std::mutex mutex;
+    support::Descriptor file;
+  };
+
   std::string path_;
-  support::Descriptor file_;  // empty when the file is opened for each read
+  std::unique_ptr<OpenFile> open_;  // null when the file is opened for each read
   FileIdentity identity_;
 };
 
