@@ -143,8 +143,9 @@ void WriteWeights(const trainer::Checkpoint& checkpoint, const fs::path& file) {
   for (const trainer::TensorEntry& tensor : weights.tensors()) {
     sources.push_back({tensor.name, tensor.dtype, tensor.shape, weights.Data(tensor).data()});
   }
+  const trainer::CheckpointState& state = checkpoint.manifest.state;
   const std::string header = trainer::MakeSafetensorsHeader(
-      sources, {{"architecture", checkpoint.manifest.state.architecture}});
+      sources, trainer::MetadataOfWeights(state.architecture, state.data));
   std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(header))};
   for (const std::size_t i : trainer::DataOrder(sources)) {
     pieces.push_back(weights.Data(weights.tensors()[i]));

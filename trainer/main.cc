@@ -152,11 +152,17 @@ void PrintResult(const TrainResult& result, const Options& options,
   RequirePrinted();
 }
 
-// Whose names predictions have.
+// The file that says what labels stand for; "": none does.
+std::string LabelsFile(const Options& options) {
+  if (!options.labels.empty()) return options.labels;
+  return options.data_dir.empty() ? "" : options.data_dir + "/" + kLabelsName;
+}
+
+// What is in it.
 std::vector<ImageClass> NamedClasses(const Options& options, const Logger& log) {
+  const std::string where = LabelsFile(options);
+  if (where.empty()) return {};
   const bool is_given = !options.labels.empty();
-  if (options.mode != RunMode::kPredict || (!is_given && options.data_dir.empty())) return {};
-  const std::string where = is_given ? options.labels : options.data_dir + "/" + kLabelsName;
   std::vector<ImageClass> classes;
   try {
     classes = is_given ? ReadClassList(options.labels) : ReadLabels(options.data_dir);
@@ -164,7 +170,8 @@ std::vector<ImageClass> NamedClasses(const Options& options, const Logger& log) 
     if (is_given) throw;
     log->warn("classes have no names: {}", error.what());
   }
-  if (!classes.empty() && std::ssize(classes) != options.classes) {
+  const bool is_shown = options.mode == RunMode::kPredict;
+  if (is_shown && !classes.empty() && std::ssize(classes) != options.classes) {
     log->warn("{} has {} classes, but --classes is {}", where, classes.size(), options.classes);
   }
   return classes;
@@ -183,9 +190,9 @@ void RequireAllRead(const std::vector<ImagePrediction>& predictions) {
 }
 
 // `outputs` of rank 0, or null.
-int Train(const World& world, const TrainConfig& config, RunProfile& measured,
-          PlanCacheFile& plan_file, DataLoaders& sources, NetworkDefinition& network,
-          RootOutputs* outputs, RunLock* lock) {
+int Train(const World& world, const TrainConfig& config, const std::vector<ImageClass>& classes,
+          RunProfile& measured, PlanCacheFile& plan_file, DataLoaders& sources,
+          NetworkDefinition& network, RootOutputs* outputs, RunLock* lock) {
   const auto& [options, rank, met, watch, spans, line, log] = world;
   RankOutputs own_outputs(options, rank, DDLRUN_VERSION, log);
   Backend& backend = measured.backend();
@@ -249,8 +256,6 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured,
   };
   if (outputs != nullptr) deps.outputs = outputs->outputs();
   deps.outputs = own_outputs.AddedTo(deps.outputs);
-  const std::vector<ImageClass> classes =
-      world.is_root() ? NamedClasses(options, log) : std::vector<ImageClass>();
   TrainResult result;
   try {
     result = RunTrainer(config, deps);
@@ -300,12 +305,17 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
     return EX_OK;
   }
 
+  std::vector<ImageClass> classes;
+  if (world.is_root()) {
+    classes = NamedClasses(options, log);
+    config.settings = RecordedSettings(options, backend.name());
+    config.data = IdentityOfData(options, sources, classes);
+    config.labels_file = LabelsFile(options);
+    config.has_own_labels = !options.labels.empty();
+  }
   std::unique_ptr<RunLock> lock;
   std::unique_ptr<RootOutputs> outputs;
   if (world.is_root() && options.mode != RunMode::kPredict) {
-    if (sources.training) {
-      config.settings = RecordedSettings(options, backend.name(), sources.training->samples());
-    }
     lock = PrepareDirectories(config, MakeRunLockOptions(log), log);
     const std::filesystem::path plans = PlanPath(options);
     if (options.plan_cache != "auto" && !plans.empty()) TryToWrite(plans, "another --plan_cache");
@@ -318,7 +328,7 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
         RootOutputsDeps{options, rank, launch, backend.device_id(), ProgressFor(STDERR_FILENO)},
         line, log);
   }
-  return Train(world, config, measured, plan_file, sources, *memory.plan, outputs.get(),
+  return Train(world, config, classes, measured, plan_file, sources, *memory.plan, outputs.get(),
                lock.get());
 }
 

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -19,7 +20,13 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kFormatOfSgd = 1;
+constexpr int kFormatOfOptimizers = 2;
 constexpr char kSgdName[] = "sgd";
+constexpr char kClassNames[] = "class_names";
+constexpr char kTrainingData[] = "training_data";
+constexpr char kValidationData[] = "validation_data";
+constexpr char kTrainingManifest[] = "training_manifest";
+constexpr char kValidationManifest[] = "validation_manifest";
 
 std::string Hex(std::uint32_t value) {
   char text[9];
@@ -34,7 +41,11 @@ std::uint32_t ParseHex(const std::string& text) {
 }
 
 int FormatOf(const CheckpointState& state) {
-  return state.optimizer == kSgdName ? kFormatOfSgd : kCheckpointFormat;
+  const DataIdentity& data = state.data;
+  const bool knows_data = !data.class_names.empty() || !data.training.manifest.empty() ||
+                          data.validation != SplitIdentity();
+  if (knows_data) return kCheckpointFormat;
+  return state.optimizer == kSgdName ? kFormatOfSgd : kFormatOfOptimizers;
 }
 
 // What every manifest has.
@@ -53,12 +64,39 @@ void VisitFields(State& state, const Visit& visit) {
   visit("program_version", state.program_version);
 }
 
+void SplitToJson(const char* name, const SplitIdentity& split, Json& json) {
+  if (split == SplitIdentity()) return;
+  json[name] = {{"files", split.files}, {"manifest", split.manifest}};
+}
+
+SplitIdentity SplitFromJson(const char* name, const Json& json) {
+  if (!json.contains(name)) return {};
+  const Json& split = json.at(name);
+  return {split.at("files").get<std::string>(), split.at("manifest").get<std::string>()};
+}
+
+void DataToJson(const DataIdentity& data, Json& json) {
+  if (!data.class_names.empty()) json[kClassNames] = data.class_names;
+  SplitToJson(kTrainingData, data.training, json);
+  SplitToJson(kValidationData, data.validation, json);
+}
+
+DataIdentity DataFromJson(const Json& json, std::map<std::string, std::string>& settings) {
+  DataIdentity data = {json.value(kClassNames, std::vector<std::string>()),
+                       SplitFromJson(kTrainingData, json), SplitFromJson(kValidationData, json)};
+  // Older versions have it among the settings.
+  const auto old = settings.extract("data");
+  if (old && data.training.files.empty()) data.training.files = old.mapped();
+  return data;
+}
+
 Json StateToJson(const CheckpointState& state) {
   Json json = {
       {"format", FormatOf(state)}, {"precision", state.precision}, {"settings", state.settings}};
   VisitFields(state, [&](const char* name, const auto& value) { json[name] = value; });
   if (state.skipped_images > 0) json["skipped_images"] = state.skipped_images;
   if (state.top1) json["top1"] = *state.top1;
+  DataToJson(state.data, json);
   if (state.optimizer != kSgdName) json["optimizer"] = state.optimizer;
   return json;
 }
@@ -70,6 +108,7 @@ CheckpointState StateFromJson(const Json& json) {
   state.precision = json.value("precision", "");
   state.optimizer = json.value("optimizer", kSgdName);
   state.settings = json.value("settings", std::map<std::string, std::string>());
+  state.data = DataFromJson(json, state.settings);
   state.skipped_images = json.value("skipped_images", std::int64_t{0});
   if (json.contains("top1")) state.top1 = json.at("top1").get<double>();
   return state;
@@ -152,6 +191,31 @@ Manifest ParseManifest(std::string_view text, std::string_view path) {
     throw Error(EX_DATAERR,
                 std::string(path) + ": not the manifest of a checkpoint: " + problem.what());
   }
+}
+
+std::map<std::string, std::string> MetadataOfWeights(const std::string& architecture,
+                                                     const DataIdentity& data) {
+  std::map<std::string, std::string> metadata = {{"architecture", architecture}};
+  if (!data.class_names.empty()) metadata[kClassNames] = Json(data.class_names).dump();
+  if (!data.training.manifest.empty()) metadata[kTrainingManifest] = data.training.manifest;
+  if (!data.validation.manifest.empty()) metadata[kValidationManifest] = data.validation.manifest;
+  return metadata;
+}
+
+DataIdentity DataOfWeights(const std::map<std::string, std::string>& metadata) {
+  const auto text = [&](const char* name) {
+    const auto found = metadata.find(name);
+    return found == metadata.end() ? std::string() : found->second;
+  };
+  DataIdentity data;
+  data.training.manifest = text(kTrainingManifest);
+  data.validation.manifest = text(kValidationManifest);
+  const Json names = Json::parse(text(kClassNames), nullptr, /*allow_exceptions=*/false);
+  const auto is_text = [](const Json& name) { return name.is_string(); };
+  if (names.is_array() && std::ranges::all_of(names, is_text)) {
+    data.class_names = names.get<std::vector<std::string>>();
+  }
+  return data;
 }
 
 namespace {

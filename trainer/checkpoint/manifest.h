@@ -15,12 +15,15 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/core/data_identity.h"
+
 namespace trainer {
 
 // doc/formats.md says when it is raised.  A checkpoint of SGD is still written as format 1, which
-// older programs read; what another optimizer keeps they would take for momentum of SGD.  Who
-// raises it says in manifest.cc (FormatOf) which checkpoints get which number.
-inline constexpr int kCheckpointFormat = 2;
+// older programs read; what another optimizer keeps they would take for momentum of SGD (2), and
+// what labels stand for they would lose (3).  Who raises it says in manifest.cc (FormatOf) which
+// checkpoints get which number.
+inline constexpr int kCheckpointFormat = 3;
 
 // The state of a run besides its tensors.  Random numbers are a function of seed and position
 // (core/philox.h), so no generator state is needed.
@@ -43,6 +46,8 @@ struct CheckpointState {
   std::string optimizer = "sgd";  // as --optimizer has it: what the momentum is of
   // What an evaluation of these weights has found, a fraction of 1; nothing: there was none.
   std::optional<double> top1;
+  // What it was trained with; `validation` is of top1, where there is one.
+  DataIdentity data;
   // What else the run was made with, by name, as a person would write it: told where it has
   // changed.
   std::map<std::string, std::string> settings;
@@ -81,6 +86,13 @@ std::string ToJson(const Manifest& manifest);
 // missing or of the wrong type; Error(EX_CONFIG), too, for a whole one of a format above
 // kCheckpointFormat, which is no damage: to go on from an older checkpoint would lose work.
 Manifest ParseManifest(std::string_view text, std::string_view path);
+
+// What exported weights have as metadata of their safetensors file: "architecture", and, as far as
+// they are known, "class_names" (a JSON list), "training_manifest" and "validation_manifest".
+std::map<std::string, std::string> MetadataOfWeights(const std::string& architecture,
+                                                     const DataIdentity& data);
+// The inverse, of a file of any program: what has another form there is not known.
+DataIdentity DataOfWeights(const std::map<std::string, std::string>& metadata);
 
 // The names in <model_dir>/checkpoints:
 //   step-0000001234                    a checkpoint

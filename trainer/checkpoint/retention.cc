@@ -131,7 +131,8 @@ EvaluatedCheckpoints ListEvaluated(const fs::path& model_dir) {
     try {
       const std::optional<Manifest> manifest = ReadManifestIfWhole(directory);
       if (!manifest || !manifest->state.top1) continue;
-      evaluated.known.push_back({step, directory, *manifest->state.top1});
+      const CheckpointState& state = manifest->state;
+      evaluated.known.push_back({step, directory, *state.top1, state.data.validation});
     } catch (const Error&) {
       evaluated.unreadable.push_back(directory);
     }
@@ -139,9 +140,23 @@ EvaluatedCheckpoints ListEvaluated(const fs::path& model_dir) {
   return evaluated;
 }
 
+std::vector<EvaluatedCheckpoint> EvaluatedOn(const SplitIdentity& validation,
+                                             std::vector<EvaluatedCheckpoint> evaluated) {
+  std::erase_if(evaluated, [&](const EvaluatedCheckpoint& checkpoint) {
+    return IsOtherData(checkpoint.validation, validation);
+  });
+  return evaluated;
+}
+
 std::optional<EvaluatedCheckpoint> BestOf(const std::vector<EvaluatedCheckpoint>& evaluated) {
-  std::optional<EvaluatedCheckpoint> best;
+  const EvaluatedCheckpoint* newest = nullptr;
   for (const EvaluatedCheckpoint& checkpoint : evaluated) {
+    const bool is_known = checkpoint.validation != SplitIdentity();
+    if (is_known && (newest == nullptr || checkpoint.step > newest->step)) newest = &checkpoint;
+  }
+  const SplitIdentity validation = newest == nullptr ? SplitIdentity() : newest->validation;
+  std::optional<EvaluatedCheckpoint> best;
+  for (const EvaluatedCheckpoint& checkpoint : EvaluatedOn(validation, evaluated)) {
     const bool is_better = !best || checkpoint.top1 > best->top1 ||
                            (checkpoint.top1 == best->top1 && checkpoint.step < best->step);
     if (is_better) best = checkpoint;
@@ -149,10 +164,13 @@ std::optional<EvaluatedCheckpoint> BestOf(const std::vector<EvaluatedCheckpoint>
   return best;
 }
 
-void NoteTop1(const fs::path& checkpoint, double top1, const WriteHook& hook) {
+void NoteTop1(const fs::path& checkpoint, double top1, const WriteHook& hook,
+              const SplitIdentity& validation) {
   Manifest manifest = ReadManifest(checkpoint);
-  if (manifest.state.top1 == top1) return;
+  const CheckpointState before = manifest.state;
   manifest.state.top1 = top1;
+  if (validation != SplitIdentity()) manifest.state.data.validation = validation;
+  if (manifest.state == before) return;
   const fs::path path = checkpoint / kManifestFile;
   const WriteContext context{hook, "another --model_dir"};
   const std::string text = ToJson(manifest);

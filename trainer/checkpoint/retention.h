@@ -50,7 +50,8 @@ std::optional<std::filesystem::path> SetAside(const std::filesystem::path& check
 struct EvaluatedCheckpoint {
   std::int64_t step = 0;
   std::filesystem::path directory;
-  double top1 = 0;  // fraction of 1
+  double top1 = 0;                // fraction of 1
+  SplitIdentity validation = {};  // the images that it is of
 };
 
 struct EvaluatedCheckpoints {
@@ -63,14 +64,20 @@ struct EvaluatedCheckpoints {
 // ListCheckpoints.
 EvaluatedCheckpoints ListEvaluated(const std::filesystem::path& model_dir);
 
-// The one with the highest top-1, of equal ones the oldest; nullopt if there is none.
+// Those that are not known to be of other images than `validation`.
+std::vector<EvaluatedCheckpoint> EvaluatedOn(const SplitIdentity& validation,
+                                             std::vector<EvaluatedCheckpoint> evaluated);
+
+// The one with the highest top-1, of equal ones the oldest, among those that were evaluated on the
+// images of the newest of which these are known; nullopt if there is none.
 std::optional<EvaluatedCheckpoint> BestOf(const std::vector<EvaluatedCheckpoint>& evaluated);
 
-// Notes what an evaluation has found of the weights of `checkpoint`, a directory that
-// WriteCheckpoint has returned.  A crash leaves its manifest either as it was or as it is to be.
-// Throws as ReadManifest, or Error(EX_OSERR); then it is as it was, but where the last call fails,
-// after which a crash of the machine may bring back what was.
-void NoteTop1(const std::filesystem::path& checkpoint, double top1, const WriteHook& hook = {});
+// Notes what an evaluation on `validation` has found of the weights of `checkpoint`, a directory
+// that WriteCheckpoint has returned.  A crash leaves its manifest either as it was or as it is to
+// be. Throws as ReadManifest, or Error(EX_OSERR); then it is as it was, but where the last call
+// fails, after which a crash of the machine may bring back what was.
+void NoteTop1(const std::filesystem::path& checkpoint, double top1, const WriteHook& hook = {},
+              const SplitIdentity& validation = {});
 
 // Which files and directories of writers will never be finished.
 

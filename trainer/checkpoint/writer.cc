@@ -115,9 +115,10 @@ fs::path WriteCheckpoint(const fs::path& model_dir, const CheckpointState& state
   MakeDirectories(parent, context);
   if (std::optional<Manifest> present = ReadIfValid(final_path)) {
     // It may have been evaluated since.
-    const std::optional<double> top1 = std::exchange(present->state.top1, state.top1);
+    present->state.top1 = state.top1;
+    present->state.data.validation = state.data.validation;
     if (*present == manifest) {
-      if (state.top1 && state.top1 != top1) NoteTop1(final_path, *state.top1, hook);
+      if (state.top1) NoteTop1(final_path, *state.top1, hook, state.data.validation);
       return final_path;
     }
     throw Error(EX_DATAERR, final_path.string() +

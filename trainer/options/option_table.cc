@@ -305,6 +305,10 @@ std::vector<OptionRow> RowsAfterOptimisation() {
       {"new_head", files,
        "with --init_from: the last layer starts afresh, so that the file may be of other classes",
        kOurs, false, kSame, kFlag<&Options::new_head>},
+      {"ignore_mismatched_classes", files,
+       "use weights whose labels stand for other classes than those of DATA_DIR/labels.txt, which "
+       "is refused otherwise",
+       kOurs, false, kSame, kFlag<&Options::ignore_mismatched_classes>},
       {"finetune_checkpoint", files, "the same as --init_from", kNvidia, false, kOtherName,
        kText<&Options::init_from>},
       {"resume", files,

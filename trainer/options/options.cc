@@ -225,6 +225,8 @@ Contradictions OfModes(const std::set<std::string>& given, const Options& option
 Contradictions OfTraining(const std::set<std::string>& given, const Options& options) {
   const std::string mode = NameOf(kModes, options.mode);
   const bool keeps_weights = KeepsWeights(options.mode);
+  const bool is_benchmark =
+      options.mode == RunMode::kTrainingBenchmark || options.mode == RunMode::kInferenceBenchmark;
   const bool has_recipe = options.recipe != "none";
   const ScheduleConfig& schedule = options.schedule;
   const std::string decay = NameOf(kRateDecays, schedule.lr_schedule);
@@ -254,6 +256,9 @@ Contradictions OfTraining(const std::set<std::string>& given, const Options& opt
        "without it every layer starts afresh"},
       {options.new_head && !keeps_weights, "--new_head is for training: --mode=" + mode +
                                                " would use a last layer that has learnt nothing"},
+      {options.ignore_mismatched_classes && is_benchmark,
+       "--ignore_mismatched_classes is about weights that were trained before: --mode=" + mode +
+           " takes none"},
       {options.keep_every > 0 && options.checkpoint_every == 0,
        "--keep_every keeps some of the checkpoints of --checkpoint_every for ever, but "
        "--checkpoint_every=0 takes none: give so many steps, or leave --keep_every out"},

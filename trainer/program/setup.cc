@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "support/number.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
+#include "trainer/data/class_list.h"
 #include "trainer/data/files/data_files.h"
 #include "trainer/data/files/read_ahead.h"
 #include "trainer/options/option_names.h"
@@ -134,32 +136,55 @@ ConsistencyItem BackendConsistencyItem(const Backend& backend) {
 
 namespace {
 
+std::string ChecksumOf(const std::string& text) {
+  return fmt::format("{:08x}", Crc32c(std::as_bytes(std::span(text))));
+}
+
+// Of the lines of ddldata.manifest; "" where there is none.
+std::string ChecksumInManifest(const std::string& data_dir, Split split) {
+  std::optional<std::vector<ShardSummary>> shards = ReadShardManifest(data_dir);
+  if (!shards) return "";
+  std::erase_if(*shards, [&](const ShardSummary& shard) {
+    return !shard.name.starts_with(FilePrefix(split));
+  });
+  return ChecksumOf(FormatShardManifest(*shards));
+}
+
 // Directories may be moved or mounted elsewhere: only the files' own names count.
-std::string DescribeData(const Options& options, std::int64_t images) {
-  if (options.data_dir.empty()) return "synthetic images";
+SplitIdentity IdentityOfSplit(const std::string& data_dir, Split split, const DataLoader* source) {
+  if (source == nullptr) return {};
+  if (data_dir.empty()) return {split == Split::kTrain ? "synthetic images" : "", ""};
   std::string listing;
-  const std::vector<std::string> files = FindDataFiles(options.data_dir, Split::kTrain);
+  const std::vector<std::string> files = FindDataFiles(data_dir, split);
   for (const std::string& path : files) {
     const std::filesystem::path file(path);
     std::error_code ignored;
     listing +=
         fmt::format("{} {}\n", file.filename().string(), std::filesystem::file_size(file, ignored));
   }
-  return fmt::format("{} images in {} files, listing {:08x}", images, files.size(),
-                     Crc32c(std::as_bytes(std::span(listing))));
+  return {fmt::format("{} images in {} files, listing {}", source->samples(), files.size(),
+                      ChecksumOf(listing)),
+          ChecksumInManifest(data_dir, split)};
 }
 
 }  // namespace
 
+DataIdentity IdentityOfData(const Options& options, const DataLoaders& sources,
+                            const std::vector<ImageClass>& classes) {
+  DataIdentity data;
+  for (const ImageClass& one : classes) data.class_names.push_back(NameAsText(one.name));
+  data.training = IdentityOfSplit(options.data_dir, Split::kTrain, sources.training.get());
+  data.validation = IdentityOfSplit(options.data_dir, Split::kValidation, sources.evaluation.get());
+  return data;
+}
+
 std::map<std::string, std::string> RecordedSettings(const Options& options,
-                                                    const std::string& backend,
-                                                    std::int64_t images) {
+                                                    const std::string& backend) {
   const auto text = [](const auto& value) { return fmt::format("{}", value); };
   const ScheduleConfig& schedule = options.schedule;
   const std::string loss_scale =
       text(options.loss_scale) + (options.use_static_loss_scaling ? " static" : "");
   return {
-      {"data", DescribeData(options, images)},
       {"--image_size", text(options.image_size)},
       {"--augment", NameOf(kAugments, options.augment)},
       {"--augmentation", NameOf(kAugmentations, options.augmentation)},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From what the user wrote to what the parts of the trainer take.  Pure but for RecordedSettings,
+// From what the user wrote to what the parts of the trainer take.  Pure but for IdentityOfData,
 // which reads the data directory.
 
 #pragma once
@@ -13,8 +13,11 @@
 
 #include "trainer/backend/registry.h"
 #include "trainer/core/consistency_item.h"
+#include "trainer/core/data_identity.h"
 #include "trainer/core/span_recorder.h"
+#include "trainer/data/class_list.h"
 #include "trainer/options/options.h"
+#include "trainer/program/data_loaders.h"
 #include "trainer/program/run_memory.h"
 #include "trainer/train/config.h"
 
@@ -50,12 +53,14 @@ std::vector<ConsistencyItem> RunConsistencyItems(const Options& options,
                                                  const std::string& program_version);
 ConsistencyItem BackendConsistencyItem(const Backend& backend);
 
-// By name, as a person would write it: the options that change what is learned, the back end, and
-// the training data (`images` of them; files by number and a checksum of their names and sizes).
-// Not what a checkpoint has fields of its own for, nor what a run is refused for. Throws
-// Error(EX_DATAERR) if the data directory cannot be read.
+// By name, as a person would write it: the options that change what is learned, and the back end.
+// Not what a checkpoint has fields of its own for, nor what a run is refused for.
 std::map<std::string, std::string> RecordedSettings(const Options& options,
-                                                    const std::string& backend,
-                                                    std::int64_t images);
+                                                    const std::string& backend);
+
+// The splits that `sources` read, and what their labels stand for: `classes`, which may be none.
+// Throws Error(EX_DATAERR) if the data directory cannot be read.
+DataIdentity IdentityOfData(const Options& options, const DataLoaders& sources,
+                            const std::vector<ImageClass>& classes);
 
 }  // namespace trainer

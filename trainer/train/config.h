@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/core/data_identity.h"
 #include "trainer/core/span_recorder.h"
 #include "trainer/data/shard_sampler.h"
 #include "trainer/model/network.h"
@@ -109,7 +110,8 @@ struct TrainConfig {
                                     // its best checkpoint; "": weight_init.  A checkpoint to
                                     // resume from wins.
   bool new_head = false;  // of init_from all but the last layer, which starts by weight_init
-  std::int64_t checkpoint_every = 1000;  // steps; 0: only when training ends or is stopped
+  bool ignore_mismatched_classes = false;  // labels may stand for others than those of the weights
+  std::int64_t checkpoint_every = 1000;    // steps; 0: only when training ends or is stopped
   int keep_checkpoints = 5;
   std::int64_t keep_every = 0;           // checkpoints of those of checkpoint_every: one of so many
                                          // is kept for ever; 0: none
@@ -134,9 +136,12 @@ struct TrainConfig {
   // What no option says.
   int short_ranks = 0;          // of GlobalBatch, in training
   std::string program_version;  // noted in checkpoints
-  // Options and data by name, noted in checkpoints: where one has changed since, a run that goes on
+  // Options by name, noted in checkpoints: where one has changed since, a run that goes on
   // says so.
   std::map<std::string, std::string> settings;
+  DataIdentity data;            // of rank 0: what it has of data_dir
+  std::string labels_file;      // that data.class_names are of
+  bool has_own_labels = false;  // that is --labels, whose names need not be those of the data
 };
 
 // What is derived from what was told.

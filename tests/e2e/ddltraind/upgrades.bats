@@ -73,7 +73,7 @@ PYTHON
   local newer=run/checkpoints/step-0000002000 why
   copy
   add_newer_checkpoint
-  why="$newer/manifest.json: a checkpoint of ddltraind 9.8.7, of format 9, and this program reads format 2: use the version of ddlrun that has written it, or a newer one"
+  why="$newer/manifest.json: a checkpoint of ddltraind 9.8.7, of format 9, and this program reads format 3: use the version of ddlrun that has written it, or a newer one"
   resume 2003
   expect_status 78 "$messages"
   [[ $messages == *"$why; or, to resume from the checkpoint before it, move $newer away"* ]]

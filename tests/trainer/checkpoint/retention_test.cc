@@ -269,6 +269,30 @@ TEST(BestOf, IsTheHighestOfEqualOnesTheOldest) {
   EXPECT_EQ(BestOf({{5, "", 0.75}, {7, "", 0.75}})->step, 5);
 }
 
+// What is not known may be of the same images.
+TEST(BestOf, ComparesThoseOfTheSameImagesAsTheNewest) {
+  const SplitIdentity now = {"40 images", ""};
+  const SplitIdentity before = {"9 images", ""};
+  EXPECT_EQ(BestOf({{9, "", 0.2, now}, {7, "", 0.4, now}, {5, "", 0.9, before}})->step, 7);
+  EXPECT_EQ(BestOf({{9, "", 0.2}, {7, "", 0.4, now}, {5, "", 0.9, before}, {3, "", 0.8}})->step, 3);
+  const std::vector<EvaluatedCheckpoint> all = {
+      {9, "", 0.2, now}, {7, "", 0.4}, {5, "", 0, before}};
+  std::vector<std::int64_t> steps;
+  for (const EvaluatedCheckpoint& one : EvaluatedOn(before, all)) steps.push_back(one.step);
+  EXPECT_THAT(steps, ElementsAre(7, 5));
+  EXPECT_EQ(EvaluatedOn({}, all).size(), 3U);
+}
+
+TEST(NoteTop1, SaysOfWhichImages) {
+  const TemporaryDirectory scratch;
+  const fs::path checkpoint = SampleRun(1).Write(scratch.path());
+  NoteTop1(checkpoint, 0.5, {}, {"9 images", "01234567"});
+  NoteTop1(checkpoint, 0.5, {}, {});
+  EXPECT_EQ(ListEvaluated(scratch.path()).known[0].validation.manifest, "01234567");
+  NoteTop1(checkpoint, 0.5, {}, {"9 images", "01234568"});
+  EXPECT_EQ(ListEvaluated(scratch.path()).known[0].validation.manifest, "01234568");
+}
+
 TEST(NoteTop1, ChangesNothingElse) {
   const ScratchDirectory scratch;
   const fs::path checkpoint = SampleRun(1).Write(scratch.path());
@@ -369,6 +393,43 @@ TEST(Manifest, IsOfTheFirstFormatUnlessTheOptimizerIsNotSgd) {
   manifest.state.optimizer = "lars";
   EXPECT_THAT(ToJson(manifest), HasSubstr("\"format\": 2,"));
   EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
+}
+
+// Older programs would lose what labels stand for, and which images a top-1 is of.
+TEST(Manifest, IsOfTheThirdFormatWhereTheDataAreKnown) {
+  for (const DataIdentity& data :
+       {DataIdentity{{"cat", "caf\\xe9"}, {}, {}}, DataIdentity{{}, {"8 images", "0123abcd"}, {}},
+        DataIdentity{{}, {}, {"4 images", ""}}}) {
+    Manifest manifest;
+    manifest.state.data = data;
+    EXPECT_THAT(ToJson(manifest), HasSubstr("\"format\": 3,"));
+    EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
+  }
+  Manifest manifest;
+  manifest.state.data.training.files = "synthetic images";
+  EXPECT_THAT(ToJson(manifest), HasSubstr("\"format\": 1,"));
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
+}
+
+TEST(Manifest, FindsTrainingDataAmongTheSettingsOfOlderVersions) {
+  Manifest manifest;
+  manifest.state.settings["data"] = "8 images in 2 files, listing 01234567";
+  const Manifest read = ParseManifest(ToJson(manifest), "m");
+  EXPECT_EQ(read.state.data.training.files, "8 images in 2 files, listing 01234567");
+  EXPECT_EQ(read.state.settings.count("data"), 0);
+}
+
+TEST(MetadataOfWeights, GivesBackWhatIsKnown) {
+  const DataIdentity data = {{"a b", "\"", "\\xe9"}, {"", "01234567"}, {"", "89abcdef"}};
+  EXPECT_EQ(DataOfWeights(MetadataOfWeights("resnet50", data)), data);
+  EXPECT_THAT(MetadataOfWeights("resnet50", {}), ElementsAre(Pair("architecture", "resnet50")));
+}
+
+TEST(MetadataOfWeights, OfAnotherFormAreOfAnotherProgram) {
+  for (const char* names : {"cat,dog", "[1, 2]", "{\"0\": \"cat\"}", "[\"cat\"", ""}) {
+    EXPECT_THAT(DataOfWeights({{"class_names", names}}).class_names, IsEmpty()) << names;
+  }
+  EXPECT_THAT(DataOfWeights({{"class_names", "[\"cat\"]"}}).class_names, ElementsAre("cat"));
 }
 
 TEST(Manifest, ReadsBackWhatItWrote) { EXPECT_EQ(ParseManifest(ToJson(Sample()), "m"), Sample()); }

@@ -40,7 +40,8 @@ struct SampleRun {
     state.loss_scale = 1024;
     state.program_version = "0.1.0";
     state.precision = "fp16";
-    state.settings = {{"--lr_init", "0.1"}, {"data", "100 images in 2 files"}};
+    state.settings = {{"--lr_init", "0.1"}};
+    state.data = {{"cat", "dog"}, {"100 images in 2 files", "01234567"}, {"9 images", "89abcdef"}};
     model = {{"conv1.weight", DType::kFloat32, {4, 3, 2, 2}, weight.data()},
              {"bn1.num_batches_tracked", DType::kInt64, {}, &count}};
     optimizer = {{"conv1.weight", DType::kFloat32, {4, 3, 2, 2}, momentum.data()}};

@@ -189,6 +189,8 @@ TEST(Options, Rejects) {
       // Options that need another one, or exclude it.
       {"--mode=predict --to_predict=x.jpg --dry_run", "--dry_run"},
       {"--new_head", "--init_from, which is not given"},
+      {"--ignore_mismatched_classes --mode=training_benchmark|inference_benchmark",
+       "--ignore_mismatched_classes is about weights that were trained before: --mode=<it>"},
       {"--init_from=x --new_head --to_predict=x --mode=evaluate|predict|training_benchmark",
        "--new_head is for training: --mode=<it>"},
       {"--augmentation=dali --augment=none",
@@ -247,6 +249,7 @@ TEST(Options, TakesTheValuesBesideThose) {
   EXPECT_EQ(Taken({"--ema=0.9999"}).ema, 0.9999);
   EXPECT_EQ(Taken({"--classes=2"}).classes, 2);
   EXPECT_TRUE(Taken({"--init_from=x", "--new_head"}).new_head);
+  EXPECT_TRUE(Taken({"--ignore_mismatched_classes"}).ignore_mismatched_classes);
   EXPECT_EQ(Taken({"--record_cache=/tmp", "--record_cache_gb=0.5"}).record_cache_gb, 0.5);
   EXPECT_EQ(Taken({"--keep_every=2"}).keep_every, 2);
   EXPECT_EQ(Taken({"--eval_every=2", "--stop_at_top1=75.9"}).eval_every, 2);

@@ -73,7 +73,7 @@ TEST_F(GoingOn, SaysThatFirstWeightsAreNotRead) {
 }
 
 TEST_F(GoingOn, SaysWhereAndWhatHasChanged) {
-  config_.settings = {{"--lr_init", "0.1"}, {"--image_size", "32"}, {"data", "8 images"}};
+  config_.settings = {{"--lr_init", "0.1"}, {"--image_size", "32"}};
   config_.schedule.run_iter = 2;
   EXPECT_THAT(Run(config_), Not(HasSubstr("changed since")));
   EXPECT_THAT(Run(config_), AllOf(HasSubstr("resumed from step 2, after 8 of the 64 images of "

@@ -129,7 +129,15 @@ Evaluations::Evaluations(const TrainConfig& config, Communicator& communicator,
     : config_(config), schedule_(schedule) {
   std::array<double, 2> noted = {-1, -1};
   if (communicator.rank() == 0) {
-    const std::vector<EvaluatedCheckpoint> evaluated = ListEvaluated(ModelDirectory(config)).known;
+    const SplitIdentity& validation = config.data.validation;
+    const std::vector<EvaluatedCheckpoint> all = ListEvaluated(ModelDirectory(config)).known;
+    const std::vector<EvaluatedCheckpoint> evaluated = EvaluatedOn(validation, all);
+    if (!all.empty() && IsOtherData(all.front().validation, validation)) {
+      note_ = fmt::format("validation data changed since step {}: {}; {}", all.front().step,
+                          DescribeOtherData(all.front().validation, validation),
+                          evaluated.empty() ? "the best so far starts anew"
+                                            : "what was found of others does not count");
+    }
     for (const EvaluatedCheckpoint& checkpoint : evaluated) {
       if (checkpoint.step == schedule.start.step) noted[0] = checkpoint.top1;
     }

@@ -57,7 +57,8 @@ void RequireNumbers(const EvaluationResult& result, bool is_of_training);
 class Evaluations {
  public:
   // Collective: rank 0 reads what is noted in ModelDirectory(config).  `schedule`: of this launch.
-  // `config` outlives it.  Throws Error(EX_OSERR) where that cannot be read.
+  // `config` outlives it.  What was found of other images than config.data.validation does not
+  // count.  Throws Error(EX_OSERR) where that cannot be read.
   Evaluations(const TrainConfig& config, Communicator& communicator, const Schedule& schedule);
 
   // The launch goes on by another schedule, from a checkpoint.
@@ -75,12 +76,15 @@ class Evaluations {
   bool ReachesTarget(double top1) const;
   // Of the weights that this launch begins with; below 0: not known.
   double first_top1() const { return first_top1_; }
+  // Rank 0: what people should know where the best so far was found of other images; "".
+  const std::string& note() const { return note_; }
 
  private:
   const TrainConfig& config_;
   Schedule schedule_;
   double first_top1_ = -1;
   double best_top1_ = -1;  // below 0: there is none
+  std::string note_;
 };
 
 // --mode=predict: the most probable classes of single images, and how people and programs read

@@ -80,6 +80,7 @@ TrainResult Trainer::Train() {
                                              deps_.checkpoint_hook});
   if (config_.mode == RunMode::kTrainAndEvaluate) {
     evaluations_.emplace(config_, deps_.communicator, schedule_);
+    if (!evaluations_->note().empty()) deps_.outputs.log->warn("{}", evaluations_->note());
     has_reached_target_ = evaluations_->ReachesTarget(evaluations_->first_top1());
   }
   result_.step = schedule_.start.step;

@@ -149,6 +149,7 @@ Launch::Launch(const TrainConfig& train_config, const TrainerDeps& trainer_deps)
       stream(deps.backend.MakeStream()),
       device_batch(deps.backend, network.spec()),
       loss_scale(FirstLossScale()),
+      data(config.data),
       report(config, deps.communicator, deps.outputs, WorkOf(config, deps.backend)),
       control(deps, report) {
   if (config.mode == RunMode::kTrainAndEvaluate) {
@@ -165,7 +166,8 @@ LossScale Launch::FirstLossScale() const {
 
 SnapshotDeps Launch::snapshot_deps() {
   return {config,  network,          deps.communicator,
-          *stream, deps.outputs.log, deps.backend.compute_type()};
+          *stream, deps.outputs.log, deps.backend.compute_type(),
+          &data};
 }
 
 // Rank 0's values count: logarithms and square roots of other processors and C libraries may differ

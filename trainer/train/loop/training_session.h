@@ -99,6 +99,7 @@ struct Launch {
   // In kTrainAndEvaluate: the next training batch may be in the other one already.
   std::optional<DeviceBatch> evaluation_batch;
   LossScale loss_scale;
+  DataIdentity data;  // of the weights, on rank 0
   LogDispatcher report;
   LoopControl control;
 };

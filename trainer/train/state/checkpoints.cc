@@ -135,7 +135,8 @@ void Checkpoints::NoteTop1(std::int64_t step, double top1) {
 void Checkpoints::Note(std::int64_t step, double top1) {
   const std::filesystem::path parent = CheckpointsDirectory(ModelDirectory(deps_.snapshot.config));
   try {
-    trainer::NoteTop1(parent / CheckpointName(step), top1, deps_.hook);
+    trainer::NoteTop1(parent / CheckpointName(step), top1, deps_.hook,
+                      deps_.snapshot.config.data.validation);
   } catch (const Error& error) {
     deps_.snapshot.log->warn(
         "that the checkpoint of step {} was evaluated may not be noted in it, and then it does not "

@@ -41,8 +41,22 @@ std::string AdviceFor(const fs::path& directory) {
   return "give a file in it, such as " + *std::ranges::min_element(files);
 }
 
+struct InitialWeights {
+  SafetensorsFile file;
+  DataIdentity data;  // that they were trained with
+};
+
+// A file of a checkpoint has its manifest beside it.
+DataIdentity DataOfFile(const SafetensorsFile& file) {
+  const fs::path directory = fs::path(file.path()).parent_path();
+  std::error_code ignored;
+  const bool is_of_checkpoint = ParseCheckpointName(directory.filename().string()) &&
+                                fs::exists(directory / kManifestFile, ignored);
+  return is_of_checkpoint ? ReadManifest(directory).state.data : DataOfWeights(file.metadata());
+}
+
 // A directory is that of a run.
-SafetensorsFile ReadBestOf(const fs::path& model_dir) {
+InitialWeights ReadBestOf(const fs::path& model_dir) {
   const std::string directory = model_dir.string();
   const EvaluatedCheckpoints evaluated = ListEvaluated(model_dir);
   if (!evaluated.unreadable.empty()) {
@@ -52,7 +66,8 @@ SafetensorsFile ReadBestOf(const fs::path& model_dir) {
   }
   if (const auto best = BestOf(evaluated.known)) {
     Checkpoint checkpoint = ReadCheckpoint(best->directory);
-    return checkpoint.average ? std::move(*checkpoint.average) : std::move(checkpoint.model);
+    return {checkpoint.average ? std::move(*checkpoint.average) : std::move(checkpoint.model),
+            checkpoint.manifest.state.data};
   }
   const std::vector<CheckpointPath> found = ListCheckpoints(model_dir);
   if (found.empty()) {
@@ -66,7 +81,7 @@ SafetensorsFile ReadBestOf(const fs::path& model_dir) {
                   (found.front().directory / kModelFile).string());
 }
 
-SafetensorsFile ReadWeights(const fs::path& from) {
+InitialWeights ReadWeights(const fs::path& from) {
   std::error_code ignored;
   if (fs::is_directory(from, ignored)) return ReadBestOf(from);
   if (!fs::exists(from, ignored) && fs::exists(from.string() + ".index", ignored)) {
@@ -74,7 +89,9 @@ SafetensorsFile ReadWeights(const fs::path& from) {
                                 ": not a safetensors file but a TensorFlow checkpoint: make a "
                                 "safetensors file of it, with torchvision's names");
   }
-  return SafetensorsFile::Read(from.string());
+  SafetensorsFile file = SafetensorsFile::Read(from.string());
+  DataIdentity data = DataOfFile(file);
+  return {std::move(file), std::move(data)};
 }
 
 // Counters that other programs keep beside the values.
@@ -234,10 +251,15 @@ std::string AdviceFor(const SafetensorsFile& file, const TrainConfig& config) {
 void InitializeFromFile(const SnapshotDeps& deps) {
   if (deps.communicator.rank() == 0) {
     const TrainConfig& config = deps.config;
-    SafetensorsFile file = ReadWeights(config.init_from);
+    auto [file, data] = ReadWeights(config.init_from);
     TakeNames(file, deps);
     RejectOtherClasses(file, config);
     CheckTensors(file, ExpectedToBegin(file, deps), AdviceFor(file, config));
+    if (!config.new_head) {
+      TakeDataOfWeights(
+          deps, data, file.path(),
+          KeepsWeights(config.mode) ? "give --new_head to train a last layer for them, " : "");
+    }
     const std::string_view left_out = config.new_head ? kHead : std::string_view();
     RejectUnusable(file, deps.network, left_out);
     ImportPart(deps.network, Network::Part::kValue, file, deps.stream, left_out);

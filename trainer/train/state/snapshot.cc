@@ -133,6 +133,10 @@ std::int64_t StatisticCount(const Network& network) {
   return count;
 }
 
+const DataIdentity& DataOf(const SnapshotDeps& deps) {
+  return deps.data != nullptr ? *deps.data : deps.config.data;
+}
+
 CheckpointState StateOf(const SnapshotDeps& deps, const Position& position,
                         const LossScale& loss_scale, std::int64_t samples) {
   CheckpointState state;
@@ -151,6 +155,7 @@ CheckpointState StateOf(const SnapshotDeps& deps, const Position& position,
   state.precision = PrecisionOf(deps.compute_type);
   state.optimizer = TraitsOf(deps.config.optimizer).name;
   state.settings = deps.config.settings;
+  state.data = DataOf(deps);
   return state;
 }
 
@@ -330,11 +335,39 @@ void ExportModel(const SnapshotDeps& deps, const std::filesystem::path& path) {
     if (!IsRoot(deps)) return;
     const std::vector<HostTensor> model = ModelWith(mean, own, deps);
     RejectNotFinite(SourcesOf(model));
-    WriteTensorFile(path, model, {{"architecture", deps.config.arch}}, "another --export_dir");
+    WriteTensorFile(path, model, MetadataOfWeights(deps.config.arch, DataOf(deps)),
+                    "another --export_dir");
     deps.log->info("{} written: {}", deps.network.has_ema() ? "EMA weights" : "weights",
                    path.string());
   });
   deps.communicator.Barrier();
+}
+
+void TakeDataOfWeights(const SnapshotDeps& deps, const DataIdentity& data, const std::string& where,
+                       const std::string& advice) {
+  const TrainConfig& config = deps.config;
+  const bool is_training = KeepsWeights(config.mode);
+  // Predictions may be given names that people like better.
+  const bool may_rename = config.mode == RunMode::kPredict && config.has_own_labels;
+  const std::string other = DescribeOtherClasses({config.data.class_names, config.labels_file},
+                                                 {data.class_names, where}, may_rename);
+  if (!other.empty() && !config.ignore_mismatched_classes) {
+    throw Error(EX_DATAERR,
+                other +
+                    ": the labels do not stand for the classes of these weights; convert the "
+                    "images with the training's classes (ddldata convert --class_list), " +
+                    advice + "or give --ignore_mismatched_classes to use them all the same");
+  }
+  if (!other.empty()) {
+    deps.log->warn("{}: it is used all the same (--ignore_mismatched_classes)", other);
+  }
+  if (deps.data == nullptr) return;
+  if (!is_training) {
+    deps.data->class_names = data.class_names;
+    deps.data->training = data.training;
+  } else if (deps.data->class_names.empty()) {
+    deps.data->class_names = data.class_names;
+  }
 }
 
 std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& loss_scale,
@@ -360,6 +393,9 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
                 checkpoint->average ? 1 : 0};
       if (ahead) RejectMomentumOfOthers(deps, *checkpoint);
       if (ahead) RejectEndedRuns(*checkpoint, header.position, *ahead);
+      if (!ahead || !ahead->is_rollback) {
+        TakeDataOfWeights(deps, state.data, checkpoint->directory.string(), "");
+      }
       rows = Load(deps, *checkpoint, ahead.has_value());
       if (ahead && !ahead->is_rollback) {
         LogResume(deps, *checkpoint, header.position, loss_scale, ahead->samples);
@@ -434,7 +470,7 @@ std::string OfPrecision(const CheckpointState& now) {
 // What comes of another `name`; "" where that is plain.
 std::string ConsequenceOf(const std::string& name, const CheckpointState& now) {
   if (name == "--backend") return "it computes the same but for rounding";
-  const bool is_order = name == "data" || name == "--seed" || name == "--shuffle";
+  const bool is_order = name == "training data" || name == "--seed" || name == "--shuffle";
   if (is_order && now.epoch_samples > 0) {
     return fmt::format(
         "the order is another one, so in epoch {} images may come twice or be left "
@@ -462,6 +498,11 @@ std::vector<std::string> ChangesSince(const CheckpointState& then, const Checkpo
   if (other_precision) add("computed in", then.precision, now.precision, OfPrecision(now));
   add("--seed", then.seed, now.seed, ConsequenceOf("--seed", now));
   add("version", then.program_version, now.program_version, "");
+  if (IsOtherData(then.data.training, now.data.training)) {
+    const std::string consequence = ConsequenceOf("training data", now);
+    changes.push_back("training data " + DescribeOtherData(then.data.training, now.data.training) +
+                      (consequence.empty() ? "" : "; ") + consequence);
+  }
   for (const auto& [name, after] : now.settings) {
     const auto before = then.settings.find(name);
     if (before == then.settings.end() || (name == "--precision" && other_precision)) continue;

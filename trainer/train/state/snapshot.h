@@ -93,7 +93,15 @@ struct SnapshotDeps {
   Stream& stream;
   const Logger& log;
   DType compute_type = DType::kFloat32;  // Backend::compute_type
+  DataIdentity* data = nullptr;          // of the weights at hand, on rank 0; null: config.data
 };
+
+// Rank 0: weights of `data`, which are in `where`, are to be used with those of deps.config.
+// Throws Error(EX_DATAERR) where a label stands for another class in each, naming the first, but
+// for config.ignore_mismatched_classes, where that is a warning.  What the run does not know of its
+// data it takes over, and all of it where it does not train.  `advice` on what else to give, or "".
+void TakeDataOfWeights(const SnapshotDeps& deps, const DataIdentity& data, const std::string& where,
+                       const std::string& advice);
 
 // Copies the state at `position` to `copy`, which rank 0 has; the others may have null.
 // `samples` of the training set: a checkpoint has its position as epochs and images of this one.

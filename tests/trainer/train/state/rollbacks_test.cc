@@ -305,11 +305,9 @@ CheckpointState State() {
   state.seed = 1;
   state.precision = "fp16";
   state.program_version = "0.1.0";
-  state.settings = {{"--backend", "cuda"},
-                    {"--lr_init", "0.1"},
-                    {"--precision", "fp16"},
-                    {"--shuffle", "epoch"},
-                    {"data", "100 images"}};
+  state.settings = {
+      {"--backend", "cuda"}, {"--lr_init", "0.1"}, {"--precision", "fp16"}, {"--shuffle", "epoch"}};
+  state.data.training = {"100 images in 2 files, listing 01234567", "89abcdef"};
   return state;
 }
 
@@ -333,11 +331,9 @@ TEST(Changes, EachIsATextOfItsOwnThatSaysWhatComesOfIt) {
   now.precision = "fp32";
   now.seed = 7;
   now.program_version = "0.2.0";
-  now.settings = {{"--backend", "cpu"},
-                  {"--lr_init", "0.2"},
-                  {"--precision", "fp32"},
-                  {"--shuffle", "none"},
-                  {"data", "99 images"}};
+  now.settings = {
+      {"--backend", "cpu"}, {"--lr_init", "0.2"}, {"--precision", "fp32"}, {"--shuffle", "none"}};
+  now.data.training = {"99 images in 1 files, listing 01234568", "89abcdee"};
   const std::string order =
       "; the order is another one, so in epoch 3 images may come twice or be left out";
   EXPECT_THAT(
@@ -348,9 +344,9 @@ TEST(Changes, EachIsATextOfItsOwnThatSaysWhatComesOfIt) {
           "place of the epoch",
           "computed in fp16 (now fp32); there is no loss scale any more",
           "--seed 1 (now 7)" + order, "version 0.1.0 (now 0.2.0)",
+          "training data 100 images in 2 files (now 99 images in 1 file)" + order,
           "--backend cuda (now cpu); it computes the same but for rounding",
-          "--lr_init 0.1 (now 0.2)", "--shuffle epoch (now none)" + order,
-          "data 100 images (now 99 images)" + order));
+          "--lr_init 0.1 (now 0.2)", "--shuffle epoch (now none)" + order));
 }
 
 TEST(Changes, AnotherOrderFromTheStartOfAnEpochHasNoImageTwice) {
@@ -377,6 +373,7 @@ TEST(Changes, AnOptionForTheSameTypeIsNamedAsAnOption) {
 
 TEST(Changes, WhatOneOfTheTwoDoesNotKnowIsLeftOut) {
   CheckpointState older = State();
+  older.data = {};
   older.precision = "";
   older.settings = {{"--of_old", "1"}};
   EXPECT_THAT(ChangesSince(older, State()), IsEmpty());
