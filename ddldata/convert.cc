@@ -74,6 +74,8 @@ class Conversion {
   void NoteSourceOfBoth() const;
   void NoteNestedDirectories() const;
   void NoteOrderOfNumbers() const;
+  void NoteClasses() const;
+  void RequireClasses() const;
   void PlanTrainBoxes();
   void BeginProgress(std::span<const std::size_t> missing);
   void WriteFile(const Task& task);
@@ -154,6 +156,25 @@ void Conversion::NoteOrderOfNumbers() const {
   if (!note.empty()) progress_.Note(note);
 }
 
+void Conversion::NoteClasses() const {
+  for (const ImageListing& listing : listings_) {
+    if (!listing.note.empty()) progress_.Note(listing.note);
+  }
+  if (!options_.class_list.empty()) return;
+  for (const std::string& note :
+       {DescribeNumbersFromOne(listings_[0], listings_[1]), DescribeAlikeClasses(classes_)}) {
+    if (!note.empty()) progress_.Note(note);
+  }
+}
+
+// Labels are those of the training, whose classes the validation images need not all have.
+void Conversion::RequireClasses() const {
+  RequireOption(
+      !options_.train.sources.empty() || !options_.class_list.empty() || listings_[1].is_numbered,
+      "--validation without --train needs the classes of the training in the order of "
+      "their labels: give --class_list=TRAIN_DATA_DIR/labels.txt");
+}
+
 void Conversion::PlanTrainBoxes() {
   if (options_.boxes.empty()) return;
   boxes_ = ReadBoxes(options_.boxes, [&](std::int64_t annotations) {
@@ -181,12 +202,14 @@ void Conversion::Plan() {
   const std::vector<ImageClass> class_numbers = ListOf(options_.class_numbers);
   listings_.push_back(List(options_.train, class_numbers));
   listings_.push_back(List(options_.validation, class_numbers));
+  RequireClasses();
   NoteEmptyClasses();
   NoteSourceOfBoth();
   NoteNestedDirectories();
   classes_ = NumberClasses(listings_[0], listings_[1], class_list);
   summary_.classes = std::ssize(classes_);
   NoteOrderOfNumbers();
+  NoteClasses();
   for (const ImageListing& listing : listings_) readers_.emplace_back(listing);
   orders_.push_back(
       PlanSplit(Split::kTrain, listings_[0], classes_, options_.seed, options_.train.shards));

@@ -19,6 +19,7 @@
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
 #include "trainer/data/files/data_files.h"
+#include "trainer/data/files/text_lines.h"
 #include "trainer/data/images/image_files.h"
 
 namespace trainer {
@@ -173,9 +174,9 @@ std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageList
   for (const ImageListing* listing : {&train, &validation}) {
     for (const std::string& name : UsedClasses(*listing)) {
       if (names.contains(name)) continue;
-      throw Error(EX_DATAERR, FirstImageOf(*listing, name) + ": the image has the class " + name +
-                                  ", which is not among the " + std::to_string(names.size()) +
-                                  " of " +
+      throw Error(EX_DATAERR, FirstImageOf(*listing, name) + ": the image has the class " +
+                                  Quoted(name) + ", which is not among the " +
+                                  std::to_string(names.size()) + " of " +
                                   (listed.empty() ? "the training images" : "--class_list") +
                                   DescribeLikeClass(name, names));
     }
@@ -314,6 +315,16 @@ LetterForms FormsOf(std::string_view name) {
   return forms;
 }
 
+// In what alone two names differ; "" where they differ otherwise.
+std::string DescribeAlikeNames(std::string_view one, std::string_view other) {
+  const std::string_view plain = Trimmed(one);
+  const std::string_view plain_other = Trimmed(other);
+  if (plain == plain_other) return "blanks at the end";
+  if (FoldedCase(plain) != FoldedCase(plain_other)) return "";
+  const bool has_blanks = plain.size() != one.size() || plain_other.size() != other.size();
+  return has_blanks ? "capital letters and blanks at the end" : "capital letters";
+}
+
 bool IsNameOfSplit(std::string_view name) {
   constexpr std::string_view kNames[] = {"train",      "training", "val",  "valid",
                                          "validation", "test",     "eval", "dev"};
@@ -322,15 +333,41 @@ bool IsNameOfSplit(std::string_view name) {
 
 }  // namespace
 
+std::string DescribeAlikeClasses(const std::vector<ImageClass>& classes) {
+  std::map<std::string, const ImageClass*> met;  // by plain names
+  for (const ImageClass& one : classes) {
+    if (one.name.empty()) continue;
+    const auto [other, is_new] = met.emplace(FoldedCase(Trimmed(one.name)), &one);
+    if (is_new) continue;
+    const std::string& name = other->second->name;
+    return "the classes " + Quoted(name) + " and " + Quoted(one.name) + " differ in " +
+           DescribeAlikeNames(one.name, name) + " alone, and have labels of their own: if they " +
+           "are one class, give both one name";
+  }
+  return "";
+}
+
+std::string DescribeNumbersFromOne(const ImageListing& train, const ImageListing& validation) {
+  std::set<std::string> numbers;
+  for (const ImageListing* listing : {&train, &validation}) {
+    if (listing->is_numbered) numbers.merge(UsedClasses(*listing));
+  }
+  if (numbers.size() < 2 || numbers.contains("0")) return "";
+  return "no image has the class 0 (KEY.cls), from which WebDataset counts, so that label 1 is of "
+         "no image; if the numbers count from 1, write them from 0 on";
+}
+
 std::string DescribeLikeClass(const std::string& name, const std::set<std::string>& names) {
   const LetterForms forms = FormsOf(name);
   for (const std::string& other : names) {
-    if (FoldedCase(other) == FoldedCase(name)) {
-      return "; the class " + other + " differs from it in capital letters: give both one name";
+    const std::string alike = DescribeAlikeNames(name, other);
+    if (!alike.empty()) {
+      return "; the class " + Quoted(other) + " differs from it in " + alike +
+             ": give both one name";
     }
     const LetterForms of_other = FormsOf(other);
     if (of_other.shape == forms.shape && of_other.has_marks != forms.has_marks) {
-      return "; the class " + other +
+      return "; the class " + Quoted(other) +
              " looks the same, but one has accents as characters of their own, as macOS writes "
              "them: give both one name (convmv --nfc)";
     }
@@ -342,14 +379,21 @@ std::string DescribeNestedDirectories(const ImageListing& listing) {
   std::map<std::string_view, std::set<std::string_view>>
       classes_of;  // by directories in their directories
   std::set<std::string_view> classes;
-  std::string_view root;
+  std::string root;
   bool has_images_beside = false;
+  bool is_tar = false;
   for (const InputImage& image : listing.images) {
-    const std::string_view path = image.path;
+    const ImageContainer& container = listing.containers[image.container];
+    std::string_view path = image.path;
+    if (!path.starts_with(container.root)) return "";
+    path.remove_prefix(container.root.size());
     const std::size_t end = path.find('/');
-    if (listing.containers[image.container].is_tar || end == std::string_view::npos) return "";
+    const bool is_tar_in_tar = container.is_tar && HasEnding(path.substr(0, end), ".tar");
+    if (listing.is_numbered || is_tar_in_tar || end == std::string_view::npos) return "";
     const std::size_t end_of_next = path.find('/', end + 1);
-    root = listing.containers[image.container].path;
+    root = container.path + (container.root.empty() ? "" : ", " + container.root);
+    if (root.ends_with('/')) root.pop_back();
+    is_tar = container.is_tar;
     classes.insert(path.substr(0, end));
     if (end_of_next == std::string_view::npos) {
       has_images_beside = true;
@@ -358,13 +402,16 @@ std::string DescribeNestedDirectories(const ImageListing& listing) {
     }
   }
   const std::string rule =
-      ": the class of an image is the directory right below the one that is given";
+      is_tar ? ": the class of an image is the directory right below the one that all lie in"
+             : ": the class of an image is the directory right below the one that is given";
   if (!classes.empty() && std::ranges::all_of(classes, IsNameOfSplit)) {
     const auto train = std::ranges::find_if(
         classes, [](std::string_view name) { return FoldedCase(name).starts_with("train"); });
     const std::string_view meant = train == classes.end() ? *classes.begin() : *train;
     return "the classes have the names of splits, such as " + std::string(meant) + rule +
-           "; did you mean " + std::string(root) + "/" + std::string(meant) + "?";
+           (is_tar ? "; unpack " + root.substr(0, root.find(", ")) + ", or pack a tar of "
+                   : "; did you mean " + root + "/") +
+           std::string(meant) + (is_tar ? " alone" : "?");
   }
   std::set<std::string_view> with_repeated;
   std::string example;

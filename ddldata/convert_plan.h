@@ -45,6 +45,12 @@ std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageList
 // another order than the numbers: what people should know of that, else "".
 std::string DescribeOrderOfNumbers(const std::vector<ImageClass>& classes);
 
+// WebDataset's numbers, none of which is 0, as where they were counted from 1; and names that
+// differ in capital letters or in blanks at their ends alone: what people should know of that, else
+// "".
+std::string DescribeNumbersFromOne(const ImageListing& train, const ImageListing& validation);
+std::string DescribeAlikeClasses(const std::vector<ImageClass>& classes);
+
 // A place in the order of a split.
 struct PlannedImage {
   std::uint32_t image = 0;  // in ImageListing::images
@@ -88,11 +94,13 @@ std::string DescribeConversion(std::uint64_t seed, const StoredImageOptions& ima
                                std::span<const ImageListing> listings);
 
 // The end of a message about the class `name`, which is not among `names`: "; CLASS differs ..." of
-// one that differs in capital letters or in the Unicode form of accents only; "" if there is none.
+// one that differs in capital letters, in blanks at its ends or in the Unicode form of accents
+// only; "" if there is none.
 std::string DescribeLikeClass(const std::string& name, const std::set<std::string>& names);
 
-// What people should know of class directories that have the names of splits, or that all have
-// directories which others have too, as 2019/cat and 2020/cat: a sentence; "" for others.
+// What people should know of class directories, in a directory or a tar, that have the names of
+// splits, or that all have directories which others have too, as 2019/cat and 2020/cat: a sentence;
+// "" for others.
 std::string DescribeNestedDirectories(const ImageListing& listing);
 
 }  // namespace trainer

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -48,6 +49,13 @@ bool IsDirectory(const fs::directory_entry& entry) {
   return entry.is_directory(ignored);
 }
 
+void RejectLinkToNothing(const fs::directory_entry& entry) {
+  std::error_code error;
+  if (!entry.is_symlink(error) || entry.exists(error)) return;
+  throw CannotList(entry.path().string(),
+                   error ? error : make_error_code(std::errc::no_such_file_or_directory));
+}
+
 std::string StemOf(std::string_view tar) {
   const std::string_view name = BaseName(tar);
   return std::string(HasEnding(name, kTarEnding) ? name.substr(0, name.size() - kTarEnding.size())
@@ -68,6 +76,29 @@ std::string AdviceOfPattern(std::string_view path) {
   return is_pattern ? "; write it without quotes, so that the shell makes the names" : "";
 }
 
+constexpr std::size_t kSynsetLength = 9;  // n01440764
+
+bool IsSynset(std::string_view text) {
+  return text.size() == kSynsetLength && text.front() == 'n' &&
+         text.find_first_not_of("0123456789", 1) == std::string_view::npos;
+}
+
+// With '#' for each number.
+std::string ShapeOf(std::string_view name) {
+  std::string shape;
+  for (const char c : name) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit) shape += c;
+    if (is_digit && !shape.ends_with('#')) shape += '#';
+  }
+  return shape;
+}
+
+// Of a tar.
+std::string DescribeRoot(const std::string& root) {
+  return root.empty() ? "the top" : root.substr(0, root.size() - 1);
+}
+
 class ImageLister {
  public:
   ImageLister(bool has_labels, const std::function<void(std::int64_t)>& on_found)
@@ -85,6 +116,9 @@ class ImageLister {
   void AddTar(const support::Descriptor& file, const std::string& directory, const ByteRange& range,
               const std::string& flat_class);
   void TakeNumbers(std::size_t first_image, const std::vector<ClassFile>& files);
+  void TakeDirectories();
+  void TakeSynsets();
+  void RejectSameDirectory(const std::string& path);
   void RequireNoLabelFiles(std::span<const std::size_t> images,
                            const std::map<std::string, std::string>& label_files) const;
   void RequireNamesOnce(std::size_t first_image) const;
@@ -99,7 +133,30 @@ class ImageLister {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> containers_;  // paths, by file
   std::map<std::string, std::uint32_t> class_numbers_;
   std::map<std::string, std::string> empty_classes_;  // paths, by name
+  // Class directories and those in them: paths, by file.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> directories_;
+  // Images that lie in no directory, and what their classes are called: "" or the name of a tar.
+  std::vector<std::size_t> flat_images_;
+  std::set<std::string> flat_classes_;
+  // A tar, or a tar in a tar, some images of which lie in directories.
+  struct TarWithDirectories {
+    std::size_t container = 0;
+    std::vector<std::size_t> images;
+    std::vector<std::string> directories;  // by image, with '/' behind
+    std::string root;
+    std::set<std::string> classes() const;
+  };
+  std::vector<TarWithDirectories> tars_;
 };
+
+std::set<std::string> ImageLister::TarWithDirectories::classes() const {
+  std::set<std::string> names;
+  for (const std::string& directory : directories) {
+    const std::string_view below = std::string_view(directory).substr(root.size());
+    names.emplace(below.substr(0, below.find('/')));
+  }
+  return names;
+}
 
 std::uint32_t ImageLister::AddContainer(const std::string& path, bool is_tar) {
   struct stat status {};
@@ -114,7 +171,7 @@ std::uint32_t ImageLister::AddContainer(const std::string& path, bool is_tar) {
         path + (other->second == path ? " is there twice" : " is the same as " + other->second) +
             ": its images would count twice; give it once");
   }
-  listing_.containers.push_back({path, is_tar, file});
+  listing_.containers.push_back({path, is_tar, "", file});
   return static_cast<std::uint32_t>(listing_.containers.size() - 1);
 }
 
@@ -131,6 +188,16 @@ void ImageLister::AddImage(const ByteRange& range, std::string path,
   const auto container = static_cast<std::uint32_t>(listing_.containers.size() - 1);
   listing_.images.push_back({container, NumberOf(class_name), range, std::move(path)});
   if (std::ssize(listing_.images) % kFoundInterval == 0) on_found_(std::ssize(listing_.images));
+}
+
+// A directory by two paths that are not in each other gives its images two classes.
+void ImageLister::RejectSameDirectory(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return;  // EntriesOf complains of it
+  const auto [other, is_new] = directories_.emplace(std::pair(status.st_dev, status.st_ino), path);
+  if (is_new || path.starts_with(other->second + "/")) return;
+  throw Error(EX_DATAERR, path + " is the same as " + other->second +
+                              ": its images would count twice; remove one of the two");
 }
 
 void ImageLister::AddOther(const std::string& path) {
@@ -180,8 +247,11 @@ void ImageLister::AddDirectory(const std::string& root, bool is_alone) {
     } else if (is_shown && HasEnding(name, kTarEnding)) {
       tars.push_back(entry.path().string());
     } else if (is_shown && HasImageEnding(name)) {
+      flat_images_.push_back(listing_.images.size());
+      flat_classes_.insert("");
       AddImage({0, SizeOf(entry)}, name, "");
     } else {
+      if (is_shown) RejectLinkToNothing(entry);
       AddOther(name);
     }
   }
@@ -203,6 +273,7 @@ void ImageLister::AddClassDirectory(const std::string& root, const std::string& 
   if (depth > kMaxDirectoryDepth) {
     throw TooManyDirectories(root + "/" + below);
   }
+  RejectSameDirectory(root + "/" + below);
   for (const fs::directory_entry& entry : EntriesOf(fs::path(root) / below)) {
     const std::string path = below + "/" + entry.path().filename().string();
     const bool is_shown = !IsHidden(path);
@@ -211,6 +282,7 @@ void ImageLister::AddClassDirectory(const std::string& root, const std::string& 
     } else if (is_shown && HasImageEnding(path)) {
       AddImage({0, SizeOf(entry)}, path, class_name);
     } else {
+      if (is_shown) RejectLinkToNothing(entry);
       AddOther(path);
     }
   }
@@ -230,6 +302,8 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& dir
   std::vector<ClassFile> class_files;
   std::map<std::string, std::string> label_files;
   std::vector<std::size_t> flat_images;
+  TarWithDirectories with_directories;
+  with_directories.container = listing_.containers.size() - 1;
   TarReader tar(file, path, range);
   while (const auto member = tar.Next()) {
     const std::string name = directory + member->name;
@@ -237,7 +311,8 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& dir
     const bool is_shown = !IsHidden(name) && member->kind != TarKind::kOther;
     const bool is_tar = is_shown && HasEnding(name, kTarEnding);
     const bool is_image = is_shown && HasImageEnding(name);
-    if (member->kind == TarKind::kLink && (is_tar || is_image)) {
+    const bool may_be_directory = is_shown && BaseName(name).find('.') == std::string_view::npos;
+    if (member->kind == TarKind::kLink && (is_tar || is_image || may_be_directory)) {
       throw Error(EX_DATAERR, path + ", " + name +
                                   ": a link to another file: pack the files themselves with tar "
                                   "--dereference --hard-dereference");
@@ -257,9 +332,11 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& dir
              {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
       class_files.push_back({name, text});
     } else if (is_image) {
-      const std::string parent(DirectoryName(member->name));
-      if (parent.empty()) flat_images.push_back(listing_.images.size());
-      AddImage({member->offset, member->size}, name, parent.empty() ? flat_class : parent);
+      const std::string parent = member->name.substr(0, member->name.rfind('/') + 1);
+      std::vector<std::size_t>& images = parent.empty() ? flat_images : with_directories.images;
+      images.push_back(listing_.images.size());
+      if (!parent.empty()) with_directories.directories.push_back(parent);
+      AddImage({member->offset, member->size}, name, flat_class);
     } else {
       if (is_shown && MayBeLabels(name)) label_files.emplace(KeyOf(name), name);
       AddOther(name);
@@ -267,10 +344,69 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& dir
   }
   RequireNamesOnce(first_image);
   if (has_labels_) return;
-  if (class_files.empty()) {
-    RequireNoLabelFiles(flat_images, label_files);
-  } else {
+  if (!class_files.empty()) {
     TakeNumbers(first_image, class_files);
+    return;
+  }
+  RequireNoLabelFiles(flat_images, label_files);
+  if (!flat_images.empty()) flat_classes_.insert(flat_class);
+  std::ranges::copy(flat_images, std::back_inserter(flat_images_));
+  if (!with_directories.images.empty()) tars_.push_back(std::move(with_directories));
+}
+
+// Gives the images that lie in directories of tars their classes.
+void ImageLister::TakeDirectories() {
+  for (TarWithDirectories& tar : tars_) {
+    tar.root = RootOfClasses({tar.directories.begin(), tar.directories.end()});
+  }
+  // A part of a set may have images of one class alone, in directories in that: other parts tell.
+  const std::vector<TarWithDirectories> all = tars_;
+  for (TarWithDirectories& tar : tars_) {
+    for (const TarWithDirectories& other : all) {
+      const std::set<std::string> classes = other.classes();
+      const bool is_above = tar.root.size() > other.root.size() && tar.root.starts_with(other.root);
+      const std::string below = is_above ? tar.root.substr(other.root.size()) : "";
+      if (classes.size() > 1 && classes.contains(below.substr(0, below.find('/')))) {
+        tar.root = other.root;
+      }
+    }
+    listing_.containers[tar.container].root = tar.root;
+    const TarWithDirectories& first = tars_.front();
+    if (tar.root != first.root && listing_.note.empty()) {
+      listing_.note = "the classes are the directories in " + DescribeRoot(first.root) + " of " +
+                      listing_.containers[first.container].path + ", and in " +
+                      DescribeRoot(tar.root) + " of " + listing_.containers[tar.container].path;
+    }
+    for (std::size_t i = 0; i < tar.images.size(); ++i) {
+      const std::string below = tar.directories[i].substr(tar.root.size());
+      listing_.images[tar.images[i]].class_number = NumberOf(below.substr(0, below.find('/')));
+    }
+  }
+}
+
+// Gives the images that lie in no directory, nor in a tar that tells their class, the class that
+// their own names tell.
+void ImageLister::TakeSynsets() {
+  const bool are_parts = AreNamesOfParts(flat_classes_);
+  if (!are_parts && !flat_classes_.contains("")) return;
+  const auto has_synset = [this](std::size_t i) {
+    return !SynsetInName(listing_.images[i].path).empty();
+  };
+  if (std::ranges::all_of(flat_images_, has_synset)) {
+    for (const std::size_t i : flat_images_) {
+      listing_.images[i].class_number = NumberOf(SynsetInName(listing_.images[i].path));
+    }
+    const std::string_view example = BaseName(listing_.images[flat_images_.front()].path);
+    listing_.note =
+        "the images lie in no directories: their classes are the synsets in their names, " +
+        SynsetInName(example) + " of " + std::string(example);
+  } else if (are_parts) {
+    throw Error(EX_DATAERR,
+                *flat_classes_.begin() + ".tar, " + *std::next(flat_classes_.begin()) +
+                    ".tar: the names of the tars differ in a number alone, so they are parts of "
+                    "one set and no classes, and their images lie in no directories, which would "
+                    "be their classes: give a list of classes, --train_labels or "
+                    "--validation_labels, or pack the images in directories");
   }
 }
 
@@ -342,6 +478,10 @@ void ImageLister::TakeLabels(const ImageLabels& labels, const std::string& sourc
 }
 
 ImageListing ImageLister::Finish() {
+  if (!has_labels_) {
+    TakeDirectories();
+    TakeSynsets();
+  }
   for (const InputImage& image : listing_.images) {
     const std::string& name = listing_.classes[image.class_number];
     if (name.empty()) {
@@ -368,6 +508,46 @@ ImageListing ImageLister::Finish() {
 }
 
 }  // namespace
+
+std::string SynsetInName(std::string_view path) {
+  const std::string_view name = WithoutImageEnding(BaseName(path));
+  const std::string_view first = name.substr(0, name.find('_'));
+  const std::string_view last = name.substr(name.rfind('_') + 1);
+  if (first.size() == name.size()) return "";
+  if (IsSynset(first) && IsSynset(last) && first != last) return "";
+  return std::string(IsSynset(first) ? first : IsSynset(last) ? last : std::string_view());
+}
+
+bool AreNamesOfParts(const std::set<std::string>& names) {
+  if (names.size() < 2) return false;
+  const std::string shape = ShapeOf(*names.begin());
+  const auto has_shape = [&](const std::string& name) { return ShapeOf(name) == shape; };
+  if (shape.find('#') == std::string::npos || !std::ranges::all_of(names, has_shape)) return false;
+  if (shape == "n#") return false;  // as synsets
+  // Plain numbers are classes, unless they are written as parts are: 00000, 00001.
+  constexpr std::size_t kDigitsOfParts = 3;
+  if (shape == "#") {
+    return names.begin()->size() >= kDigitsOfParts && names.begin()->starts_with('0');
+  }
+  std::string folded = shape;
+  std::ranges::transform(folded, folded.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return folded.find("class") == std::string::npos && folded.find("label") == std::string::npos;
+}
+
+std::string RootOfClasses(const std::set<std::string>& directories) {
+  if (directories.empty()) return "";
+  // Of all: what the first and the last in order have in common.
+  const std::string& first = *directories.begin();
+  const std::string& last = *directories.rbegin();
+  const auto [end, ignored] = std::mismatch(first.begin(), first.end(), last.begin(), last.end());
+  const std::string common(first.begin(), end);
+  std::string root = common.substr(0, common.rfind('/') + 1);
+  // Images right in it: it is their class where there are no directories in it.
+  if (directories.size() == 1) root = root.substr(0, root.rfind('/', root.size() - 2) + 1);
+  return root;
+}
 
 ImageListing ListImages(const std::vector<std::string>& sources, const ImageLabels* labels,
                         const std::function<void(std::int64_t)>& on_found) {

@@ -3,18 +3,21 @@
 // Where the images of a data set lie, as people have them, and of which class each is:
 //   a directory of directories, a tar with directories
 //                           the class is the directory right below (torchvision's rule), in a tar
-//                           the one that the image lies in
+//                           below the directory that all its images lie in
 //   a tar of tars (ILSVRC2012_img_train.tar), a directory of tars, several tars
 //                           the class is the name of the tar with the images
 //   WebDataset's shards     the class is the number in KEY.cls, from 0; image KEY.jpg
 //   images side by side, in a directory or a tar (ILSVRC2012_img_val.tar)
-//                           classes by a list, which counts over all others
+//                           classes by a list, which counts over all others; or the synset that
+//                           each name begins or ends with (n01440764_10_n01440764.JPEG)
+// Several tars whose names differ in a number alone (images_0.tar, images_1.tar) are parts of one
+// set: their names are no classes.
 // A tar whose images lie side by side, most with a file KEY.json, KEY.txt or the like beside them,
 // is refused without labels from elsewhere: its name is hardly the class.  What would count an
 // image twice is refused: a directory NAME with images and NAME.tar with images beside it, a
-// directory or tar that is given or found by two paths, a tar with two images of one name. Tars are
-// read in place.  Files whose names begin with a dot or do not end as those of images are passed
-// over and counted.
+// directory or tar that is given or found by two paths, a tar with two images of one name.  So is a
+// link to nothing, which may be a class.  Tars are read in place.  Files whose names begin with a
+// dot or do not end as those of images are passed over and counted.
 //
 // Errors are Error(EX_DATAERR) with the path.
 
@@ -22,7 +25,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +43,7 @@ namespace trainer {
 struct ImageContainer {
   std::string path;
   bool is_tar = false;
+  std::string root = "";  // in a tar: the directory of all its classes, with '/' behind, or ""
   std::pair<std::uint64_t, std::uint64_t> device_and_inode = {};  // the same by whatever path
 };
 
@@ -53,12 +59,27 @@ struct ImageListing {
   std::vector<InputImage> images;
   std::vector<std::string> classes;  // names, in no order
   bool is_numbered = false;          // the names are WebDataset's numbers
+  std::string note;                  // what people should know of the classes, or ""
   std::int64_t others = 0;           // files that are no images by their names
   std::string one_other;             // the path of one of them, of Parquet if there is one
   // Directories and tars that have no images, and so are no classes, by their names; where
   // is_numbered, none.
   std::vector<std::string> empty_classes;
 };
+
+// The synset that the name of an image begins with, before a '_', or ends with, behind one; ""
+// where there is none, or two that differ.  Pure.
+std::string SynsetInName(std::string_view path);
+
+// Whether names of tars without their ending, at least two, are those of parts of one set: they
+// differ in numbers alone, and are neither synsets nor plain numbers nor names such as class_3.
+// Pure.
+bool AreNamesOfParts(const std::set<std::string>& names);
+
+// In which directory of a tar the directories of its classes lie, with '/' behind, or "":
+// `directories` are those of its images, each with '/' behind.  Where all images lie in one, that
+// is their class.  Pure.
+std::string RootOfClasses(const std::set<std::string>& directories);
 
 // Finds the images of `sources`; `labels` may be null.  `on_found` hears the number of images now
 // and then, and may throw.  An image of no known class, or a source without images, is an error.

@@ -16,8 +16,10 @@
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
 #include "trainer/core/thread.h"
+#include "trainer/data/class_list.h"
 #include "trainer/data/example.h"
 #include "trainer/data/files/data_files.h"
+#include "trainer/data/files/text_lines.h"
 #include "trainer/data/files/tfrecord.h"
 #include "trainer/data/images/image_loader.h"
 #include "trainer/data/tfrecord_loader.h"
@@ -50,6 +52,7 @@ std::vector<std::string> FindAllDataFiles(const std::string& dir, bool may_be_pa
 struct Findings {
   std::vector<std::string> problems;
   std::uint64_t pixels = 0;
+  std::map<std::pair<std::int64_t, std::string>, std::uint64_t> names;  // of labels: first offset
 };
 
 void VerifyRecord(const RecordFile& file, const RecordPlace& place, const VerifyOptions& options,
@@ -59,6 +62,8 @@ void VerifyRecord(const RecordFile& file, const RecordPlace& place, const Verify
   try {
     const ImageExample example = ParseExample(data);
     ClassOfLabel(example.label, options.classes, options.label_offset);
+    const std::string name = ClassNameIn(data);
+    if (!name.empty()) findings.names.try_emplace({example.label, name}, place.offset);
     const ImageSize size = decoder.ReadHeader(
         {reinterpret_cast<const std::uint8_t*>(example.encoded.data()), example.encoded.size()});
     ImagePiece piece;
@@ -135,10 +140,12 @@ class Verification {
   void Report(const std::string& problem);
   void VerifyFile(const RecordFile& file, const std::optional<ShardManifestCheck>& check);
   void VerifyIndexNames(const std::string& prefix, std::span<const std::string> paths);
+  void AddLabelsFile();
 
   const VerifyOptions& options_;
   const std::function<void(const std::string&)>& on_problem_;
   VerifySummary summary_;
+  LabelNames names_;
 };
 
 void Verification::Report(const std::string& problem) {
@@ -164,6 +171,11 @@ void Verification::VerifyFile(const RecordFile& file,
   for (const Findings& of_run : findings) {
     summary_.pixels += of_run.pixels;
     for (const std::string& problem : of_run.problems) Report(problem);
+    for (const auto& [met, offset] : of_run.names) {
+      Report(names_.Add(met.first, met.second,
+                        fs::path(file.path()).filename().string() + " (record at offset " +
+                            std::to_string(offset) + ")"));
+    }
   }
   for (const std::string& problem : problems) Report(problem);
   if (!problems.empty()) return;  // of the other records nothing is known
@@ -194,8 +206,24 @@ void Verification::VerifyIndexNames(const std::string& prefix, std::span<const s
   }
 }
 
+// Its labels count from 1, whatever those of the records do.  One of another program is no
+// problem.
+void Verification::AddLabelsFile() {
+  std::vector<ImageClass> classes;
+  try {
+    classes = ReadLabels(options_.data_dir);
+  } catch (const Error& error) {
+    if (error.exit_code() != EX_DATAERR) throw;
+  }
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const auto label = static_cast<std::int64_t>(i) + options_.label_offset;
+    names_.Add(label, classes[i].name, kLabelsName);
+  }
+}
+
 VerifySummary Verification::Run() {
   const auto begin = std::chrono::steady_clock::now();
+  AddLabelsFile();
   std::optional<std::vector<ShardSummary>> manifest;
   try {
     manifest = ReadShardManifest(options_.data_dir);
@@ -221,6 +249,25 @@ VerifySummary Verification::Run() {
   summary_.seconds = elapsed.count();
   return summary_;
 }
+
+}  // namespace
+
+std::string LabelNames::Add(std::int64_t label, const std::string& name, const std::string& place) {
+  const auto [of_label, is_new_label] = by_label_.emplace(label, Met{name, place});
+  const auto [of_name, is_new_name] = by_name_.emplace(name, MetLabel{label, place});
+  const bool has_other_name = of_label->second.name != name;
+  const bool has_other_label = of_name->second.label != label;
+  if (!has_other_name && !has_other_label) return "";
+  if (!told_labels_.insert(label).second) return "";
+  if (has_other_name) {
+    return "label " + std::to_string(label) + " is " + Quoted(of_label->second.name) + " in " +
+           of_label->second.place + ", and " + Quoted(name) + " in " + place;
+  }
+  return "the class " + Quoted(name) + " has the label " + std::to_string(of_name->second.label) +
+         " in " + of_name->second.place + ", and " + std::to_string(label) + " in " + place;
+}
+
+namespace {
 
 fs::path IndexPath(const std::string& index_dir, const std::string& data_file) {
   return fs::path(index_dir) / fs::path(data_file).filename();

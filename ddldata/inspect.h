@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 
 namespace trainer {
@@ -41,8 +43,30 @@ struct VerifySummary {
   bool has_manifest = false;
 };
 
+// Where the class of each label was first met.  Tells each label that is met with two classes, and
+// each class that is met with two labels, once.  Pure.
+class LabelNames {
+ public:
+  // `place` is "train-*", say.  Returns what is wrong, "" if nothing or if it was said before.
+  std::string Add(std::int64_t label, const std::string& name, const std::string& place);
+
+ private:
+  struct Met {
+    std::string name;
+    std::string place;
+  };
+  struct MetLabel {
+    std::int64_t label = 0;
+    std::string place;
+  };
+  std::map<std::int64_t, Met> by_label_;
+  std::map<std::string, MetLabel> by_name_;
+  std::set<std::int64_t> told_labels_;
+};
+
 // Looks for files that are missing; reads every record of every data file, checks both checksums,
-// parses it, checks the label, decodes the whole image; compares every file with the manifest, if
+// parses it, checks the label, decodes the whole image; compares the names of the classes, where
+// records have them, over all files and with labels.txt; compares every file with the manifest, if
 // there is one, and with its index file.  Each problem is told to `on_problem`, those of records in
 // the order of files and offsets as "PATH, record at offset N: ...".  What follows a damaged record
 // header in its file cannot be found; the message says so.  Throws Error(EX_DATAERR) when there is

@@ -51,6 +51,32 @@ std::string WithoutQuotes(std::string_view field) {
   return plain;
 }
 
+struct NumbersInName {
+  std::string shape;                                         // the name with '#' for each number
+  std::vector<std::pair<std::size_t, std::string>> numbers;  // digits without zeros in front
+};
+
+NumbersInName SplitAtNumbers(std::string_view name) {
+  NumbersInName parts;
+  bool in_number = false;
+  for (const char c : name) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (is_digit && !in_number) {
+      parts.shape += '#';
+      parts.numbers.emplace_back();
+    } else if (!is_digit) {
+      parts.shape += c;
+    }
+    in_number = is_digit;
+    if (!is_digit) continue;
+    auto& [length, digits] = parts.numbers.back();
+    if (digits == "0") digits.clear();
+    digits += c;
+    length = digits.size();
+  }
+  return parts;
+}
+
 }  // namespace
 
 ImageLabels::ImageLabels(std::string_view text, std::string path,
@@ -125,6 +151,40 @@ void ImageLabels::RejectFilesAsClasses(const std::vector<std::string>& names) co
   }
 }
 
+// Lines were most likely written in the order of the numbers.
+void ImageLabels::RejectOrderOfNumbers(const std::vector<std::string>& names) const {
+  struct Place {
+    std::size_t line = 0;
+    std::string_view name;
+  };
+  std::map<std::string, Place> last;  // by names with '#' for each number
+  std::size_t shapes = 0;
+  std::string first;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const NumbersInName numbers = SplitAtNumbers(WithoutImageEnding(names[i]));
+    const auto [before, is_new] = last.emplace(numbers.shape, Place{i, names[i]});
+    if (is_new) {
+      ++shapes;
+      continue;
+    }
+    const NumbersInName of_before = SplitAtNumbers(WithoutImageEnding(before->second.name));
+    if (first.empty() && numbers.numbers < of_before.numbers) {
+      first = "line " + std::to_string(before->second.line + 1) + " would be the class of " +
+              std::string(before->second.name) + ", and line " + std::to_string(i + 1) +
+              " that of " + names[i];
+    }
+    before->second = {i, names[i]};
+  }
+  // Names in which numbers are by chance have many forms.
+  constexpr std::size_t kMinNamesOfShape = 2;
+  if (first.empty() || names.size() < kMinNamesOfShape * shapes) return;
+  throw Error(EX_DATAERR,
+              path_ +
+                  ": a class in each line counts the images in the order of their names, in "
+                  "which numbers have another order: " +
+                  first + "; write FILE,CLASS in each line");
+}
+
 std::vector<std::string> ImageLabels::ClassesOf(const std::vector<std::string>& names,
                                                 const std::string& source) const {
   RejectFilesAsClasses(names);
@@ -137,7 +197,10 @@ std::vector<std::string> ImageLabels::ClassesOf(const std::vector<std::string>& 
             std::to_string(names.size()) + ": the two are not of one set" +
             (lines == names.size() + 1 ? "; is the first line a header? Then remove it" : ""));
   }
-  if (by_file_.empty()) return in_order_;
+  if (by_file_.empty()) {
+    RejectOrderOfNumbers(names);
+    return in_order_;
+  }
   std::vector<std::string> classes;
   for (const std::string& name : names) {
     const auto found = by_file_.find(WithoutImageEnding(name));

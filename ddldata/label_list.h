@@ -31,8 +31,9 @@ class ImageLabels {
               const std::vector<ImageClass>& classes_by_number);
 
   // The classes of images of these names without their directories.  REQUIRES: sorted.  Throws if
-  // their number is another than that of the lines, an image is not in the list, or a line without
-  // FILE begins with an image's name, as one with a semicolon does.
+  // their number is another than that of the lines, an image is not in the list, a line without
+  // FILE begins with an image's name, as one with a semicolon does, or lines without FILE are for
+  // names whose numbers are in another order (img1, img10, img2).
   std::vector<std::string> ClassesOf(const std::vector<std::string>& names,
                                      const std::string& source) const;
 
@@ -40,6 +41,7 @@ class ImageLabels {
   void Take(std::string_view line, std::size_t line_number,
             const std::vector<ImageClass>& classes_by_number);
 
+  void RejectOrderOfNumbers(const std::vector<std::string>& names) const;
   void RejectFilesAsClasses(const std::vector<std::string>& names) const;
 
   std::string path_;

@@ -66,13 +66,13 @@ TEST(NumberClasses, CountsTheNamesInTheirOrder) {
 TEST(NumberClasses, RejectsClassesThatAreNotThere) {
   const ImageListing train = ListingOf({"n01/b"});
   const ImageListing validation = ListingOf({"n02/d"});
-  EXPECT_EQ(
-      DataErrorOf([&] { NumberClasses(train, validation, {}); }),
-      "set/n02/d: the image has the class n02, which is not among the 1 of the training images");
+  EXPECT_EQ(DataErrorOf([&] { NumberClasses(train, validation, {}); }),
+            "set/n02/d: the image has the class \"n02\", which is not among the 1 of the training "
+            "images");
   EXPECT_EQ(DataErrorOf([&] {
               NumberClasses(train, {}, {{"n07", ""}});
             }),
-            "set/n01/b: the image has the class n01, which is not among the 1 of --class_list");
+            "set/n01/b: the image has the class \"n01\", which is not among the 1 of --class_list");
 }
 
 TEST(NumberClasses, NamesTheClassThatMayBeMeant) {
@@ -81,13 +81,20 @@ TEST(NumberClasses, NamesTheClassThatMayBeMeant) {
         [&] { NumberClasses(ListingOf({train + "/b"}), ListingOf({validation + "/d"}), {}); });
   };
   EXPECT_EQ(rejection("Cat", "cat"),
-            "set/cat/d: the image has the class cat, which is not among the 1 of the training "
-            "images; the class Cat differs from it in capital letters: give both one name");
+            "set/cat/d: the image has the class \"cat\", which is not among the 1 of the training "
+            "images; the class \"Cat\" differs from it in capital letters: give both one name");
+  EXPECT_THAT(
+      rejection("cat", "cat "),
+      EndsWith("; the class \"cat\" differs from it in blanks at the end: give both one name"));
+  EXPECT_THAT(rejection("Cat ", "cat"),
+              EndsWith("; the class \"Cat \" differs from it in capital letters and blanks at the "
+                       "end: give both one name"));
   const std::string of_windows = "caf\xc3\xa9";
   const std::string of_macos = "cafe\xcc\x81";
-  const std::string looks_the_same = " looks the same, but one has accents as characters of their";
-  EXPECT_THAT(rejection(of_windows, of_macos), HasSubstr("class " + of_windows + looks_the_same));
-  EXPECT_THAT(rejection(of_macos, of_windows), HasSubstr("class " + of_macos + looks_the_same));
+  const std::string looks_the_same =
+      "\" looks the same, but one has accents as characters of their";
+  EXPECT_THAT(rejection(of_windows, of_macos), HasSubstr("class \"" + of_windows + looks_the_same));
+  EXPECT_THAT(rejection(of_macos, of_windows), HasSubstr("class \"" + of_macos + looks_the_same));
   EXPECT_THAT(rejection(of_windows, "caf\xc3\xa8"), EndsWith("of the training images"));
   EXPECT_THAT(rejection("cafe", of_macos), EndsWith("of the training images"));
   EXPECT_THAT(rejection("\xcc\x81", "\xcd"), EndsWith("of the training images"));
@@ -111,6 +118,51 @@ TEST(DescribeNestedDirectories, NamesWhatIsInSeveralClasses) {
   EXPECT_EQ(DescribeNestedDirectories(ListingOf({"cat/1/a", "dog/2/b"})), "");
   EXPECT_EQ(DescribeNestedDirectories(ListingOf({"train/a", "car/b"})), "");
   EXPECT_EQ(DescribeNestedDirectories({}), "");
+}
+
+TEST(DescribeNestedDirectories, KnowsWhereTheClassesOfATarLie) {
+  const auto describe = [](const std::vector<std::string>& paths, const std::string& root) {
+    ImageListing listing = ListingOf(paths);
+    listing.containers[0].is_tar = true;
+    listing.containers[0].root = root;
+    return DescribeNestedDirectories(listing);
+  };
+  EXPECT_EQ(describe({"r/cat/1/a", "r/dog/1/b"}, "r/"),
+            "directories of one name are in several classes, 1 in cat and in dog: the class of an "
+            "image is the directory right below the one that all lie in");
+  EXPECT_EQ(describe({"r/cat/a", "r/dog/b"}, "r/"), "");
+  EXPECT_THAT(describe({"r/train/cat/a", "r/val/cat/b"}, "r/"),
+              EndsWith("; unpack set, or pack a tar of train alone"));
+  EXPECT_EQ(describe({"n01.tar/cat/a", "n02.tar/cat/b"}, ""), "");
+}
+
+TEST(DescribeNumbersFromOne, IsAboutNumbersWithoutZero) {
+  const auto numbered = [](const std::vector<std::string>& paths) {
+    ImageListing listing = ListingOf(paths);
+    listing.is_numbered = true;
+    return listing;
+  };
+  EXPECT_THAT(DescribeNumbersFromOne(numbered({"1/a", "2/b"}), {}),
+              HasSubstr("no image has the class 0"));
+  EXPECT_THAT(DescribeNumbersFromOne({}, numbered({"1/a", "2/b"})),
+              HasSubstr("no image has the class 0"));
+  EXPECT_EQ(DescribeNumbersFromOne(numbered({"1/a", "2/b"}), numbered({"0/a"})), "");
+  EXPECT_EQ(DescribeNumbersFromOne(numbered({"1/a"}), {}), "");
+  EXPECT_EQ(DescribeNumbersFromOne(ListingOf({"1/a", "2/b"}), {}), "");
+}
+
+TEST(DescribeAlikeClasses, NamesTheFirstTwo) {
+  const auto describe = [](const std::vector<std::string>& names) {
+    std::vector<ImageClass> classes;
+    for (const std::string& name : names) classes.push_back({name, ""});
+    return DescribeAlikeClasses(classes);
+  };
+  EXPECT_THAT(describe({"Cat", "cat"}),
+              StartsWith("the classes \"Cat\" and \"cat\" differ in capital letters alone"));
+  EXPECT_THAT(describe({"cat", "dog", "cat "}),
+              StartsWith("the classes \"cat\" and \"cat \" differ in blanks at the end alone"));
+  EXPECT_EQ(describe({"cat", "cats", "c at"}), "");
+  EXPECT_EQ(describe({"", ""}), "");
 }
 
 TEST(NumberClasses, TakesNumbersAsTheyAre) {

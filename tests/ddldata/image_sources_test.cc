@@ -60,6 +60,76 @@ TEST_F(ImageSourcesTest, TarOfDirectories) {
   EXPECT_EQ(listing_.one_other, Path("a.tar") + "/README");
 }
 
+TEST(SynsetInName, IsAtTheBeginningOrTheEnd) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"n01440764_10_n01440764.JPEG", "n01440764"},
+      {"a/b/n01440764_10.JPEG", "n01440764"},
+      {"ILSVRC2012_val_00000293_n01440764.JPEG", "n01440764"},
+      {"n01440764_10_n01440765.JPEG", ""},
+      {"n01440764.JPEG", ""},
+      {"n0144076_1.JPEG", ""},
+      {"n014407645_1.JPEG", ""},
+      {"n0144076x_1.JPEG", ""},
+      {"m01440764_1.JPEG", ""},
+      {"1.JPEG", ""},
+  };
+  for (const auto& [path, synset] : cases) EXPECT_EQ(SynsetInName(path), synset) << path;
+}
+
+TEST(AreNamesOfParts, TellsPartsFromClasses) {
+  const std::pair<std::set<std::string>, bool> cases[] = {
+      {{"train_images_0", "train_images_1"}, true},
+      {{"train-0000-of-0002", "train-0001-of-0002"}, true},
+      {{"images9", "images10"}, true},
+      {{"00000", "00001"}, true},
+      {{"train_images_0"}, false},
+      {{}, false},
+      {{"", "1"}, false},
+      {{"train_0", "val_0"}, false},
+      {{"n01440764", "n01443537"}, false},
+      {{"0", "1", "10"}, false},
+      {{"00", "01"}, false},
+      {{"100", "101"}, false},
+      {{"Class_0", "Class_1"}, false},
+      {{"label1", "label2"}, false},
+      {{"cat", "dog"}, false},
+  };
+  for (const auto& [names, are_parts] : cases) {
+    EXPECT_EQ(AreNamesOfParts(names), are_parts) << ::testing::PrintToString(names);
+  }
+}
+
+TEST(RootOfClasses, IsWhatAllDirectoriesLieIn) {
+  const std::pair<std::set<std::string>, std::string> cases[] = {
+      {{}, ""},
+      {{"cat/"}, ""},
+      {{"train/cat/"}, "train/"},
+      {{"cat/", "dog/"}, ""},
+      {{"cat/", "cats/"}, ""},
+      {{"train/cat/", "train/dog/"}, "train/"},
+      {{"a/train/cat/2020/", "a/train/cat/2021/", "a/train/dog/2020/"}, "a/train/"},
+      {{"train/cat/", "val/cat/"}, ""},
+      {{"train/", "train/cat/"}, "train/"},
+  };
+  for (const auto& [directories, root] : cases) {
+    EXPECT_EQ(RootOfClasses(directories), root) << ::testing::PrintToString(directories);
+  }
+}
+
+TEST_F(ImageSourcesTest, PartsOfASetHaveOneRoot) {
+  Write("1.tar", TarOf({{"cat/x/1.jpg", "a"}, {"dog/x/1.jpg", "b"}}));
+  Write("2.tar", TarOf({{"dog/y/2.jpg", "c"}, {"dog/z/3.jpg", "d"}}));
+  Write("3.tar", TarOf({{"root/cat/4.jpg", "e"}, {"root/dog/5.jpg", "f"}}));
+  EXPECT_THAT(ImagesOf({"1.tar", "2.tar"}), ElementsAre("cat cat/x/1.jpg=a", "dog dog/x/1.jpg=b",
+                                                        "dog dog/y/2.jpg=c", "dog dog/z/3.jpg=d"));
+  EXPECT_EQ(listing_.note, "");
+  EXPECT_THAT(ImagesOf({"1.tar", "3.tar"}),
+              ElementsAre("cat cat/x/1.jpg=a", "cat root/cat/4.jpg=e", "dog dog/x/1.jpg=b",
+                          "dog root/dog/5.jpg=f"));
+  EXPECT_EQ(listing_.note, "the classes are the directories in the top of " + Path("1.tar") +
+                               ", and in root of " + Path("3.tar"));
+}
+
 TEST_F(ImageSourcesTest, TarOfTars) {
   Write("a.tar", TarOf({{"n01.tar", TarOf({{"n01_1.JPEG", "a"}, {"n01_2.JPEG", "b"}})},
                         {"n02.tar", TarOf({{"n02_1.JPEG", "c"}})}}));
@@ -225,23 +295,23 @@ TEST_F(ImageSourcesTest, RejectsADirectoryBesideItsTar) {
 
 TEST_F(ImageSourcesTest, RejectsShardsWithLabelsThatAreNotRead) {
   for (const std::string ending : {"json", "txt", "NPY"}) {
-    Write("j-0.tar",
+    Write("j-w.tar",
           TarOf({{"0.jpg", "x"}, {"0." + ending, "{}"}, {"1.jpg", "y"}, {"1.JSON", ""}}));
-    Write("j-1.tar", TarOf({{"2.jpg", "z"}}));
+    Write("j-x.tar", TarOf({{"2.jpg", "z"}}));
     EXPECT_THAT(
-        Rejection({"j-0.tar", "j-1.tar"}),
-        HasSubstr("j-0.tar: images have files such as 0." + ending + " beside them, which"));
-    EXPECT_THAT(Rejection({"j-0.tar"}), HasSubstr("give the classes as numbers in KEY.cls, or by"));
+        Rejection({"j-w.tar", "j-x.tar"}),
+        HasSubstr("j-w.tar: images have files such as 0." + ending + " beside them, which"));
+    EXPECT_THAT(Rejection({"j-w.tar"}), HasSubstr("give the classes as numbers in KEY.cls, or by"));
   }
   Write("of.tar", TarOf({{"a.tar", TarOf({{"0.jpg", "x"}, {"0.json", "{}"}})}}));
   EXPECT_THAT(Rejection({"of.tar"}), HasSubstr("of.tar: images have files such as a.tar/0.json"));
   // The classes come from elsewhere, or the files are of few images or no labels.
   const ImageLabels labels("a\nb\n", "labels", {});
-  EXPECT_EQ(ImagesOf({"j-0.tar"}, &labels).size(), 2);
-  Write("j-1.tar", TarOf({{"0.jpg", "x"}, {"0.xml", "<a/>"}, {"1.jpg", "y"}, {"1.xml", "<a/>"}}));
-  Write("j-2.tar", TarOf({{"2.jpg", "x"}, {"3.jpg", "y"}, {"3.json", ""}, {"README.txt", ""}}));
-  Write("j-3.tar", TarOf({{"cat/4.jpg", "z"}, {"cat/4.json", "{}"}}));
-  EXPECT_EQ(ImagesOf({"j-1.tar", "j-2.tar", "j-3.tar"}).size(), 5);
+  EXPECT_EQ(ImagesOf({"j-w.tar"}, &labels).size(), 2);
+  Write("j-x.tar", TarOf({{"0.jpg", "x"}, {"0.xml", "<a/>"}, {"1.jpg", "y"}, {"1.xml", "<a/>"}}));
+  Write("j-y.tar", TarOf({{"2.jpg", "x"}, {"3.jpg", "y"}, {"3.json", ""}, {"README.txt", ""}}));
+  Write("j-z.tar", TarOf({{"cat/4.jpg", "z"}, {"cat/4.json", "{}"}}));
+  EXPECT_EQ(ImagesOf({"j-x.tar", "j-y.tar", "j-z.tar"}).size(), 5);
 }
 
 // Only root can read it.

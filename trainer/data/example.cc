@@ -92,14 +92,29 @@ std::vector<BoundingBox> GetBoxes(const FeatureMap& features) {
   return boxes;
 }
 
-}  // namespace
+constexpr char kClassName[] = "image/class/synset";
 
-ImageExample ParseExample(std::span<const std::uint8_t> data) {
+detail::Example ParseMessage(std::span<const std::uint8_t> data) {
   detail::Example message;
   if (data.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
       !message.ParseFromArray(data.data(), static_cast<int>(data.size()))) {
     throw BadExample("the data is not a tf.train.Example");
   }
+  return message;
+}
+
+}  // namespace
+
+std::string ClassNameIn(std::span<const std::uint8_t> data) {
+  const detail::Example message = ParseMessage(data);
+  const FeatureMap& features = message.features().feature();
+  const auto found = features.find(kClassName);
+  const bool is_there = found != features.end() && found->second.bytes_list().value_size() == 1;
+  return is_there ? found->second.bytes_list().value(0) : "";
+}
+
+ImageExample ParseExample(std::span<const std::uint8_t> data) {
+  detail::Example message = ParseMessage(data);
   FeatureMap& features = *message.mutable_features()->mutable_feature();
   ImageExample example;
   example.encoded = TakeBytes(features, "image/encoded");
@@ -122,7 +137,7 @@ std::string SerializeExample(const ImageExample& example) {
   set_bytes("image/colorspace", "RGB");
   set_bytes("image/filename", example.filename);
   set_bytes("image/class/text", example.label_text);
-  if (!example.synset.empty()) set_bytes("image/class/synset", example.synset);
+  if (!example.synset.empty()) set_bytes(kClassName, example.synset);
   set_integer("image/class/label", example.label);
   set_integer("image/channels", 3);
   set_integer("image/height", example.size.height);

@@ -20,7 +20,7 @@ struct ImageExample {
   std::int64_t label = 0;  // as in the file: ImageNet's are 1..1000
   std::vector<BoundingBox> boxes;
   // Written only.
-  std::string synset;  // the name of the class; "": not written
+  std::string synset;  // the name of the class (ClassNameIn); "": not written
   std::string label_text;
   std::string filename;
   ImageSize size;
@@ -30,6 +30,10 @@ struct ImageExample {
 // missing or of another type, the lists of box corners differ in length, or a corner is outside
 // [0, 1].
 ImageExample ParseExample(std::span<const std::uint8_t> data);
+
+// The name of the class, image/class/synset; "" where it is not there.  Throws as ParseExample of
+// data that are not an Example.
+std::string ClassNameIn(std::span<const std::uint8_t> data);
 
 // The same bytes for the same example.
 std::string SerializeExample(const ImageExample& example);
