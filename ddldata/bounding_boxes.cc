@@ -68,6 +68,15 @@ bool BoxList::Add(std::string_view file, const BoundingBox& box) {
   return true;
 }
 
+void BoxList::SetSize(std::string_view file, ImageSize size) {
+  sizes_.insert_or_assign(std::string(WithoutImageEnding(BaseName(file))), size);
+}
+
+std::optional<ImageSize> BoxList::SizeOf(std::string_view file) const {
+  const auto found = sizes_.find(WithoutImageEnding(BaseName(file)));
+  return found == sizes_.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::span<const BoundingBox> BoxList::BoxesOf(std::string_view file) const {
   const auto found = boxes_.find(WithoutImageEnding(BaseName(file)));
   if (found == boxes_.end()) return {};
@@ -127,7 +136,7 @@ class AnnotationParser {
  public:
   AnnotationParser();
 
-  std::vector<BoundingBox> Parse(std::string_view text, const std::string& path);
+  Annotation Parse(std::string_view text, const std::string& path);
 
  private:
   using Corners = std::array<std::optional<int>, kCornerPaths.size()>;
@@ -255,7 +264,7 @@ std::string AnnotationParser::ExpatError() const {
   return std::string("no well-formed XML: ") + XML_ErrorString(error);
 }
 
-std::vector<BoundingBox> AnnotationParser::Parse(std::string_view text, const std::string& path) {
+Annotation AnnotationParser::Parse(std::string_view text, const std::string& path) {
   const XML_Status status =
       XML_Parse(xml_.get(), text.data(), static_cast<int>(text.size()), XML_TRUE);
   if (status != XML_STATUS_OK) Fail(ExpatError());
@@ -263,15 +272,24 @@ std::vector<BoundingBox> AnnotationParser::Parse(std::string_view text, const st
     if (!size_[i]) Fail("there are bounding boxes, but no " + TagOf(kSizePaths[i]));
   }
   if (!error_.empty()) throw BadLine(path, line_, error_);
-  std::vector<BoundingBox> boxes;
-  for (const Corners& corners : boxes_) boxes.push_back(Relative(corners));
-  return boxes;
+  Annotation annotation;
+  for (const Corners& corners : boxes_) annotation.boxes.push_back(Relative(corners));
+  if (size_[0] && size_[1]) annotation.size = {*size_[0], *size_[1]};
+  return annotation;
 }
 
 }  // namespace
 
-std::vector<BoundingBox> ParseAnnotation(std::string_view text, const std::string& path) {
+Annotation ParseAnnotation(std::string_view text, const std::string& path) {
   return AnnotationParser().Parse(text, path);
+}
+
+bool HasOtherAspect(ImageSize annotation, ImageSize image) {
+  const auto [wide, high] = std::pair<double, double>(annotation.width, annotation.height);
+  const double other = wide * image.height / (high * image.width);
+  const int shortest = std::min({annotation.width, annotation.height, image.width, image.height});
+  const double rounding = 1 + 0.02 + 1.0 / shortest;
+  return other > rounding || other * rounding < 1;
 }
 
 namespace {
@@ -378,7 +396,9 @@ BoxList ReadBoxes(const std::string& path, const std::function<void(std::int64_t
                                           : ReadMember(file, path, annotation);
     std::string_view image = annotation.path;
     image.remove_suffix(kAnnotationEnding.size());
-    for (const BoundingBox& box : ParseAnnotation(text, name)) {
+    const Annotation parsed = ParseAnnotation(text, name);
+    if (parsed.size && !parsed.boxes.empty()) boxes.SetSize(image, *parsed.size);
+    for (const BoundingBox& box : parsed.boxes) {
       if (boxes.Add(image, box)) continue;
       throw Error(EX_DATAERR, name + ": the image has more than " +
                                   std::to_string(kMaxBoxesOfImage) + " bounding boxes");

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,10 @@ class BoxList {
   // In the order in which they were added; none if the image has none.  Valid until the next Add.
   std::span<const BoundingBox> BoxesOf(std::string_view file) const;
 
+  // The size that those who drew the boxes saw; nothing where it is not known.
+  void SetSize(std::string_view file, ImageSize size);
+  std::optional<ImageSize> SizeOf(std::string_view file) const;
+
   // With boxes.
   std::int64_t images() const { return std::ssize(boxes_); }
   std::int64_t without_area() const { return without_area_; }
@@ -39,6 +44,7 @@ class BoxList {
 
  private:
   std::map<std::string, std::vector<BoundingBox>, std::less<>> boxes_;
+  std::map<std::string, ImageSize, std::less<>> sizes_;
   std::int64_t without_area_ = 0;
 };
 
@@ -50,6 +56,12 @@ BoxList ParseBoxList(std::string_view text, const std::string& path);
 
 inline constexpr std::uint64_t kMaxAnnotationBytes = 1U << 20;  // they have less than a thousand
 inline constexpr int kMaxAnnotationPixels = 1'000'000;
+
+// Of one image: its boxes, and the size that it had for those who drew them.
+struct Annotation {
+  std::vector<BoundingBox> boxes;
+  std::optional<ImageSize> size;
+};
 
 // The bounding boxes of one image, as ImageNet's annotation files have them: PASCAL VOC's XML. Read
 // are annotation/size/{width,height} and annotation/object/bndbox/{xmin,ymin,xmax,ymax}, in
@@ -66,7 +78,11 @@ inline constexpr int kMaxAnnotationPixels = 1'000'000;
 // of a box or the size missing, there twice or not a number, or the size not from 1, and a corner
 // not from -kMaxAnnotationPixels, to kMaxAnnotationPixels.  An annotation without boxes needs no
 // size. Pure.
-std::vector<BoundingBox> ParseAnnotation(std::string_view text, const std::string& path);
+Annotation ParseAnnotation(std::string_view text, const std::string& path);
+
+// Whether width by height differs by more than rounding, as where one of the two is turned; images
+// may have been made smaller since.  Pure.
+bool HasOtherAspect(ImageSize annotation, ImageSize image);
 
 // Reads the bounding boxes of images where people have them:
 //   a text file           the list of TensorFlow's process_bounding_boxes.py (ParseBoxList)

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <span>
 
 #include "ddldata/bounding_boxes.h"
 #include "ddldata/convert_plan.h"
+#include "ddldata/exif.h"
 #include "ddldata/image_sources.h"
 #include "ddldata/inspect.h"
 #include "ddldata/label_list.h"
@@ -47,9 +49,31 @@ void CheckConvertOptions(const ConvertOptions& options) {
                     std::to_string(options.threads));
 }
 
+std::string TextOf(ImageSize size) {
+  return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
 std::vector<ImageClass> ListOf(const std::string& path) {
   return path.empty() ? std::vector<ImageClass>() : ReadClassList(path);
 }
+
+// Images of one kind that are met while they are stored.  Threads: any number.
+class Finds {
+ public:
+  void Add(const std::string& image) {
+    const std::lock_guard lock(mutex_);
+    ++count_;
+    if (first_.empty() || image < first_) first_ = image;
+  }
+  // Once all are met: how many, and the first of them by name.
+  std::int64_t count() const { return count_; }
+  const std::string& first() const { return first_; }
+
+ private:
+  std::mutex mutex_;
+  std::int64_t count_ = 0;
+  std::string first_;
+};
 
 class Conversion {
  public:
@@ -80,8 +104,9 @@ class Conversion {
   void BeginProgress(std::span<const std::size_t> missing);
   void WriteFile(const Task& task);
   std::string MakeRecord(std::size_t split, const PlannedImage& place,
-                         std::span<const std::uint8_t> file, ImageStore& store) const;
+                         std::span<const std::uint8_t> file, ImageStore& store);
   void CountRecords();
+  void NoteFinds();
 
   const ConvertOptions& options_;
   ConvertProgress& progress_;
@@ -93,6 +118,8 @@ class Conversion {
   std::vector<SplitOrder> orders_;  // by listing
   std::vector<Task> tasks_;
   ConvertSummary summary_;
+  Finds turned_;        // images with an orientation
+  Finds other_aspect_;  // images whose annotation is of another form
 };
 
 ImageListing Conversion::List(const ConvertedSplit& split,
@@ -237,18 +264,25 @@ void Conversion::BeginProgress(std::span<const std::size_t> missing) {
 }
 
 std::string Conversion::MakeRecord(std::size_t split, const PlannedImage& place,
-                                   std::span<const std::uint8_t> file, ImageStore& store) const {
+                                   std::span<const std::uint8_t> file, ImageStore& store) {
   StoredImage stored = store.Store(file);
+  const InputImage& image = listings_[split].images[place.image];
+  if (ExifOrientation(file) != 1) turned_.Add(readers_[split].Describe(image));
   const ImageClass& of_image = classes_[static_cast<std::size_t>(place.label) - 1];
   ImageExample example;
   example.encoded = std::move(stored.encoded);
   example.label = place.label;
   example.synset = of_image.name;
   example.label_text = of_image.text;
-  example.filename = BaseName(listings_[split].images[place.image].path);
+  example.filename = BaseName(image.path);
   example.size = stored.size;
   const auto boxes = orders_[split].BoxesOf(place);
   example.boxes.assign(boxes.begin(), boxes.end());
+  const auto annotated = boxes.empty() ? std::nullopt : boxes_.SizeOf(image.path);
+  if (annotated && HasOtherAspect(*annotated, stored.size_before)) {
+    other_aspect_.Add(readers_[split].Describe(image) + " has " + TextOf(stored.size_before) +
+                      " pixels, its annotation is of " + TextOf(*annotated));
+  }
   return SerializeExample(example);
 }
 
@@ -299,6 +333,23 @@ void Conversion::CountRecords() {
                       summary_.train_images - summary_.validation_images;
 }
 
+// Of the images of the files that this start has made.
+void Conversion::NoteFinds() {
+  if (turned_.count() > 0) {
+    progress_.Note(
+        "images with an EXIF orientation, which is not applied, so that they are used as "
+        "they are stored, turned or mirrored: " +
+        std::to_string(turned_.count()) + "; one is " + turned_.first() +
+        " (mogrify -auto-orient turns images)");
+  }
+  if (other_aspect_.count() > 0) {
+    progress_.Note(
+        "bounding boxes that were drawn on an image of another form, as on a turned one, "
+        "and are most likely in the wrong places: of " +
+        support::Counted(other_aspect_.count(), "image") + "; " + other_aspect_.first());
+  }
+}
+
 ConvertSummary Conversion::Run() {
   CheckConvertOptions(options_);
   Plan();
@@ -312,6 +363,7 @@ ConvertSummary Conversion::Run() {
   WriteLabels(options_.dir, classes_);
   BeginProgress(missing);
   making_.WriteFiles(missing, [&](std::size_t i) { WriteFile(tasks_[i]); });
+  NoteFinds();
   MakeShardManifest(options_.dir, false, options_.threads);
   CountRecords();
   return summary_;

@@ -104,7 +104,7 @@ std::vector<RecordPlace> PlacesOf(const RecordFile& file, std::vector<std::strin
                        std::to_string(file.bytes() - offset) +
                        " bytes from there on cannot be checked");
   }
-  if (file.bytes() == 0) problems.push_back(file.path() + " is empty: it has no record");
+  if (file.bytes() == 0) problems.push_back(DescribeEmptyFile(file.path()));
   return places;
 }
 
@@ -258,7 +258,7 @@ std::string LabelNames::Add(std::int64_t label, const std::string& name, const s
   const bool has_other_name = of_label->second.name != name;
   const bool has_other_label = of_name->second.label != label;
   if (!has_other_name && !has_other_label) return "";
-  if (!told_labels_.insert(label).second) return "";
+  if (!reported_.insert(label).second) return "";
   if (has_other_name) {
     return "label " + std::to_string(label) + " is " + Quoted(of_label->second.name) + " in " +
            of_label->second.place + ", and " + Quoted(name) + " in " + place;

@@ -61,7 +61,7 @@ class LabelNames {
   };
   std::map<std::int64_t, Met> by_label_;
   std::map<std::string, MetLabel> by_name_;
-  std::set<std::int64_t> told_labels_;
+  std::set<std::int64_t> reported_;
 };
 
 // Looks for files that are missing; reads every record of every data file, checks both checksums,

@@ -3,21 +3,28 @@
 #include "ddldata/split_set.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "ddldata/convert_plan.h"
 #include "ddldata/inspect.h"
 #include "ddldata/shard_directory.h"
+#include "support/number.h"
 #include "trainer/core/consistency_item.h"
+#include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
 #include "trainer/core/thread.h"
+#include "trainer/data/example.h"
 #include "trainer/data/files/data_files.h"
 #include "trainer/data/files/data_set.h"
 #include "trainer/data/files/tfrecord.h"
@@ -62,6 +69,20 @@ std::string DescribeSource(const std::string& prefix, const DataSet& set) {
          std::to_string(items.size()) + " files, list " + fingerprint.hex() + "\n";
 }
 
+RecordIdentity IdentityOf(std::span<const std::uint8_t> record) {
+  const auto of_bytes = [](auto bytes) {
+    return std::uint64_t{Crc32c(std::as_bytes(std::span(bytes)))} << 32U |
+           (bytes.size() & 0xffffffffU);
+  };
+  try {
+    const ImageExample example = ParseExample(record);
+    return {of_bytes(std::string_view(example.encoded)), std::max<std::int64_t>(0, example.label)};
+  } catch (const Error& error) {
+    if (error.exit_code() != EX_DATAERR) throw;
+    return {of_bytes(record)};
+  }
+}
+
 class SplitWork {
  public:
   SplitWork(const SplitSetOptions& options, ConvertProgress& progress,
@@ -82,6 +103,7 @@ class SplitWork {
   std::optional<DataSet> Open(Split split) const;
   void PlanTrain(std::vector<std::uint32_t> records);
   void PlanValidation(const DataSet& from, std::vector<std::uint32_t> records, int default_shards);
+  std::vector<RecordIdentity> IdentifyRecords();
   void PlanDraw();
   void Plan();
   std::string Describe() const;
@@ -93,6 +115,7 @@ class SplitWork {
   ShardMaking making_;
   std::optional<DataSet> train_;
   std::optional<DataSet> validation_;
+  bool is_plain_draw_ = true;
   std::vector<SplitPart> parts_;
   std::vector<Task> tasks_;
   SplitSetSummary summary_;
@@ -139,6 +162,23 @@ void SplitWork::PlanValidation(const DataSet& from, std::vector<std::uint32_t> r
   parts_.push_back(std::move(part));
 }
 
+// Of all training records, which are read for that.  One that is no Example is compared as it is.
+std::vector<RecordIdentity> SplitWork::IdentifyRecords() {
+  constexpr std::int64_t kRun = 64;  // records per task
+  std::vector<RecordIdentity> identities(static_cast<std::size_t>(train_->records()));
+  std::atomic<std::int64_t> read = 0;
+  ParallelFor(options_.threads, (std::ssize(identities) + kRun - 1) / kRun, [&](std::int64_t run) {
+    making_.StopIfRequested();
+    std::vector<std::uint8_t> buffer;
+    const std::int64_t end = std::min((run + 1) * kRun, std::ssize(identities));
+    for (std::int64_t i = run * kRun; i < end; ++i) {
+      identities[static_cast<std::size_t>(i)] = IdentityOf(train_->Read(i, buffer));
+    }
+    progress_.Listed(read += end - run * kRun, "records compared");
+  });
+  return identities;
+}
+
 void SplitWork::PlanDraw() {
   RequireOption(!validation_, options_.from +
                                   " already has validation-* files: --validation_images "
@@ -148,7 +188,19 @@ void SplitWork::PlanDraw() {
       drawn < train_->records(),
       OutOfRange("--validation_images",
                  "less than the " + std::to_string(train_->records()) + " training images", drawn));
-  std::vector<std::uint32_t> validation = DrawRecords(train_->records(), drawn, options_.seed);
+  const std::vector<RecordIdentity> records = IdentifyRecords();
+  std::vector<std::uint32_t> validation = DrawApart(records, drawn, options_.seed);
+  is_plain_draw_ = validation == DrawRecords(train_->records(), drawn, options_.seed);
+  const auto is_less = std::ssize(validation) < drawn;
+  RequireOption(!validation.empty(),
+                "--validation_images: no image can be drawn, since each class is to be left one: "
+                "each has one image, or equal ones");
+  if (is_less || !is_plain_draw_) {
+    progress_.Note("equal images are drawn together, and each class is left one for training" +
+                   (is_less ? ": " + support::Counted(std::ssize(validation), "image") +
+                                  " instead of " + std::to_string(drawn)
+                            : std::string()));
+  }
   std::vector<std::uint32_t> train;
   std::ranges::set_difference(AllOf(*train_), validation, std::back_inserter(train));
   PlanTrain(std::move(train));
@@ -189,7 +241,8 @@ std::string SplitWork::Describe() const {
   if (train_) text += DescribeSource(FilePrefix(Split::kTrain), *train_);
   if (validation_) text += DescribeSource(FilePrefix(Split::kValidation), *validation_);
   if (options_.validation_images > 0)
-    text += "drawn with seed " + std::to_string(options_.seed) + "\n";
+    text += "drawn with seed " + std::to_string(options_.seed) +
+            (is_plain_draw_ ? "" : ", equal images together") + "\n";
   for (const SplitPart& part : parts_) {
     text += FilePrefix(part.split) + "* " + std::to_string(part.records.size()) + " records, " +
             std::to_string(part.shards) + " files\n";
@@ -260,6 +313,69 @@ std::vector<std::uint32_t> DrawRecords(std::int64_t records, std::int64_t drawn,
     }
   }
   return chosen;
+}
+
+namespace {
+
+// Records that must be drawn together, and of how many images each class is left.
+class ApartDraw {
+ public:
+  ApartDraw(std::span<const RecordIdentity> records, std::int64_t wanted)
+      : records_(records), is_drawn_(records.size()), wanted_(wanted) {
+    for (std::uint32_t i = 0; i < records.size(); ++i) {
+      groups_[records[i].image].push_back(i);
+      ++left_[records[i].label];
+    }
+  }
+
+  // The records with this one's image, where they all fit and leave each class one.
+  void Draw(std::uint32_t record) {
+    if (is_drawn_[record]) return;
+    const std::vector<std::uint32_t>& group = groups_.at(records_[record].image);
+    if (std::ssize(group) > wanted_) return;
+    std::map<std::int64_t, std::int64_t> of_label;
+    for (const std::uint32_t one : group) ++of_label[records_[one].label];
+    for (const auto& [label, count] : of_label) {
+      if (label >= 0 && left_.at(label) <= count) return;
+    }
+    for (const auto& [label, count] : of_label) left_.at(label) -= count;
+    for (const std::uint32_t one : group) is_drawn_[one] = true;
+    wanted_ -= std::ssize(group);
+  }
+
+  std::vector<std::uint32_t> drawn() const {
+    std::vector<std::uint32_t> drawn;
+    for (std::uint32_t i = 0; i < is_drawn_.size(); ++i) {
+      if (is_drawn_[i]) drawn.push_back(i);
+    }
+    return drawn;
+  }
+
+ private:
+  std::span<const RecordIdentity> records_;
+  std::vector<bool> is_drawn_;
+  std::int64_t wanted_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> groups_;  // by image
+  std::unordered_map<std::int64_t, std::int64_t> left_;                   // by label
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> DrawApart(std::span<const RecordIdentity> records, std::int64_t drawn,
+                                     std::uint64_t seed) {
+  ApartDraw draw(records, drawn);
+  for (const std::uint32_t record : DrawRecords(std::ssize(records), drawn, seed)) {
+    draw.Draw(record);
+  }
+  // In place of those that had to stay.
+  std::vector<std::uint32_t> others(records.size());
+  std::iota(others.begin(), others.end(), 0U);
+  Random random(seed, RandomPurpose::kArrange, 1);
+  for (std::size_t i = others.size(); i > 1; --i) {
+    std::swap(others[i - 1], others[random.Below(static_cast<std::uint32_t>(i))]);
+  }
+  for (const std::uint32_t record : others) draw.Draw(record);
+  return draw.drawn();
 }
 
 SplitSetSummary SplitDataSet(const SplitSetOptions& options, ConvertProgress& progress,

@@ -3,6 +3,7 @@
 // Makes a data set of another one: its records in another number of files, or with some of the
 // training records as the validation part of a set that has none.  Records are copied as they are,
 // checksums and all, and keep their order; file i of n has the records from records * i / n on.
+// Equal images are drawn together, and of each class one stays in training.
 //
 // The files are made in a ShardDirectory (shard_directory.h), the manifest is last: a split that
 // was killed goes on, and the same set and options make the same bytes however often it was stopped
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,18 @@ struct SplitSetSummary {
 // REQUIRES: 0 <= drawn <= records <= 2^32 - 1.
 std::vector<std::uint32_t> DrawRecords(std::int64_t records, std::int64_t drawn,
                                        std::uint64_t seed);
+
+// What a draw goes by.
+struct RecordIdentity {
+  std::uint64_t image = 0;  // equal for equal images
+  std::int64_t label = -1;  // below 0: of no class
+};
+
+// DrawRecords, where no two records have one image and each class is left one that is not drawn.
+// Else records are exchanged for others until equal images are all drawn or none of them is, and
+// each class is left an image; fewer than `drawn` are drawn where that cannot be otherwise.  Pure.
+std::vector<std::uint32_t> DrawApart(std::span<const RecordIdentity> records, std::int64_t drawn,
+                                     std::uint64_t seed);
 
 // `stop_requested` is asked between records, from any thread.  Throws Error:
 //   EX_USAGE     options that make no sense; DATA_DIR has other data files, or is of another split

@@ -27,10 +27,10 @@ StoredImage ImageStore::Store(std::span<const std::uint8_t> file) {
   if (is_large) {
     const ImageSize target = SizeWithShorterSide(size, options_.shorter_side);
     const auto pixels = Shrink(piece_.pixels, size, target);
-    return {EncodeJpeg(pixels, target, {.quality = options_.quality}), target};
+    return {EncodeJpeg(pixels, target, {.quality = options_.quality}), target, size};
   }
-  if (decoder_.is_plain_jpeg()) return {std::string(file.begin(), file.end()), size};
-  return {EncodeJpeg(piece_.pixels, size, {.quality = kQualityOfConverted}), size};
+  if (decoder_.is_plain_jpeg()) return {std::string(file.begin(), file.end()), size, size};
+  return {EncodeJpeg(piece_.pixels, size, {.quality = kQualityOfConverted}), size, size};
 }
 
 namespace {

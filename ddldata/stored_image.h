@@ -24,6 +24,7 @@ struct StoredImageOptions {
 struct StoredImage {
   std::string encoded;  // the JPEG file
   ImageSize size;
+  ImageSize size_before;  // of the file that was given
 };
 
 // Keeps its memory from image to image.  Not thread-safe: one per thread.

@@ -18,13 +18,49 @@ namespace {
 constexpr char kSizeElement[] = "<size><width>500</width><height>375</height></size>";
 
 std::vector<BoundingBox> AnnotatedBoxes(const std::string& content) {
-  return ParseAnnotation("<annotation>" + content + "</annotation>", "a.xml");
+  return ParseAnnotation("<annotation>" + content + "</annotation>", "a.xml").boxes;
 }
 
 // `content` begins in line 2.
 std::string AnnotationError(const std::string& content) {
   return DataErrorOf(
       [&] { ParseAnnotation("<annotation>\n" + content + "</annotation>", "a.xml"); });
+}
+
+TEST(HasOtherAspect, TellsMoreThanRounding) {
+  struct Case {
+    ImageSize annotation;
+    ImageSize image;
+    bool differs;
+  };
+  const Case cases[] = {
+      {{500, 375}, {500, 375}, false}, {{500, 375}, {250, 188}, false},
+      {{500, 375}, {250, 187}, false}, {{123, 161}, {161, 123}, true},
+      {{161, 123}, {123, 161}, true},  {{1000, 200}, {161, 123}, true},
+      {{500, 490}, {490, 500}, true},  {{500, 375}, {500, 380}, false},
+      {{500, 375}, {500, 390}, true},  {{500, 390}, {500, 375}, true},
+      {{500, 500}, {500, 500}, false}, {{10, 3}, {1000, 280}, false},
+  };
+  for (const auto& [annotation, image, differs] : cases) {
+    EXPECT_EQ(HasOtherAspect(annotation, image), differs)
+        << annotation.width << " " << annotation.height << " " << image.width << " "
+        << image.height;
+  }
+}
+
+TEST(ParseAnnotation, SaysOfWhichSizeItIs) {
+  const auto size_in = [](const std::string& size) {
+    return ParseAnnotation("<annotation>" + size + "</annotation>", "a.xml").size;
+  };
+  const auto size = size_in("<size><width>50</width><height>40</height></size>");
+  ASSERT_TRUE(size);
+  EXPECT_EQ(size->width, 50);
+  EXPECT_EQ(size->height, 40);
+  EXPECT_FALSE(size_in("<size><width>50</width></size>"));
+  BoxList boxes;
+  boxes.SetSize("a/b.jpg", {3, 4});
+  EXPECT_EQ(boxes.SizeOf("b.JPEG")->height, 4);
+  EXPECT_FALSE(boxes.SizeOf("c"));
 }
 
 TEST(ParseAnnotation, HasTheBoxesInPartsOfTheSize) {
@@ -40,7 +76,7 @@ TEST(ParseAnnotation, HasTheBoxesInPartsOfTheSize) {
       "\t<object>\n\t\t<bndbox>\n\t\t\t<xmin>0</xmin>\n\t\t\t<ymin>0</ymin>\n"
       "\t\t\t<xmax>500</xmax>\n\t\t\t<ymax>375</ymax>\n\t\t</bndbox>\n\t</object>\n"
       "</annotation>\n";
-  EXPECT_THAT(ParseAnnotation(text, "a.xml"),
+  EXPECT_THAT(ParseAnnotation(text, "a.xml").boxes,
               ElementsAre(BoundingBox{0.1F, 0.2F, 0.2F, 0.4F}, BoundingBox{0, 0, 1, 1}));
 }
 
@@ -90,7 +126,7 @@ TEST(ParseAnnotation, TakesNumbersInEveryForm) {
   const std::string text =
       "\xef\xbb\xbf<?xml version=\"1.0\"?>\n<!-- <annotation> -->\n<annotation verified='yes'>" +
       std::string(kSizeElement) + ObjectElement("0", "0", "500", "375") + "</annotation>\n";
-  EXPECT_THAT(ParseAnnotation(text, "a.xml"), ElementsAre(BoundingBox{0, 0, 1, 1}));
+  EXPECT_THAT(ParseAnnotation(text, "a.xml").boxes, ElementsAre(BoundingBox{0, 0, 1, 1}));
 }
 
 TEST(ParseAnnotation, RejectsNumbersThatMakeNoSense) {

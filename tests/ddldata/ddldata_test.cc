@@ -179,7 +179,12 @@ TEST_F(DdldataTest, VerifyNamesEveryProblem) {
   EXPECT_THAT(outcome.output, HasSubstr(complaint("the data is not a tf.train.Example")));
   EXPECT_THAT(outcome.output, HasSubstr(torn + ", record at offset "));
   EXPECT_THAT(outcome.output, HasSubstr("bytes from there on cannot be checked\n"));
-  EXPECT_THAT(outcome.output, HasSubstr("validation-00000-of-00001 is empty: it has no record\n"));
+  EXPECT_THAT(
+      outcome.output,
+      HasSubstr(
+          "validation-00000-of-00001 is empty: it has no record; get it again, or, if it was made "
+          "so, as of fewer images than files, remove it and run: ddldata manifest --part " +
+          set + "\n"));
   EXPECT_THAT(outcome.output, AllOf(HasSubstr("3 files, 5 records, "), HasSubstr(" 5 problems\n")));
 }
 

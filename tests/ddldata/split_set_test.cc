@@ -40,6 +40,57 @@ TEST(DrawRecords, GivesEachTheSameChance) {
   EXPECT_LT(*std::ranges::max_element(counts), 1120);
 }
 
+// So many records, each an image and a class of its own.
+std::vector<RecordIdentity> Identities(std::int64_t count) {
+  std::vector<RecordIdentity> records;
+  for (std::int64_t i = 0; i < count; ++i) records.push_back({static_cast<std::uint64_t>(i), -1});
+  return records;
+}
+
+TEST(DrawApart, IsDrawRecordsWhereNothingIsInTheWay) {
+  std::vector<RecordIdentity> records = Identities(100);
+  EXPECT_EQ(DrawApart(records, 30, 5), DrawRecords(100, 30, 5));
+  for (RecordIdentity& record : records) record.label = 1;
+  EXPECT_EQ(DrawApart(records, 99, 5), DrawRecords(100, 99, 5));
+}
+
+TEST(DrawApart, KeepsEqualImagesTogetherAndLeavesEachClassOne) {
+  // 61 records: 20 images twice, one class of one image, one of two equal ones.
+  std::vector<RecordIdentity> records = Identities(61);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    records[i].label = static_cast<std::int64_t>(i % 4);
+    if (i < 20) records[i + 20].image = records[i].image;
+  }
+  records[60].label = 9;
+  records[58].label = records[59].label = 10;
+  records[58].image = records[59].image;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const std::vector<std::uint32_t> drawn = DrawApart(records, 25, seed);
+    EXPECT_EQ(drawn, DrawApart(records, 25, seed));
+    EXPECT_EQ(drawn.size(), 25U) << seed;
+    EXPECT_TRUE(std::ranges::is_sorted(drawn));
+    const std::set<std::uint32_t> validation(drawn.begin(), drawn.end());
+    EXPECT_EQ(validation.size(), drawn.size());
+    std::set<std::uint64_t> images;
+    for (const std::uint32_t record : drawn) images.insert(records[record].image);
+    std::set<std::int64_t> left;
+    for (std::uint32_t i = 0; i < records.size(); ++i) {
+      if (validation.contains(i)) continue;
+      left.insert(records[i].label);
+      EXPECT_FALSE(images.contains(records[i].image)) << seed << " " << i;
+    }
+    EXPECT_THAT(left, ElementsAre(0, 1, 2, 3, 9, 10)) << seed;
+  }
+}
+
+TEST(DrawApart, DrawsFewerWhereItMust) {
+  std::vector<RecordIdentity> records = Identities(10);
+  for (std::size_t i = 0; i < records.size(); ++i) records[i].label = static_cast<int>(i / 2);
+  EXPECT_EQ(DrawApart(records, 9, 1).size(), 5U);
+  for (RecordIdentity& record : records) record.image = 7;
+  EXPECT_THAT(DrawApart(records, 9, 1), IsEmpty());
+}
+
 // A set of 10 training records in three files, and 3 for validation in one.
 class SplitSetTest : public ::testing::Test {
  protected:
@@ -169,7 +220,9 @@ TEST_F(SplitSetTest, HasSoManyFiles) {
   expect_files({{1, 1, 0, 1, 1}, {10, 3, 0, 10, 3}});
   RemoveValidation();
   expect_files({{0, 0, 8, 2, 1}});
-  WriteRecords(from_ + "/train-00000-of-00003", std::vector<std::string>(13'000, "t"));
+  std::vector<std::string> many;
+  for (int i = 0; i < 13'000; ++i) many.push_back("u" + std::to_string(i));
+  WriteRecords(from_ + "/train-00000-of-00003", many);
   expect_files({{1, 0, kImagesOfShard, 1, 1},
                 {1, 0, kImagesOfShard + 1, 1, 2},
                 {0, 0, 12'801, 3, kMaxValidationShards}});
@@ -216,6 +269,32 @@ TEST_F(SplitSetTest, DrawsAValidationPart) {
   std::ranges::merge(train, validation, std::back_inserter(all));
   EXPECT_EQ(all.size(), 10U);
   EXPECT_EQ(std::set(all.begin(), all.end()).size(), 10U);
+}
+
+// Half of the records are there twice.
+TEST_F(SplitSetTest, SaysThatEqualImagesAreDrawnTogether) {
+  RemoveValidation();
+  WriteRecords(from_ + "/train-00001-of-00003", {"t0", "t1", "t2"});
+  MakeShardManifest(from_, false, 1);
+  SplitSetOptions options = OptionsFor("set");
+  options.validation_images = 5;
+  std::ostringstream shown;
+  EXPECT_EQ(Run(options, shown, [] { return false; }).validation_images, 5);
+  EXPECT_THAT(shown.str(), HasSubstr("equal images are drawn together"));
+  EXPECT_THAT(tests::TextOf(Path("set/ddldata.conversion")),
+              HasSubstr("drawn with seed 12345, equal images together\n"));
+  std::set<std::string> train;
+  std::set<std::string> validation;
+  for (const auto& [name, records] : RecordsOf("set")) {
+    (name.starts_with("train-") ? train : validation).insert(records.begin(), records.end());
+  }
+  for (const std::string& record : validation) EXPECT_FALSE(train.contains(record)) << record;
+  WriteRecords(from_ + "/train-00000-of-00003", {"t", "t", "t"});
+  WriteRecords(from_ + "/train-00001-of-00003", {"t", "t", "t"});
+  WriteRecords(from_ + "/train-00002-of-00003", {"t", "t", "t"});
+  MakeShardManifest(from_, false, 1);
+  options.dir = Path("none");
+  EXPECT_THAT(RejectionOf(options), Pair(EX_USAGE, HasSubstr("no image can be drawn")));
 }
 
 TEST_F(SplitSetTest, BytesDependOnOptionsAlone) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "ddldata/bounding_boxes.h"
+#include "ddldata/exif.h"
 #include "ddldata/label_list.h"
 #include "ddldata/tar.h"
 #include "tests/fuzz/fuzz.h"
@@ -61,11 +62,18 @@ FUZZ(tar) {
 // An annotation: bounding boxes within the image.
 FUZZ(annotation) {
   fuzz::MayBeDamaged<Error>("a.xml:", [&] {
-    for (const trainer::BoundingBox& box : trainer::ParseAnnotation(text, "a.xml")) {
+    for (const trainer::BoundingBox& box : trainer::ParseAnnotation(text, "a.xml").boxes) {
       Require(0 <= box.xmin && box.xmin <= box.xmax && box.xmax <= 1);
       Require(0 <= box.ymin && box.ymin <= box.ymax && box.ymax <= 1);
     }
   });
+}
+
+// An image file: an orientation that there is.
+FUZZ(exif) {
+  const int orientation =
+      trainer::ExifOrientation({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  Require(orientation >= 1 && orientation <= 8);
 }
 
 // A list of bounding boxes: boxes that have an area within the image.

@@ -183,3 +183,30 @@ make_tree() {
   expect=65 run_separate "$ddldata" verify onwards --classes 3
   [[ $output == *'label 1 is "eel" in labels.txt, and "cat" in train-00000-of-00001 (record at offset '* ]]
 }
+
+@test "images with an orientation, and boxes that were drawn on a turned image, are counted" {
+  make_tree in .
+  expect=0 convert plain --train in
+  [[ $messages != *"EXIF"* ]]
+  # Orientation 6 behind the first marker.
+  python3 - in/cat/cat1.jpg in/dog/dog2.jpg << 'PYTHON'
+import struct
+import sys
+
+exif = b"Exif\0\0II*\0" + struct.pack("<IHHHIHHI", 8, 1, 0x0112, 3, 1, 6, 0, 0)
+for path in sys.argv[1:]:
+    data = open(path, "rb").read()
+    open(path, "wb").write(data[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif + data[2:])
+PYTHON
+  for options in "" "--shorter_side 20"; do
+    expect=0 convert "turned${#options}" --train in $options
+    [[ $messages == *"images with an EXIF orientation, which is not applied, so that they are used as they are stored, turned or mirrored: 2; one is in/cat/cat1.jpg"* ]]
+  done
+  mkdir boxes
+  for size in "10 60" "60 10"; do
+    set -- $size
+    echo "<annotation><size><width>$1</width><height>$2</height></size><object><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>5</xmax><ymax>5</ymax></bndbox></object></annotation>" > boxes/eel3.xml
+    expect=0 convert "boxes$1" --train in --boxes boxes
+    [[ $messages == *"bounding boxes that were drawn on an image of another form, as on a turned one, and are most likely in the wrong places: of 1 image; in/eel/eel3.jpg has "*" pixels, its annotation is of $1x$2"* ]]
+  done
+}

@@ -66,3 +66,42 @@ split() {
   expect=78 split "$data" set
   [[ $messages == *"another ddldata writes to set: wait for it, or give another directory" ]]
 }
+
+@test "equal images are in one part, and each class keeps one for training" {
+  local class number
+  for class in 1 2 3; do
+    mkdir -p tree/$class
+    for number in 0 1 2 3; do
+      cp "$images/train/n0000000$class/n0000000${class}_$number.JPEG" "tree/$class/$number.jpg"
+      cp "tree/$class/$number.jpg" "tree/$class/again$number.jpg"
+    done
+  done
+  mkdir tree/4
+  cp "$images/train/n00000004/n00000004_0.JPEG" tree/4
+  "$ddldata" convert whole --train tree
+  for seed in 1 2 3 11; do
+    expect=0 split whole "set$seed" --validation_images 10 --seed "$seed"
+    [ "$output" = "set$seed: 15 training and 10 validation images in 2 files" ]
+    [[ $messages == *"ddldata: note: equal images are drawn together, and each class is left one for training"* ]]
+    run "$ddldata" stats "set$seed"
+    [[ $output == *"12 images more than once; 0 in both splits"* ]]
+    [ "$("$ddldata" stats --json "set$seed" | jq .splits.train.classes)" -eq 4 ]
+    expect=0 split whole "set$seed" --validation_images 10 --seed "$seed"
+  done
+  expect=0 split whole most --validation_images 23
+  [[ $messages == *"each class is left one for training: 18 images instead of 23"* ]]
+}
+
+@test "an empty file says what to do, which then helps" {
+  mkdir set
+  cp "$BATS_FILE_TMPDIR"/data/labels.txt set 2> /dev/null || true
+  "$ddldata" split "$BATS_FILE_TMPDIR/data" whole --shards 2
+  cp whole/train-00000-of-00002 set/train-00000-of-00003
+  cp whole/train-00001-of-00002 set/train-00001-of-00003
+  : > set/train-00002-of-00003
+  expect=65 run_separate "$ddldata" verify --classes 5 set
+  [[ $output == *"set/train-00002-of-00003 is empty: it has no record; get it again, or, if it was made so, as of fewer images than files, remove it and run: ddldata manifest --part set"* ]]
+  rm set/train-00002-of-00003
+  "$ddldata" manifest --part set
+  trains_on set
+}

@@ -276,7 +276,7 @@ TEST_F(RecordSourceTest, RejectsEmptyAndTruncatedFiles) {
   fs::resize_file(path, fs::file_size(path) - 5);
   EXPECT_THAT(Rejection(options_), HasSubstr("the file is truncated"));
   fs::resize_file(path, 0);
-  EXPECT_EQ(Rejection(options_), path + " is empty: it has no record");
+  EXPECT_EQ(Rejection(options_), DescribeEmptyFile(path));
 }
 
 TEST_F(RecordSourceTest, NamesBadRecordsByFileAndOffset) {

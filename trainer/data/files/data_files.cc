@@ -381,6 +381,15 @@ std::optional<std::vector<ShardSummary>> ReadShardManifest(const std::string& di
   return ParseShardManifest(ReadWholeFile(path.string(), kMaxManifestBytes), path.string());
 }
 
+std::string DescribeEmptyFile(const std::string& path) {
+  const std::filesystem::path file(path);
+  return path +
+         " is empty: it has no record; get it again, or, if it was made so, as of fewer images "
+         "than "
+         "files, remove it and run: ddldata manifest --part " +
+         file.parent_path().string();
+}
+
 std::string DescribeMissingManifest(const std::string& dir) {
   return dir + " has no " + kShardManifestName +
          ": whole records that are missing or doubled would not be noticed; " + HowToMake(dir) +

@@ -94,6 +94,9 @@ std::vector<ShardSummary> ParseShardManifest(std::string_view text, const std::s
 // That of a data directory; nothing if it has none.
 std::optional<std::vector<ShardSummary>> ReadShardManifest(const std::string& dir);
 
+// What an empty file is, and what to do with it.
+std::string DescribeEmptyFile(const std::string& path);
+
 // Why to have one and how, for a data directory without it.
 std::string DescribeMissingManifest(const std::string& dir);
 

@@ -90,7 +90,7 @@ void DataSet::OpenFiles(const std::vector<std::string>& paths, std::size_t room,
     const auto number = static_cast<std::size_t>(i);
     files[number].emplace(paths[number], number < room);
     if (files[number]->bytes() == 0) {
-      throw Error(EX_DATAERR, paths[number] + " is empty: it has no record");
+      throw Error(EX_DATAERR, DescribeEmptyFile(paths[number]));
     }
   });
   for (std::optional<RecordFile>& file : files) files_.push_back(std::move(*file));
