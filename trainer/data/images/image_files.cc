@@ -26,11 +26,6 @@ std::string_view BaseName(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-std::string_view DirectoryName(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? "" : BaseName(path.substr(0, slash));
-}
-
 bool HasEnding(std::string_view name, std::string_view ending) {
   return name.size() >= ending.size() &&
          LowerCase(name.substr(name.size() - ending.size())) == ending;

@@ -19,9 +19,6 @@ namespace trainer {
 
 // Behind the last '/'.
 std::string_view BaseName(std::string_view path);
-// The name of the directory that the file lies in, without the directories above; "" if there is
-// none.
-std::string_view DirectoryName(std::string_view path);
 
 // Whether the name ends with `ending`, which is in small letters, in any case: .TAR is .tar.
 bool HasEnding(std::string_view name, std::string_view ending);
