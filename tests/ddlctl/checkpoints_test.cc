@@ -131,7 +131,11 @@ TEST(CtlCheckpoints, ExportWritesTheWeightsOfTheNewestValidOne) {
   EXPECT_THAT(warnings, HasSubstr("passed over for the checkpoint before it\n"));
   const auto written = trainer::SafetensorsFile::Read(file);
   EXPECT_EQ(written.metadata(),
-            (trainer::SafetensorsMetadata{{"architecture", "resnet50"}, {"format", "pt"}}));
+            (trainer::SafetensorsMetadata{{"architecture", "resnet50"},
+                                          {"class_names", "[\"cat\",\"dog\"]"},
+                                          {"format", "pt"},
+                                          {"training_manifest", "01234567"},
+                                          {"validation_manifest", "89abcdef"}}));
   const SampleRun run(50);
   ASSERT_EQ(written.tensors().size(), run.model.size());
   for (const trainer::TensorReader& tensor : run.model) {
