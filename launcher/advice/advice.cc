@@ -256,7 +256,7 @@ std::string RowOf(const AdviceBasis& basis, const Assumed& assumed,
                 is_this ? "  <- this job" : "") +
          (global_batch > kLargestByRule && basis.requested.recipe != "mlperf"
               ? "       (no recipe is published for SGD beyond 8192 images: expect a lower top-1; "
-                "ddltraind --recipe=mlperf has LARS to 65536)\n"
+                "ddltraind --recipe=mlperf has LARS to 67840)\n"
               : "");
 }
 
@@ -309,7 +309,7 @@ std::string AdviceText(const AdviceBasis& basis) {
           ", " + assumed.batch_source + "\n";
   text += "learning rate  " + DescribeRecipe(requested) + "\n";
   text += requested.recipe == "mlperf"
-              ? "recipe         LARS by MLPerf's reference convergence points, for 1632 to 65536 "
+              ? "recipe         LARS by MLPerf's reference convergence points, for 1632 to 67840 "
                 "images; ddltraind refuses others\n"
               : "recipe         SGD with this linear rule is published up to 8192 images "
                 "(arXiv 1706.02677)\n";

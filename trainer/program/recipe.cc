@@ -32,7 +32,10 @@ constexpr ConvergencePoint kPoints[] = {{1632, 7.4, 2, 0.9, 5e-5, 37, 35},
                                         {8192, 17, 5, 0.9, 2e-4, 44, 42},
                                         {13056, 12.8, 9, 0.9, 2.5e-5, 48, 45.4},
                                         {32768, 21.2, 16, 0.94, 2.5e-5, 58, 56},
-                                        {65536, 24.699, 31, 0.951807, 1e-4, 89, 84.5}};
+                                        {49152, 19.405, 24, 0.951807, 1e-4, 71, 68},
+                                        {58880, 23.246, 29, 0.951807, 1e-4, 82, 79.9},
+                                        {65536, 24.699, 31, 0.951807, 1e-4, 89, 84.5},
+                                        {67840, 24.699, 31, 0.951807, 1e-4, 91, 85.9}};
 constexpr double kTarget = 75.9;  // percent
 
 struct Setting {
@@ -62,18 +65,20 @@ void RequireWithin(const Options& options, int ranks, double first, double last)
                                  : "--batch_size, --accumulate or number of ranks"));
 }
 
-Recipe OfSgd(const std::string& source, int epochs) {
-  return {source,
-          {{"--optimizer", "sgd", ""},
-           {"--lr_init", "0.256", "at 256 images"},
-           {"--lr_scaling", "linear", "arXiv 1706.02677"},
-           {"--lr_warmup_epochs", "8", ""},
-           {"--lr_schedule", "cosine", ""},
-           {"--momentum", "0.875", ""},
-           {"--weight_decay", "3.0517578125e-05", "1/32768"},
-           {"--label_smoothing", "0.1", ""},
-           {"--iter_unit", "epoch", ""},
-           {"--num_iter", std::to_string(epochs), ""}}};
+Recipe OfSgd(const std::string& source, const std::vector<Setting>& more, int epochs) {
+  Recipe recipe = {source,
+                   {{"--optimizer", "sgd", ""},
+                    {"--lr_init", "0.256", "at 256 images"},
+                    {"--lr_scaling", "linear", "arXiv 1706.02677"},
+                    {"--lr_warmup_epochs", "8", ""},
+                    {"--lr_schedule", "cosine", ""},
+                    {"--momentum", "0.875", ""},
+                    {"--weight_decay", "3.0517578125e-05", "1/32768"},
+                    {"--label_smoothing", "0.1", ""},
+                    {"--iter_unit", "epoch", ""},
+                    {"--num_iter", std::to_string(epochs), ""}}};
+  recipe.settings.insert(recipe.settings.end(), more.begin(), more.end());
+  return recipe;
 }
 
 // At `images`, and where that is from.
@@ -131,12 +136,13 @@ Recipe FindRecipe(const Options& options, int ranks) {
   }
   if (options.recipe == "nvidia") {
     RequireWithin(options, ranks, 256, 2048);
-    return OfSgd("NVIDIA's trainer on 1 to 8 GPUs (" + nvidia + ")", 90);
+    return OfSgd("NVIDIA's trainer on 1 to 8 GPUs (" + nvidia + ")",
+                 {{"--weight_init", "fan_in", "NVIDIA's scripts"}}, 90);
   }
   RequireWithin(options, ranks, 256, 8192);
   return OfSgd("Bede's page on IBM WMLCE, 1 to 32 GPUs, with the values of NVIDIA's trainer (" +
                    nvidia + ")",
-               50);
+               {}, 50);
 }
 
 // The option that is given instead of a setting, as it was spelled; "" where there is none.

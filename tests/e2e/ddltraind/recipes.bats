@@ -21,7 +21,7 @@ lars=(--optimizer=lars --lr_schedule=polynomial --lr_scaling=none --lr_init=2)
 @test "a recipe for other sizes than were published, 64" {
   for ranks in 1 2; do
     launcher=local expect=64 train $ranks --num_iter=2 --recipe=mlperf --results_dir=run
-    [[ $messages == *"--recipe=mlperf is published for 1632 to 65536 images in a step, not $((8 * ranks)) ($ranks rank"* ]]
+    [[ $messages == *"--recipe=mlperf is published for 1632 to 67840 images in a step, not $((8 * ranks)) ($ranks rank"* ]]
   done
   [ ! -e run ]
 }

@@ -168,13 +168,31 @@ TEST(Recipe, OfMlperfIsTheRowOfItsBatch) {
   EXPECT_EQ(run.lines.size(), 15);  // a line for each value
   // Every batch of the note: the ends of the decay rise.
   std::int64_t end = 0;
-  for (const int batch : {1632, 3264, 4096, 8192, 13056, 32768, 65536}) {
+  for (const int batch : {1632, 3264, 4096, 8192, 13056, 32768, 49152, 58880, 65536, 67840}) {
     const Options row =
         Apply({"--recipe=mlperf", "--batch_size=" + std::to_string(batch / 8)}, 8).options;
     EXPECT_GE(row.schedule.num_iter, end);
     end = row.schedule.num_iter;
   }
-  EXPECT_EQ(end, 89);
+  EXPECT_EQ(end, 91);
+}
+
+TEST(Recipe, OfMlperfHasTheRowsOfNvidia) {
+  const struct {
+    int batch;
+    double rate;
+    double warmup;
+    std::int64_t epochs;
+  } rows[] = {{49152, 19.405, 24, 71}, {58880, 23.246, 29, 82}, {67840, 24.699, 31, 91}};
+  for (const auto& row : rows) {
+    const Options options =
+        Apply({"--recipe=mlperf", "--batch_size=" + std::to_string(row.batch / 8)}, 8).options;
+    EXPECT_EQ(options.schedule.lr_init, row.rate);
+    EXPECT_EQ(options.schedule.lr_warmup_epochs, row.warmup);
+    EXPECT_EQ(options.schedule.num_iter, row.epochs);
+    EXPECT_EQ(options.momentum, 0.951807);
+    EXPECT_EQ(options.weight_decay, 1e-4);
+  }
 }
 
 // Half way between 4,096 and 8,192 on the logarithm is 5,792.6.
@@ -202,8 +220,10 @@ TEST(Recipe, OfNvidiaAndBedeIsSgdByTheLinearRule) {
   EXPECT_EQ(options.weight_decay, 1.0 / 32768);
   EXPECT_EQ(options.label_smoothing, 0.1);
   EXPECT_EQ(options.eval_every, 0);
+  EXPECT_EQ(options.weight_init, WeightInit::kFanIn);
   const OptionsOfRecipe bede = Apply({"--recipe=bede", "--batch_size=256"}, 32);
   EXPECT_EQ(bede.options.schedule.num_iter, 50);
+  EXPECT_EQ(bede.options.weight_init, WeightInit::kFanOut);
   EXPECT_THAT(bede.lines[0], HasSubstr("Bede's page on IBM WMLCE"));
 }
 
@@ -236,11 +256,11 @@ TEST(Recipe, LeavesLengthAndTargetToRunsThatHaveOthers) {
 
 TEST(Recipe, IsRejectedWhereNothingIsPublished) {
   EXPECT_THAT(RecipeRejection({"--recipe=mlperf", "--batch_size=256"}, 4),
-              HasSubstr("--recipe=mlperf is published for 1632 to 65536 images in a step, not 1024 "
+              HasSubstr("--recipe=mlperf is published for 1632 to 67840 images in a step, not 1024 "
                         "(4 ranks x 256): give another --batch_size, --accumulate or number of "
                         "ranks, or leave --recipe out"));
-  EXPECT_THAT(RecipeRejection({"--recipe=mlperf", "--batch_size=65537"}, 1),
-              HasSubstr("not 65537"));
+  EXPECT_THAT(RecipeRejection({"--recipe=mlperf", "--batch_size=33921"}, 2),
+              HasSubstr("not 67842"));
   EXPECT_THAT(RecipeRejection({"--recipe=nvidia", "--batch_size=256", "--accumulate=2"}, 8),
               HasSubstr("published for 256 to 2048 images in a step, not 4096 (8 ranks x 2 batches "
                         "x 256)"));
