@@ -96,7 +96,7 @@ end_holder() {
   expect=0 alone --mode=train --num_iter=8 --run_iter=2 --results_dir=run --lr_init=0.5 --image_size=64 --data_dir=less
   [[ $messages == *"changed since step 4: --image_size 32 (now 64)"$'\n'* ]]
   [[ $messages == *"changed since step 4: --lr_init 0.1 (now 0.5)"$'\n'* ]]
-  [[ $messages == *"changed since step 4: data 200 images in 8"*" (now 175 images in 7 "*"; the order is another one"* ]]
+  [[ $messages == *"changed since step 4: training data 200 images in 8"*" (now 175 images in 7 "*"; the order is another one"* ]]
   [ "$(grep -c "changed since" <<< "$messages")" -eq 3 ]
   small=("${small[@]/--batch_size=8/--batch_size=4}")
   expect=0 train 2 --mode=train --num_iter=8 --results_dir=run --lr_init=0.5 --image_size=64 --data_dir=less
