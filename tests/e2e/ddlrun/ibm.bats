@@ -10,14 +10,16 @@ fixtures="$BATS_TEST_DIRNAME/../../fixtures"
 @test "Summit's line: ranks dealt out to two nodes of six GPUs in turn" {
   require_mpirun
   expect=0 run_ddlrun --dry-run -H g28n14:6,g28n15:6 --oversubscribe --rank-order=cyclic true
-  [[ $output == *" -x 'DDL_HOST_LIST=g28n14:0,2,4,6,8,10;g28n15:1,3,5,7,9,11' -x DDL_HOST_PORT=2200 -x 'DDL_OPTIONS=-mode p:6x2x1x1 ' "* ]]
+  [[ $output == *$'\nDDL_HOST_LIST=g28n14:0,2,4,6,8,10;g28n15:1,3,5,7,9,11\nDDL_OPTIONS=-mode p:6x2x1x1'* ]]
+  [[ $output == *" -x DDL_HOST_LIST -x DDL_HOST_PORT -x DDL_OPTIONS "* ]]
   [[ $output == *" -n 12 "* ]]
 }
 
 @test "Bede's line: one node of four GPUs" {
   require_mpirun
   expect=0 run_ddlrun --dry-run -H gpu025.bede.dur.ac.uk --accelerators 4 --topology "$fixtures/hwloc/ac922_16c_4v100.xml" python train.py
-  [[ $output == *$'\n+ /'*"/mpirun "*" -n 4 "*" -x DDL_HOST_LIST=gpu025.bede.dur.ac.uk:0,1,2,3 "*" -x 'DDL_OPTIONS=-mode p:4x1x1x1 ' "*" python train.py" ]]
+  [[ $output == *$'\nDDL_HOST_LIST=gpu025.bede.dur.ac.uk:0,1,2,3\nDDL_OPTIONS=-mode p:4x1x1x1'* ]]
+  [[ $output == *$'\n+ /'*"/mpirun "*" -n 4 "*" -x DDL_HOST_LIST "*" -x DDL_OPTIONS "*" python train.py" ]]
 }
 
 @test "racks and aisles of the machine room" {

@@ -94,9 +94,8 @@ refused() {
     run_ddlrun --dry-run --topology "$BATS_TEST_DIRNAME/../../../$ac922" --site bede touch started
   [ "$status" -eq 0 ]
   [[ $output == *gpu026* ]]
-  [[ $output == *"+ "*"mpirun "*" -n 8 "*"DDL_HOST_LIST=gpu025:0,1,2,3;gpu026:4,5,6,7"* ]]
-  [[ $output == *"'DDL_OPTIONS=-mode p:4x2x1x1 '"* ]]
-  [[ $output == *"NCCL_IB_HCA==mlx5_0:1,mlx5_3:1"* ]]
+  [[ $output == *$'\nDDL_HOST_LIST=gpu025:0,1,2,3;gpu026:4,5,6,7\nDDL_OPTIONS=-mode p:4x2x1x1'* ]]
+  [[ $output == *"+ "*"mpirun "*" -n 8 "*" -x DDL_HOST_LIST "*" -x NCCL_IB_HCA "* ]]
   [ ! -e started ]
 }
 
