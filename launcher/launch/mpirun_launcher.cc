@@ -123,17 +123,16 @@ std::vector<std::string> DomainArguments(const LaunchRequest& job) {
 }
 
 // Has mpirun's daemon on this machine keep its files in the run directory: the name of its
-// directory in /tmp could be guessed, and taken, by another user.  Other nodes have no run directory:
-// their daemons use /tmp.
+// directory in /tmp could be guessed, and taken, by another user.  Not where there are other nodes,
+// which have no run directory: ORTE's daemons there give their ranks a base of their own, and MPI
+// refuses to start where one for mpirun's node (orte_local_tmpdir_base) is set beside it.
 void SetDaemonDirectory(const LaunchRequest& job, Environment* environment) {
   if (job.mpi_runtime == MpiRuntime::kPrrte) {
     // PRRTE refuses to have both of these.
     if (environment->contains("PRTE_MCA_prte_tmpdir_base")) return;
     environment->emplace("PRTE_MCA_prte_local_tmpdir_base", job.run_directory);
-  } else {
-    environment->emplace(job.has_remote_ranks ? "OMPI_MCA_orte_local_tmpdir_base"
-                                              : "OMPI_MCA_orte_tmpdir_base",
-                         job.run_directory);
+  } else if (!job.has_remote_ranks) {
+    environment->emplace("OMPI_MCA_orte_tmpdir_base", job.run_directory);
   }
 }
 

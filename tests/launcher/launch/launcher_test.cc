@@ -36,9 +36,7 @@ TEST(MpirunLauncher, OneMachineHasItsFilesInTheRunDirectory) {
   const std::string variable = "OMPI_MCA_orte_tmpdir_base=/tmp/ddlrun.abc";
   EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains(variable));
   job.has_remote_ranks = true;
-  EXPECT_THAT(MakeMpirunCommands(job)[0].environment,
-              AllOf(Not(Contains(variable)),
-                    Contains("OMPI_MCA_orte_local_tmpdir_base=/tmp/ddlrun.abc")));
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Not(Contains(HasSubstr("tmpdir_base"))));
 }
 
 TEST(MpirunLauncher, OtherNodesGetTheEnvironmentByName) {

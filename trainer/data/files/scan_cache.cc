@@ -248,8 +248,8 @@ void Scanning::ScanOthers() {
     const std::size_t i = others[static_cast<std::size_t>(number)];
     const RecordFile& file = files_[i];
     const bool may_be_kept = !options_.dir.empty() && IsSettled(file.identity());
-    RecordScan scan =
-        file.stays_open() ? file.ScanWithChecksum() : RecordFile(file.path(), true).ScanWithChecksum();
+    RecordScan scan = file.stays_open() ? file.ScanWithChecksum()
+                                        : RecordFile(file.path(), true).ScanWithChecksum();
     // What was written to it since it was opened makes it another file for the next run.
     is_to_be_kept_[i] = may_be_kept && KeepsScan(scan) ? 1 : 0;
     found_[i] = ScannedFile{NameOf(file), file.identity(), std::move(scan)};
