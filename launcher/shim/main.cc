@@ -28,6 +28,7 @@
 #include "launcher/shim/own_environment.h"
 #include "launcher/shim/rank_log.h"
 #include "launcher/shim/run_program.h"
+#include "launcher/shim/shared_memory.h"
 #include "launcher/shim/start_problem.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/gpus_of_node.h"
@@ -71,6 +72,7 @@ bool IsNumberOrUnset(const char* name, int number) {
   length = strlen(line);
   line[length] = '\n';
   WriteAll(STDERR_FILENO, line, length + 1);
+  RemoveSharedMemory(job.rank);
   LetLastLinesPass();
   _exit(exit_code);
 }

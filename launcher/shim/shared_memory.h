@@ -9,7 +9,7 @@
 namespace launcher {
 
 // Makes /dev/shm/NAME, NAME being that of the run directory, which is random, for all ranks of a
-// node.  "" where it cannot be had: Open MPI then uses /dev/shm itself, which is no reason to stop
+// node.  "" where it cannot be made: Open MPI then uses /dev/shm itself, which is no reason to stop
 // the job.
 const char* MakeSharedMemoryDirectory(const char* run_directory);
 

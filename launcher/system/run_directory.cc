@@ -104,13 +104,26 @@ bool IsStale(const support::Descriptor& directory) {
   return mark.is_open() && flock(mark.fd(), LOCK_EX | LOCK_NB) == 0;
 }
 
+// What ranks of this node have made beside the run directory `path` (shim/shared_memory.h) and left
+// there, since their shims were killed.
+void RemoveSharedMemoryOf(const std::string& path) {
+  const std::string shared = "/dev/shm" + path.substr(path.rfind('/'));
+  const support::Descriptor directory = OpenDirectory(shared);
+  struct stat info = {};
+  const bool is_own =
+      directory.is_open() && fstat(directory.fd(), &info) == 0 && info.st_uid == geteuid();
+  if (is_own && shared != path) RemoveDirectory(directory, shared);
+}
+
 void RemoveStale(const std::filesystem::path& base) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(base, error), end; !error && entry != end;
        entry.increment(error)) {
     if (!entry->path().filename().string().starts_with(kPrefix)) continue;
     const support::Descriptor directory = OpenDirectory(entry->path());
-    if (IsStale(directory)) RemoveDirectory(directory, entry->path());
+    if (!IsStale(directory)) continue;
+    RemoveDirectory(directory, entry->path());
+    RemoveSharedMemoryOf(entry->path());
   }
 }
 
@@ -144,6 +157,7 @@ RunDirectory::RunDirectory(const std::string& base, bool keep) : keep_(keep) {
 
 RunDirectory::~RunDirectory() {
   if (!keep_) RemoveDirectory(directory_, path_);
+  RemoveSharedMemoryOf(path_);
 }
 
 void RunDirectory::Append(const std::string& name, const std::string& text) const {

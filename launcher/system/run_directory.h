@@ -35,7 +35,8 @@ class RunDirectory {
   // processes in its control group, and nobody is left to clean up.  Throws LaunchError(EX_OSERR)
   // that names `base`, and LaunchError(EX_CONFIG) where every user may replace what is in `base`.
   RunDirectory(const std::string& base, bool keep);
-  // Removes it with all it holds, unless `keep`.
+  // Removes it with all it holds, unless `keep`, and what its ranks on this node have left in
+  // shared memory.
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;

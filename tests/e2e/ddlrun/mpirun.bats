@@ -67,6 +67,11 @@ SH
   [ "$output" = "700 $(id -u)"$'\n'"700 $(id -u)" ]
   [ -s directory ]
   [ ! -e "$(cat directory)" ]
+  # Nor does a rank leave it that never starts.
+  local before
+  before=$(ls -d /dev/shm/ddlrun.* 2> /dev/null | sort)
+  expect=69 run_ddlrun -n 2 --oversubscribe --launcher=mpirun ./missing
+  [ "$(ls -d /dev/shm/ddlrun.* 2> /dev/null | sort)" = "$before" ]
 }
 
 @test "mpirun that places ranks otherwise is refused by the shim" {

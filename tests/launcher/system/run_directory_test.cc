@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "launcher/base/error.h"
 #include "tests/support/refusal.h"
@@ -106,6 +107,27 @@ TEST_F(LeftDirectories, BehindALinkIsLeftAlone) {
   fs::create_directory_symlink(base_ + "/elsewhere", left);
   { const RunDirectory next(base_, false); }
   EXPECT_TRUE(fs::exists(base_ + "/elsewhere/log"));
+}
+
+TEST(RunDirectory, TakesTheSharedMemoryOfItsRanksWithIt) {
+  for (const bool keep : {false, true}) {
+    const TemporaryDirectory temporary;
+    std::string shared;
+    {
+      const RunDirectory directory(temporary.path(), keep);
+      shared = "/dev/shm/" + fs::path(directory.path()).filename().string();
+      fs::create_directory(shared);
+      std::ofstream(shared + "/vader_segment.n1.0.1.0") << "x";
+    }
+    EXPECT_FALSE(fs::exists(shared));
+  }
+  std::string kept;
+  {
+    const RunDirectory itself("/dev/shm", true);
+    kept = itself.path();
+  }
+  EXPECT_TRUE(fs::exists(kept));
+  fs::remove_all(kept);
 }
 
 TEST(RunDirectory, RemovesWhatItHasMadeAlone) {
