@@ -101,11 +101,16 @@ void LookForLostNodes(const LaunchPlan& plan, const Launch& launch, const Enviro
   if (!may_be) return;
   const std::vector<std::string>& silent = result->silent_nodes;
   if (silent.empty()) return;
-  result->lost_nodes = NodesThatDoNotAnswer(silent, AnotherNode(plan, silent), launch.srun,
-                                            environment, std::chrono::seconds(20));
-  for (const std::string& host : result->lost_nodes) {
+  const ProbeOutcome probe = ProbeNodes(silent, AnotherNode(plan, silent), launch.srun, environment,
+                                        std::chrono::seconds(20));
+  result->lost_nodes = probe.lost;
+  for (const std::string& host : probe.lost) {
     result->notes.push_back("no rank has responded on " + host +
                             " any more, and a step of srun does not run there either");
+  }
+  if (!probe.unknown.empty()) {
+    result->notes.push_back("no rank has responded on " + SomeOf(silent) +
+                            " any more, and whether that is lost is not known: " + probe.unknown);
   }
 }
 

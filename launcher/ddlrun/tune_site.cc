@@ -373,11 +373,8 @@ TrialOutput TrialRuns::Run(const std::vector<std::string>& more,
 }
 
 std::string TrialRuns::LastLineOf(const TrialOutput& output) {
-  const std::size_t end = output.text.find_last_not_of(" \t\r\n");
-  if (end == std::string::npos) return "nothing was printed";
-  const std::size_t begin = output.text.rfind('\n', end);
-  return output.text.substr(begin == std::string::npos ? 0 : begin + 1,
-                            end - (begin == std::string::npos ? 0 : begin + 1) + 1);
+  const std::string line = launcher::LastLineOf(output.text);
+  return line.empty() ? "nothing was printed" : line;
 }
 
 }  // namespace launcher

@@ -60,8 +60,8 @@ std::vector<Verdict> CheckNodes(const CheckedJob& job, const std::vector<NodeInf
   if (nodes.empty()) return verdicts;
   for (const auto& check :
        {CheckHardware, CheckGpuCount, CheckGpuUse, CheckGpuErrors, CheckGpuLinks,
-        CheckNvlinkDomains, CheckImex, CheckInfiniband, CheckMemlock, CheckShm, CheckDirectory,
-        CheckMaster, CheckClocks, CheckVersions, CheckConnections}) {
+        CheckNvlinkDomains, CheckImex, CheckInfiniband, CheckMemlock, CheckShm, CheckUsers,
+        CheckDirectory, CheckMaster, CheckClocks, CheckVersions, CheckConnections}) {
     verdicts.push_back(check(nodes, job));
   }
   return verdicts;

@@ -44,8 +44,8 @@ using Nodes = std::vector<AnsweredNode>;
 
 using CheckNodesOf = Verdict(const Nodes& nodes, const CheckedJob& job);
 CheckNodesOf CheckHardware, CheckGpuCount, CheckGpuUse, CheckGpuErrors, CheckGpuLinks,
-    CheckNvlinkDomains, CheckImex, CheckInfiniband, CheckMemlock, CheckShm, CheckDirectory,
-    CheckMaster, CheckClocks, CheckVersions, CheckConnections;
+    CheckNvlinkDomains, CheckImex, CheckInfiniband, CheckMemlock, CheckShm, CheckUsers,
+    CheckDirectory, CheckMaster, CheckClocks, CheckVersions, CheckConnections;
 
 // The hosts by the text that `text_of` gives them.  Hosts with "" are left out.
 using HostsByText = std::map<std::string, std::vector<std::string>>;

@@ -138,6 +138,17 @@ Verdict CheckShm(const Nodes& nodes, const CheckedJob& job) {
   return {check, Status::kOk, BytesText(min->info->shm_free_bytes) + " free in /dev/shm", ""};
 }
 
+Verdict CheckUsers(const Nodes& nodes, const CheckedJob& /*job*/) {
+  const std::string check = "users";
+  const HostsByText open = GroupHosts(nodes, [](const NodeInfo& info) { return info.other_users; });
+  if (!open.empty()) {
+    return {check, Status::kWarn, GroupsText(open),
+            "other users could make or link files that MPI opens: the admin sets the sysctl to 1, "
+            "and removes a directory of another user"};
+  }
+  return {check, Status::kOk, "what other users make in /tmp and /dev/shm is not opened", ""};
+}
+
 Verdict CheckDirectory(const Nodes& nodes, const CheckedJob& job) {
   const std::string check = "directory";
   const std::string advice = "start from a directory that all nodes share and you may write";

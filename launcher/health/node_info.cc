@@ -25,8 +25,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Detail, name, text)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeInfo, node, host, machine, cpu_model, cpus, memory_bytes,
                                    kernel, system, gpu_source, gpu_problem, gpus, nvidia_devices,
                                    imex_problem, granted_gpus, ports, memlock_bytes, shm_free_bytes,
-                                   shm_error, directory, master, mpi, pmix, pmix_server, ucx,
-                                   exchange)
+                                   shm_error, other_users, directory, master, mpi, pmix,
+                                   pmix_server, ucx, exchange)
 
 namespace {
 

@@ -104,7 +104,9 @@ struct NodeInfo {
   long long memlock_bytes = 0;    // limit of a process; -1: there is none
   long long shm_free_bytes = -1;  // in /dev/shm
   std::string shm_error;          // why nothing can be made in it
-  DirectoryInfo directory;        // where ranks will start
+  // What lets other users of the node meddle, "fs.protected_regular is 0"; "" for nothing.
+  std::string other_users;
+  DirectoryInfo directory;  // where ranks will start
   MasterAddrInfo master;
 
   std::string mpi;          // "Open MPI v4.1.4"; "" when no library is found

@@ -18,18 +18,13 @@ namespace {
 
 constexpr std::chrono::seconds kSrunTimeout{30};
 
-std::string LastLine(std::string text) {
-  text.erase(text.find_last_not_of(" \t\r\n") + 1);
-  return text.substr(text.rfind('\n') + 1);
-}
-
 // Reads which types of --mpi srun knows, or why it cannot be used.
 void ReadMpiList(CommandOutput* list, LauncherTools* means) {
   if (list == nullptr) {
     means->srun_lacks = "it is not in PATH";
   } else if (!list->Wait(kSrunTimeout)) {
     means->srun_lacks = "'srun --mpi=list' failed";
-    const std::string reason = LastLine(list->text());
+    const std::string reason = LastLineOf(list->text());
     if (!reason.empty()) means->srun_lacks += ": " + reason;
   } else {
     means->mpi_types = ParseMpiList(list->text());

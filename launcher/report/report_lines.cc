@@ -231,11 +231,6 @@ std::string Requested(const std::string& program, const std::string& question,
   return output.text();
 }
 
-std::string LastLineOf(std::string text) {
-  text.erase(text.find_last_not_of(" \t\r\n") + 1);
-  return text.substr(text.rfind('\n') + 1);
-}
-
 // "slurm 22.05.8, PATH", or why srun does not tell.
 std::string SlurmText(const std::string& srun, const std::string& answer) {
   std::istringstream lines(answer);

@@ -223,10 +223,9 @@ std::unique_ptr<CommandOutput> Probe(const std::string& host, const std::string&
 
 }  // namespace
 
-std::vector<std::string> NodesThatDoNotAnswer(const std::vector<std::string>& hosts,
-                                              const std::string& other, const std::string& srun,
-                                              const Environment& environment,
-                                              std::chrono::milliseconds limit) {
+ProbeOutcome ProbeNodes(const std::vector<std::string>& hosts, const std::string& other,
+                        const std::string& srun, const Environment& environment,
+                        std::chrono::milliseconds limit) {
   const bool can_be_known = !hosts.empty() && hosts.size() <= kMaxProbes && !other.empty() &&
                             !environment.contains("SLURM_HET_SIZE");
   if (!can_be_known) return {};
@@ -246,12 +245,19 @@ std::vector<std::string> NodesThatDoNotAnswer(const std::vector<std::string>& ho
     std::this_thread::sleep_for(kLook);
   }
   const auto has_run = [](CommandOutput& probe) { return probe.HasEnded() && probe.Wait(kLook); };
-  if (!has_run(*probes.back())) return {};
-  std::vector<std::string> silent;
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (!has_run(*probes[i])) silent.push_back(hosts[i]);
+  CommandOutput& probe_of_other = *probes.back();
+  if (!has_run(probe_of_other)) {
+    probe_of_other.Wait(kLook);  // for what it has written
+    const std::string words = LastLineOf(probe_of_other.text());
+    return {.lost = {},
+            .unknown = "a step of srun does not run on " + other + " either" +
+                       (words.empty() ? "" : ": " + words)};
   }
-  return silent;
+  ProbeOutcome outcome;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (!has_run(*probes[i])) outcome.lost.push_back(hosts[i]);
+  }
+  return outcome;
 }
 
 }  // namespace launcher

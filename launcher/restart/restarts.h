@@ -75,15 +75,19 @@ class Restarts {
 // Where more nodes are silent than this, the nodes are not the reason.
 inline constexpr std::size_t kMaxProbes = 8;
 
+struct ProbeOutcome {
+  std::vector<std::string> lost;  // hosts on which the step did not run
+  // Why that says nothing of the hosts, with what srun has written; "" if it does.
+  std::string unknown;
+};
+
 // Runs a short step on each of `hosts` and on `other`, which are nodes of this job, at the same
-// time. `srun` is its path.  Returns those of `hosts` on which the step did not run within `limit`.
-// Returns none when it did not run on `other` either, a node that was not silent: then Slurm does
-// not answer, or does not accept such a step.  Returns none, too, where `other` is "", when ddlrun
-// is told to stop meanwhile, for more than kMaxProbes hosts, and in a heterogeneous job, where
-// srun does not find the component of a node by its name.
-std::vector<std::string> NodesThatDoNotAnswer(const std::vector<std::string>& hosts,
-                                              const std::string& other, const std::string& srun,
-                                              const Environment& environment,
-                                              std::chrono::milliseconds limit);
+// time, for up to `limit`. `srun` is its path.  Nothing is known when it did not run on `other`
+// either, a node that was not silent: then Slurm does not answer, or does not accept such a step.
+// Nothing is asked where `other` is "", for more than kMaxProbes hosts, and in a heterogeneous job,
+// where srun does not find the component of a node by its name.
+ProbeOutcome ProbeNodes(const std::vector<std::string>& hosts, const std::string& other,
+                        const std::string& srun, const Environment& environment,
+                        std::chrono::milliseconds limit);
 
 }  // namespace launcher

@@ -174,4 +174,9 @@ bool CommandOutput::Wait(std::chrono::milliseconds limit) {
 
 bool CommandOutput::WasKilledByOthers() const { return !is_over_limit_ && WIFSIGNALED(status_); }
 
+std::string LastLineOf(std::string text) {
+  text.erase(text.find_last_not_of(" \t\r\n") + 1);
+  return text.substr(text.rfind('\n') + 1);
+}
+
 }  // namespace launcher

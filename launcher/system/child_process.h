@@ -69,4 +69,7 @@ class CommandOutput {
   std::string text_;
 };
 
+// The last line with text, which with most programs is the reason why they failed; "" for none.
+std::string LastLineOf(std::string text);
+
 }  // namespace launcher

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -114,6 +115,25 @@ bool IsSeen(const std::string& file, std::chrono::milliseconds timeout) {
   return true;
 }
 
+// The directory that daemons of Open MPI 4 use in jobs of several nodes has a name that is known
+// beforehand: whose it is.
+std::string ForeignMpiDirectory(const fs::path& tmp, const std::string& machine) {
+  const std::string name =
+      "ompi." + machine.substr(0, machine.find('.')) + "." + std::to_string(geteuid());
+  struct stat status = {};
+  if (lstat((tmp / name).c_str(), &status) != 0 || status.st_uid == geteuid()) return "";
+  return "/tmp/" + name + " belongs to user " + std::to_string(status.st_uid);
+}
+
+std::string OpennessToOtherUsers(const fs::path& base, const std::string& machine) {
+  std::string text = ForeignMpiDirectory(base / "tmp", machine);
+  for (const char* name : {"protected_regular", "protected_symlinks"}) {
+    if (FirstLine(base / "proc/sys/fs" / name) != "0") continue;  // older kernels have none
+    text += (text.empty() ? "fs." : ", fs.") + std::string(name) + " is 0";
+  }
+  return text;
+}
+
 }  // namespace
 
 void ReadSystemInfo(const std::string& root, NodeInfo& info) {
@@ -126,6 +146,7 @@ void ReadSystemInfo(const std::string& root, NodeInfo& info) {
   info.system = ValueOf(base / "etc/os-release", "PRETTY_NAME", '=');
   info.nvidia_devices = CountNvidiaDevices(base / "sys/bus/pci/devices");
   info.ports = ReadPorts(base / "sys/class/infiniband");
+  info.other_users = OpennessToOtherUsers(base, info.machine);
 }
 
 void ReadLimits(NodeInfo& info) {

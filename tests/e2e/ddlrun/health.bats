@@ -9,7 +9,7 @@ no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
 
 @test "--check-only prints a verdict for every check and starts nothing" {
   expect=0 run_ddlrun --check-only -n 1 touch started
-  for check in nodes hardware gpus gpu-use gpu-errors gpu-links infiniband memlock shm directory master-addr clocks versions connections; do
+  for check in nodes hardware gpus gpu-use gpu-errors gpu-links infiniband memlock shm users directory master-addr clocks versions connections; do
     grep -qE "^$check +(ok|warn|not known) +[^ ]" <<< "$output"
   done
   [ ! -e started ]

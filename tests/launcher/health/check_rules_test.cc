@@ -295,6 +295,11 @@ std::vector<CheckCase> DirectoryCases() {
          made.info[1].shm_error = "Permission denied";
        },
        "shm", Status::kFail},
+      {"Users_WarnsOfWhatIsOpenToThem", 3,
+       [](FakeJob& made) {
+         made.info[0].other_users = made.info[2].other_users = "fs.protected_regular is 0";
+       },
+       "users", Status::kWarn, "fs.protected_regular is 0 (n[1,3])"},
       {"Directory_FailsWhenItIsNotShared", 3,
        [](FakeJob& made) { made.info[2].directory.is_shared = false; }, "directory", Status::kFail,
        "not the directory of ddlrun: /nobackup/work (n3)"},

@@ -25,6 +25,7 @@ NodeInfo RichNode(int node) {
   info.gpus[2].remap_pending = info.gpus[3].remap_failed = true;
   info.gpu_problem = "NVML: no";
   info.shm_error = "Permission denied";
+  info.other_users = "fs.protected_regular is 0";
   info.master = {"n1", "Name or service not known"};
   info.exchange.failed = {{2, "lost", 0}};
   info.exchange.unavailable = "nothing";

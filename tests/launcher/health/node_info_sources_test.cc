@@ -2,6 +2,8 @@
 //
 // What a node tells, read from made-up trees and a made-up NVML.
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "launcher/health/node/gpu_info.h"
@@ -60,6 +62,36 @@ TEST_F(NodeTree, TellsPortsAndNvidiaDevices) {
   EXPECT_EQ(info.ports[0].protocol, "InfiniBand");
   EXPECT_EQ(info.ports[1].state, "DOWN");
   EXPECT_EQ(info.nvidia_devices, 1);
+}
+
+TEST_F(NodeTree, TellsWhatIsOpenToOtherUsers) {
+  const struct {
+    const char* regular;
+    const char* symlinks;
+    const char* text;
+  } cases[] = {{"1", "1", ""},
+               {"2", "1", ""},
+               {"0", "1", "fs.protected_regular is 0"},
+               {"1", "0", "fs.protected_symlinks is 0"},
+               {"0", "0", "fs.protected_regular is 0, fs.protected_symlinks is 0"}};
+  const auto told = [this] {
+    NodeInfo info;
+    ReadSystemInfo(root_, info);
+    return info.other_users;
+  };
+  EXPECT_EQ(told(), "");  // Linux before 4.19
+  Write("/proc/sys/kernel/hostname", "n2.site.org\n");
+  for (const auto& [regular, symlinks, text] : cases) {
+    Write("/proc/sys/fs/protected_regular", regular);
+    Write("/proc/sys/fs/protected_symlinks", symlinks);
+    EXPECT_EQ(told(), text);
+  }
+  const std::string name = "/tmp/ompi.n2." + std::to_string(geteuid());
+  Write(name + "/file", "");
+  EXPECT_EQ(told(), cases[4].text);
+  if (geteuid() != 0) GTEST_SKIP() << "another user's directory is made by root alone";
+  ASSERT_EQ(lchown((root_ + name).c_str(), 12345, 12345), 0);
+  EXPECT_EQ(told(), name + " belongs to user 12345, " + cases[4].text);
 }
 
 TEST_F(NodeTree, ThatIsEmptyLeavesFactsUnknown) {
