@@ -70,6 +70,16 @@ void CompareWithLauncher(const Lookup& get, const RankInfo& info) {
     if (!by.empty() && by != launcher.name) continue;
     // Batch scripts have SLURM_PROCID, and since 26.05 SLURM_STEP_ID, but no number of tasks.
     if (launcher.makes_step && !get(launcher.world_size_variable)) continue;
+    const int tasks = ParseNumber(get(launcher.world_size_variable).value_or("")).value_or(1);
+    if (tasks > 1 && !get("WORLD_SIZE")) {
+      const std::string program = launcher.program;
+      throw std::runtime_error(program + " has started this program " + std::to_string(tasks) +
+                               " times (" + launcher.world_size_variable +
+                               ") without ddlrun, and each would be alone: write ddlrun in the "
+                               "place of " +
+                               program + ", as in ddlrun -n " + std::to_string(tasks) +
+                               " PROGRAM; it calls " + program + " where that is needed");
+    }
     RequireEqual(get, launcher.world_size_variable, "WORLD_SIZE", info.world_size);
     for (const char* name : launcher.rank_variables) RequireEqual(get, name, "RANK", info.rank);
   }

@@ -223,7 +223,7 @@ PY
   RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 run --separate-stderr "${alone[@]}"
   check_refusal 78 "OMPI_COMM_WORLD_RANK=0 contradicts RANK=1"
   OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 run --separate-stderr "${alone[@]}"
-  check_refusal 78 "OMPI_COMM_WORLD_SIZE=2 contradicts WORLD_SIZE=1"
+  check_refusal 78 "mpirun has started this program 2 times (OMPI_COMM_WORLD_SIZE) without ddlrun"
   RANK=2 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 run --separate-stderr "${alone[@]}"
   check_refusal 78 "RANK=2"
   [ ! -e run ]

@@ -11,7 +11,7 @@ namespace {
 TEST(Check, FindsNothingWrongWithHealthyNodes) {
   const FakeJob made(4);
   const std::vector<Verdict> verdicts = CheckNodes(made.job, made.info);
-  EXPECT_EQ(verdicts.size(), 16U);
+  EXPECT_EQ(verdicts.size(), 17U);
   for (const Verdict& verdict : verdicts) {
     EXPECT_EQ(verdict.status, Status::kOk) << verdict.check << ": " << verdict.seen;
     EXPECT_EQ(verdict.advice, "") << verdict.check;

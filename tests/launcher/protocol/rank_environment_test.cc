@@ -111,10 +111,16 @@ TEST(RankEnvironment, AnOddValueOfTheProcessManagerContradictsNothing) {
 
 TEST(RankEnvironment, RejectsToBecomeManyWorldsOfOne) {
   EXPECT_THAT(Rejection({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}}),
-              HasSubstr("OMPI_COMM_WORLD_SIZE=4 contradicts WORLD_SIZE=1"));
+              AllOf(HasSubstr("mpirun has started this program 4 times (OMPI_COMM_WORLD_SIZE) "),
+                    HasSubstr("as in ddlrun -n 4 PROGRAM")));
   EXPECT_THAT(
       Rejection({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "0"}}),
-      HasSubstr("SLURM_STEP_NUM_TASKS=4 contradicts WORLD_SIZE=1"));
+      HasSubstr("srun has started this program 4 times (SLURM_STEP_NUM_TASKS) without ddlrun"));
+  EXPECT_THAT(Rejection({{"RANK", "0"},
+                         {"WORLD_SIZE", "1"},
+                         {"OMPI_COMM_WORLD_RANK", "0"},
+                         {"OMPI_COMM_WORLD_SIZE", "4"}}),
+              HasSubstr("OMPI_COMM_WORLD_SIZE=4 contradicts WORLD_SIZE=1; start the program"));
   EXPECT_THAT(Rejection({{"PMIX_RANK", "2"}}), HasSubstr("PMIX_RANK=2 contradicts RANK=0"));
 }
 
