@@ -129,6 +129,8 @@ int SyncFile(int fd) {
   return errno;
 }
 
+bool MayHelpToReopen(int error) { return error == ESTALE || error == EIO; }
+
 WholeFile ReadWholeFile(int fd, std::uint64_t max_bytes, FileKind kind) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return Failed(ReadProblem::kRead, errno);
@@ -145,9 +147,13 @@ WholeFile ReadWholeFile(int fd, std::uint64_t max_bytes, FileKind kind) {
 
 WholeFile ReadWholeFile(const std::filesystem::path& path, std::uint64_t max_bytes, FileKind kind) {
   const int wait = kind == FileKind::kRegular ? O_NONBLOCK : 0;
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | wait));
-  if (!file.is_open()) return Failed(ReadProblem::kOpen, errno);
-  return ReadWholeFile(file.fd(), max_bytes, kind);
+  const auto read = [&] {
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | wait));
+    if (!file.is_open()) return Failed(ReadProblem::kOpen, errno);
+    return ReadWholeFile(file.fd(), max_bytes, kind);
+  };
+  WholeFile file = read();
+  return MayHelpToReopen(file.error) ? read() : file;
 }
 
 // O_NONBLOCK: a pipe without a reader in its place must not hang us.

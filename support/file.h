@@ -60,7 +60,12 @@ struct WholeFile {
   std::string content;      // "" with any problem
 };
 
+// Whether a file that reading has failed of may be read after it was opened by its name again: that
+// of an NFS server that was started anew (ESTALE), or of a disk that was away (EIO).
+bool MayHelpToReopen(int error);
+
 // Not mapped: a mapped file that shrinks or sits on a bad disk is a SIGBUS, not an error.
+// Where that may help it is opened twice.
 WholeFile ReadWholeFile(const std::filesystem::path& path, std::uint64_t max_bytes,
                         FileKind kind = FileKind::kRegular);
 // What is left of the open file.

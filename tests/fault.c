@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For LD_PRELOAD: makes rank $FAULT_RANK die or stop inside a call, as a bug or a broken node would.
+// For LD_PRELOAD: makes rank $FAULT_RANK die or stop inside a call, as a bug or a broken node
+// would.
 //
 //   FAULT_IN     MPI_Init_thread, MPI_Allreduce, dnnl_primitive_execute (a kernel of the step),
 //                MPI_Finalize, after_MPI_Finalize, or pread
-//   FAULT        kill, segv, exit (with code 3), stop, hang (this thread alone), or wait (this
+//   FAULT        kill, segv, exit (with code 3), stop, hang (this thread alone), stale and eio (in
+//                pread: ESTALE of one call, EIO of each), or wait (this
 //                thread, in reading from the FIFO $FAULT_FIFO, until a letter comes: as in
 //                reading from a file system that does not answer)
 //   FAULT_WHEN   a file: the first call when it is there
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -33,6 +36,7 @@ static void fail_in(const char* function) {
   const char* own = getenv("RANK");
   if (!where || !fault || !when || !rank || !own || strcmp(rank, own) != 0) return;
   if (strcmp(where, function) != 0 || access(when, F_OK) != 0) return;
+  if (strcmp(fault, "stale") == 0 || strcmp(fault, "eio") == 0) return;
   if (strcmp(fault, "exit") == 0) exit(3);
   if (strcmp(fault, "segv") == 0) *(volatile int*)8 = 0;
   if (strcmp(fault, "wait") == 0) {
@@ -70,12 +74,28 @@ int dnnl_primitive_execute(void* primitive, void* stream, int count, void* argum
   return real(primitive, stream, count, arguments);
 }
 
+// Whether a call is to return -1: the first one with ESTALE, each with EIO.
+static int fails_to_read(void) {
+  static int calls;
+  const char* fault = getenv("FAULT");
+  const char* when = getenv("FAULT_WHEN");
+  const char* rank = getenv("FAULT_RANK");
+  const char* own = getenv("RANK");
+  if (!fault || !when || !rank || !own || strcmp(rank, own) != 0 || access(when, F_OK) != 0)
+    return 0;
+  errno = strcmp(fault, "stale") == 0 ? ESTALE : EIO;
+  return strcmp(fault, "eio") == 0 ||
+         (strcmp(fault, "stale") == 0 && __sync_fetch_and_add(&calls, 1) == 0);
+}
+
 ssize_t pread(int file, void* bytes, size_t size, off_t offset) {
+  if (fails_to_read()) return -1;
   fail_in("pread");
   return syscall(SYS_pread64, file, bytes, size, offset);
 }
 
 ssize_t pread64(int file, void* bytes, size_t size, off64_t offset) {
+  if (fails_to_read()) return -1;
   fail_in("pread");
   return syscall(SYS_pread64, file, bytes, size, offset);
 }

@@ -147,6 +147,38 @@ Checkpoint ReadCheckpoint(const fs::path& directory) {
   return checkpoint;
 }
 
+namespace {
+
+// "5, 10 and 15", the newest of many.
+std::string StepsOf(const std::vector<CheckpointPath>& newest_first) {
+  constexpr std::size_t kNamed = 10;
+  const std::size_t named = std::min(newest_first.size(), kNamed);
+  std::string text;
+  for (std::size_t i = named; i-- > 0;) {
+    text += std::to_string(newest_first[i].step);
+    if (i > 0) text += i == 1 ? " and " : ", ";
+  }
+  return named < newest_first.size() ? "..., " + text : text;
+}
+
+}  // namespace
+
+Checkpoint ReadCheckpointOfStep(const fs::path& model_dir, std::int64_t step) {
+  const std::vector<CheckpointPath> there = ListCheckpoints(model_dir);
+  const auto wanted = std::ranges::find(there, step, &CheckpointPath::step);
+  if (wanted == there.end()) {
+    throw Error(EX_USAGE, CheckpointsDirectory(model_dir).string() + " has no checkpoint of step " +
+                              std::to_string(step) +
+                              (there.empty() ? ", nor of any other"
+                                             : "; it has those of step " + StepsOf(there)));
+  }
+  Checkpoint checkpoint = ReadCheckpoint(wanted->directory);
+  for (auto newer = there.begin(); newer != wanted; ++newer) {
+    checkpoint.passed_over.push_back(newer->directory);
+  }
+  return checkpoint;
+}
+
 std::optional<Checkpoint> ReadNewestCheckpoint(
     const fs::path& model_dir, const std::function<void(const std::string&)>& warn) {
   std::vector<fs::path> passed_over;

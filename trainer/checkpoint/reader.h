@@ -62,6 +62,10 @@ std::optional<Manifest> ReadManifestIfWhole(const std::filesystem::path& directo
 // Error(EX_CONFIG) for one of a newer format.
 Checkpoint ReadCheckpoint(const std::filesystem::path& directory);
 
+// The checkpoint of `step`, with the newer ones as passed over.  Throws as ReadCheckpoint, and
+// Error(EX_USAGE) that names those there are where there is none of this step.
+Checkpoint ReadCheckpointOfStep(const std::filesystem::path& model_dir, std::int64_t step);
+
 // The newest valid checkpoint; nullopt if model_dir has no checkpoints.  Each unusable one that is
 // passed over is told to `warn`, one line.  Throws Error if there are checkpoints and none is
 // valid, for to start anew over them is the user's decision: EX_OSERR where one could not be read,

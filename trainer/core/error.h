@@ -9,6 +9,7 @@
 
 #include <sysexits.h>
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -37,6 +38,20 @@ class OutOfMemory : public Error {
 class NotFinite : public Error {
  public:
   explicit NotFinite(const std::string& message) : Error(EX_SOFTWARE, message) {}
+};
+
+// What has gone wrong on one rank while the weights are sound.  Every rank throws one at the same
+// place, so that a checkpoint can be written together before the run ends.
+class RankFault : public Error {
+ public:
+  enum class Whose : std::uint8_t { kOwn, kOfPeer };
+  RankFault(int exit_code, const std::string& message, Whose whose)
+      : Error(exit_code, message), whose_(whose) {}
+
+  Whose whose() const { return whose_; }
+
+ private:
+  Whose whose_;
 };
 
 // An EX_OSERR error: "<action>: <strerror(error_number)>".

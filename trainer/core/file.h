@@ -47,7 +47,9 @@ FileIdentity IdentityOf(const std::string& path);
 std::uint64_t FileSize(const support::Descriptor& file, const std::string& path);
 
 // Fills `bytes` from `offset`; returns how many were there: fewer only at the end of the file.
-// Throws Error(EX_OSERR) naming `path`.  Safe from several threads at once.
+// Where it cannot be read (support::MayHelpToReopen) it is opened by its name once more, and where
+// that helps `file` is the new one.  Throws Error(EX_OSERR) naming `path`.  Safe from several
+// threads at once.
 std::size_t ReadAt(const support::Descriptor& file, const std::string& path, std::uint64_t offset,
                    std::span<std::uint8_t> bytes);
 

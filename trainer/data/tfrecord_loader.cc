@@ -232,7 +232,11 @@ void TfRecordLoader::Load(std::int64_t sample, const ReadAhead::Taken& taken, Ba
         batch.present[item] = 1;
         return;
       } catch (const Error& error) {
-        if (options_.bad_records == BadRecords::kStop || error.exit_code() != EX_DATAERR) throw;
+        if (error.exit_code() != EX_DATAERR) throw;
+        if (options_.bad_records == BadRecords::kStop) {
+          throw Error(EX_DATAERR,
+                      std::string(error.what()) + "; --bad_records=skip leaves such records out");
+        }
         problem = error.what();
         known_bad_.Add(record, *problem);
       }

@@ -33,6 +33,9 @@ support::Option ScanCacheChoice(const OptionRow& row, Options& options) {
 support::Option Comm(const OptionRow& row, Options& options) {
   return Choice(Value<&Options::comm>(row, options), {"auto", "nccl", "mpi"});
 }
+support::Option ResumeFrom(const OptionRow& row, Options& options) {
+  return WithDefault(NotNegative<&Options::resume_from>(row, options), "");
+}
 support::Option StopMargin(const OptionRow& row, Options& options) {
   const auto is_margin = [](const std::string& text) {
     return text == "auto" || text == "off" || StopMarginSeconds(text);
@@ -316,6 +319,10 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        "and "
        "refuse a directory that has checkpoints",
        kOurs, false, kSame, kNamed<kResumes, &Options::resume>},
+      {"resume_from", files,
+       "resume from the checkpoint of step N of --model_dir instead of the newest; newer ones are "
+       "set aside. Not for a restart by ddlrun or Slurm, which resumes from the newest",
+       kOurs, false, kSame, With<&Options::resume_from>(ResumeFrom)},
       {"checkpoint_every", files, "steps between checkpoints; 0: only at the end", kOurs, false,
        kSame, kNotNegative<&Options::checkpoint_every>},
       {"keep_checkpoints", files, "newest checkpoints that are kept", kOurs, false, kSame,

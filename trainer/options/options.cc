@@ -259,6 +259,12 @@ Contradictions OfTraining(const std::set<std::string>& given, const Options& opt
       {options.ignore_mismatched_classes && is_benchmark,
        "--ignore_mismatched_classes is about weights that were trained before: --mode=" + mode +
            " takes none"},
+      {options.resume_from >= 0 && !keeps_weights,
+       "--resume_from is for training: --mode=" + mode +
+           " takes the weights of a checkpoint by --init_from=DIR/model.safetensors, with DIR its "
+           "directory"},
+      {options.resume_from >= 0 && !options.resume,
+       "--resume_from names a checkpoint, and --resume=never wants none: leave out one of the two"},
       {options.keep_every > 0 && options.checkpoint_every == 0,
        "--keep_every keeps some of the checkpoints of --checkpoint_every for ever, but "
        "--checkpoint_every=0 takes none: give so many steps, or leave --keep_every out"},

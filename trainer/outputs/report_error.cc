@@ -12,9 +12,10 @@
 namespace trainer {
 namespace {
 
-// The end of rank 0 ends the other ranks within this time: mpirun of Open MPI 4.1 takes a second,
-// and on a busy node two.  Less than hang detection takes, which is to find nothing here.
-constexpr std::chrono::seconds kForRankZero{3};
+// The end of the rank that reports ends the other ranks within this time: mpirun of Open MPI 4.1
+// takes a second, and on a busy node two.  Less than hang detection takes, which is to find nothing
+// here.
+constexpr std::chrono::seconds kForAnotherRank{3};
 
 int CodeOf(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();
@@ -39,7 +40,10 @@ int ReportError(RedrawnLine& line, const std::exception& error, const launcher::
   std::string what = error.what();
   if (what.starts_with("ddltraind: ")) what.erase(0, std::string("ddltraind: ").size());
   const int code = CodeOf(error);
-  if (rank.rank > 0 && IsOfAllRanks(code)) std::this_thread::sleep_for(kForRankZero);
+  const auto* fault = dynamic_cast<const RankFault*>(&error);
+  const bool is_of_peer = fault != nullptr && fault->whose() == RankFault::Whose::kOfPeer;
+  const bool another_reports = fault != nullptr ? is_of_peer : rank.rank > 0 && IsOfAllRanks(code);
+  if (another_reports) std::this_thread::sleep_for(kForAnotherRank);
   PrintMessage(line, rank, what);
   return code;
 }

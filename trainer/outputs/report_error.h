@@ -24,7 +24,8 @@ struct Reported : std::exception {
 // One line that says who failed and why, and the code to leave with; of Reported the code alone.
 // Most errors are found by all ranks (an option, a missing file, a NaN loss): rank 0 reports first,
 // and the others three seconds later, unless its end has ended them.  What a GPU or the system
-// does, EX_OSERR and EX_UNAVAILABLE, each reports at once.
+// does, EX_OSERR and EX_UNAVAILABLE, each reports at once.  Of a RankFault the rank whose own it is
+// reports at once, and the others wait.
 int ReportError(RedrawnLine& line, const std::exception& error, const launcher::RankInfo& rank);
 
 // What was printed on standard output has arrived.  Throws Error(EX_OSERR) where it has not.

@@ -93,6 +93,8 @@ int EndStopped(const Options& options, std::int64_t step, const StopCause& cause
                               " writes no checkpoint"
         : !options.resume
             ? std::string("give the same command again without --resume=never to resume")
+        : options.resume_from >= 0
+            ? std::string("give the same command again without --resume_from to resume")
             : std::string("give the same command again to resume"));
   }
   constexpr int kDeathBySignal = 128;

@@ -77,6 +77,7 @@ TrainConfig ConfigOfLaunch(const TrainConfig& logged, int restart_count,
                            const std::string& program_version) {
   TrainConfig config = logged;
   config.resume = logged.resume || restart_count > 0;
+  if (restart_count > 0) config.resume_from = -1;  // the newest is of this job
   config.program_version = program_version;
   return config;
 }

@@ -106,6 +106,7 @@ struct TrainConfig {
   std::filesystem::path results_dir = ".";  // logs
   std::filesystem::path model_dir;          // checkpoints (ModelDirectory); "": results_dir
   bool resume = true;                       // from the newest valid checkpoint in model_dir, if any
+  std::int64_t resume_from = -1;            // that of this step instead; below 0: the newest
   std::filesystem::path init_from;  // safetensors with torchvision's names, or a model_dir: of
                                     // its best checkpoint; "": weight_init.  A checkpoint to
                                     // resume from wins.

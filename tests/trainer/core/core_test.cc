@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <span>
 
@@ -10,6 +14,7 @@
 #include "trainer/core/crc32c.h"
 #include "trainer/core/dtype.h"
 #include "trainer/core/error.h"
+#include "trainer/core/file.h"
 #include "trainer/core/host_memory.h"
 #include "trainer/core/memory_planner.h"
 #include "trainer/core/philox.h"
@@ -22,6 +27,34 @@ using Bytes = std::vector<std::uint8_t>;
 
 std::uint32_t Crc32c(const Bytes& bytes) {
   return trainer::Crc32c(std::as_bytes(std::span(bytes)));
+}
+
+// Reading from address 0 of a process is EIO.
+TEST(ReadAt, OpensAFileThatCannotBeReadByItsNameOnceMore) {
+  const TemporaryDirectory directory;
+  const std::string path = (directory.path() / "file").string();
+  std::ofstream(path) << "0123456789";
+  const support::Descriptor broken(::open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(broken.is_open());
+  Bytes bytes(4);
+  EXPECT_EQ(ReadAt(broken, path, 0, bytes), 4U);
+  EXPECT_EQ(bytes, (Bytes{'0', '1', '2', '3'}));
+  // It is the other file now.
+  std::filesystem::remove(path);
+  EXPECT_EQ(ReadAt(broken, path, 8, bytes), 2U);
+  EXPECT_EQ(bytes[0], '8');
+
+  const support::Descriptor gone(::open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(tests::Rejection<Error>(
+                EX_OSERR, [&] { ReadAt(gone, path, 0, bytes); }, "not refused"),
+            "cannot read " + path + ", not even after it was opened again: Input/output error");
+  const support::Descriptor other(::open(directory.path().c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(tests::Rejection<Error>(
+                EX_OSERR, [&] { ReadAt(other, path, 0, bytes); }, "not refused"),
+            "cannot read " + path + ": Is a directory");
+  EXPECT_TRUE(support::MayHelpToReopen(ESTALE));
+  EXPECT_FALSE(support::MayHelpToReopen(0));
+  EXPECT_FALSE(support::MayHelpToReopen(EISDIR));
 }
 
 // RFC 3720, B.4.

@@ -191,6 +191,11 @@ TEST(Options, Rejects) {
       {"--new_head", "--init_from, which is not given"},
       {"--ignore_mismatched_classes --mode=training_benchmark|inference_benchmark",
        "--ignore_mismatched_classes is about weights that were trained before: --mode=<it>"},
+      {"--resume_from=5 --to_predict=x --mode=evaluate|predict|training_benchmark",
+       "--resume_from is for training: --mode=<it> takes the weights of a checkpoint by "
+       "--init_from"},
+      {"--resume_from=5 --resume=never", "--resume=never wants none: leave out one of the two"},
+      {"--resume_from=-1|x|5.5", "--resume_from"},
       {"--init_from=x --new_head --to_predict=x --mode=evaluate|predict|training_benchmark",
        "--new_head is for training: --mode=<it>"},
       {"--augmentation=dali --augment=none",

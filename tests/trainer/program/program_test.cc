@@ -14,6 +14,7 @@
 #include "trainer/program/data_loaders.h"
 #include "trainer/program/early_stop.h"
 #include "trainer/program/run_profile.h"
+#include "trainer/program/setup.h"
 #include "trainer/program/startup.h"
 
 namespace trainer {
@@ -260,6 +261,16 @@ TEST_F(FewLabelsTest, AreNotSaidOfMadeUpImages) {
 }
 
 constexpr char kNoLibrary[] = "libno-such-nvml.so.1";
+
+TEST(ConfigOfLaunch, ARestartResumesFromTheNewestCheckpoint) {
+  TrainConfig config;
+  config.resume = false;
+  EXPECT_FALSE(ConfigOfLaunch(config, 0, "1").resume);
+  EXPECT_TRUE(ConfigOfLaunch(config, 1, "1").resume);
+  config.resume_from = 5;
+  EXPECT_EQ(ConfigOfLaunch(config, 0, "1").resume_from, 5);
+  EXPECT_EQ(ConfigOfLaunch(config, 1, "1").resume_from, -1);
+}
 
 TEST(LocalDevice, NamesTheCpuWhereItIsTheDevice) {
   const auto backend = MakeBackend("reference", {});

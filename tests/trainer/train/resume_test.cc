@@ -210,6 +210,65 @@ TEST_F(GoingOn, SetsAsideWhatItHasPassedOver) {
                           "step-0000000006"));
 }
 
+TEST_F(GoingOn, FromAnOlderCheckpointSetsNewerOnesAside) {
+  config_.checkpoint_every = 2;
+  Run(config_);
+  const Tensors end = TensorsAt(directory_.path(), 6);
+  config_.resume_from = 2;
+  EXPECT_THAT(Run(config_), AllOf(HasSubstr("resumed from step 2"),
+                                  HasSubstr("step-0000000006 is set aside: it is now "),
+                                  HasSubstr("step-0000000004 is set aside: it is now ")));
+  EXPECT_EQ(TensorsAt(directory_.path(), 6), end);
+  EXPECT_THAT(Listing(directory_.path()),
+              ElementsAre("step-0000000002", "step-0000000004", "step-0000000004.unusable",
+                          "step-0000000006", "step-0000000006.unusable"));
+  config_.resume_from = 6;
+  EXPECT_THAT(Run(config_),
+              AllOf(HasSubstr("training is complete: step 6 of 6"), Not(HasSubstr("set aside"))));
+}
+
+TEST_F(GoingOn, FromACheckpointThatIsNotThereNamesThoseThatAre) {
+  const auto rejection = [this] {
+    return tests::Rejection<Error>(
+        EX_USAGE, [&] { Run(config_); }, "not refused");
+  };
+  config_.resume_from = 3;
+  EXPECT_THAT(rejection(), HasSubstr("checkpoints has no checkpoint of step 3, nor of any other"));
+  config_.checkpoint_every = 2;
+  config_.resume_from = -1;
+  Run(config_);
+  config_.resume_from = 3;
+  EXPECT_THAT(rejection(),
+              HasSubstr("has no checkpoint of step 3; it has those of step 2, 4 and 6"));
+  config_.checkpoint_every = 1;
+  config_.keep_checkpoints = 100;
+  config_.schedule.num_iter = 17;
+  config_.resume_from = 6;
+  Run(config_);
+  config_.resume_from = 3;
+  EXPECT_THAT(rejection(), HasSubstr("those of step ..., 8, 9, 10, 11, 12, 13, 14, 15, 16 and 17"));
+}
+
+TEST_F(GoingOn, FromADamagedCheckpointIsRejectedAndNothingIsSetAside) {
+  config_.checkpoint_every = 2;
+  Run(config_);
+  fs::remove(CheckpointDirectory(directory_.path(), 4) / "model.safetensors");
+  config_.resume_from = 4;
+  EXPECT_THAT(tests::Rejection<Error>(
+                  EX_DATAERR, [&] { Run(config_); }, "not refused"),
+              HasSubstr("step-0000000004/model.safetensors"));
+  EXPECT_THAT(Listing(directory_.path()),
+              ElementsAre("step-0000000002", "step-0000000004", "step-0000000006"));
+}
+
+TEST_F(GoingOn, ACompleteTrainingSaysSo) {
+  EXPECT_THAT(Run(config_), Not(HasSubstr("training is complete")));
+  EXPECT_THAT(Run(config_),
+              HasSubstr("training is complete: step 6 of 6; a larger --num_iter trains on"));
+  config_.schedule.num_iter = 8;
+  EXPECT_THAT(Run(config_), Not(HasSubstr("training is complete")));
+}
+
 TEST_F(GoingOn, AnEvaluationSetsNothingAside) {
   Run(config_);
   std::ofstream(CheckpointDirectory(directory_.path(), 7)) << "a plain file";

@@ -10,10 +10,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "trainer/checkpoint/retention.h"
@@ -36,6 +38,12 @@ class EvaluationCount {
 
   // This rank's sums of one more batch; counted by the next Count.
   void Add(const LossSums& sums) { own_.emplace().totals.Add(sums); }
+  // This rank has no batch beside the one that is not counted yet, for that reason.
+  void Fail(std::exception_ptr failure) {
+    if (!own_) own_.emplace();
+    own_->bad_inputs = 1;
+    failure_ = std::move(failure);
+  }
   // Counts that batch, if there is one, over all ranks.  Collective.
   void Count() {
     if (!own_) return;
@@ -45,11 +53,16 @@ class EvaluationCount {
     totals_.Add(all.totals);
     ++steps_;
     stopped_ = all.requested.stop;
+    failed_ = all.bad_inputs > 0;
   }
 
   const LossTotals& totals() const { return totals_; }
   std::int64_t steps() const { return steps_; }
   bool stopped() const { return stopped_; }
+  // Some rank had no batch.  This one's reason is null where it is another.
+  bool failed() const { return failed_; }
+  const std::exception_ptr& failure() const { return failure_; }
+  bool ended() const { return stopped_ || failed_; }
 
  private:
   Communicator& communicator_;
@@ -58,6 +71,8 @@ class EvaluationCount {
   LossTotals totals_;
   std::int64_t steps_ = 0;
   bool stopped_ = false;
+  bool failed_ = false;
+  std::exception_ptr failure_;
 };
 
 // All batches of the source, or those up to the one at which some rank was asked to stop.  On the
@@ -67,8 +82,16 @@ EvaluationCount CountBatches(const EvaluationDeps& deps, DataLoader& source,
   constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
   EvaluationCount count(deps.communicator, stop_requested);
   BatchFeed feed(deps.backend, deps.device_batch, source, kNoEnd);
+  const auto has = [&](std::int64_t step) {
+    try {
+      return feed.Has(step, deps.stream);
+    } catch (...) {
+      count.Fail(std::current_exception());
+      return false;
+    }
+  };
   source.Seek({});
-  for (std::int64_t step = 0; !count.stopped() && feed.Has(step, deps.stream); ++step) {
+  for (std::int64_t step = 0; !count.ended() && has(step); ++step) {
     const InputBatch input = feed.Take(step, /*loss_scale=*/1, deps.stream);
     QueueInference(deps.network, deps.device_batch, input, deps.stream);
     feed.FetchNext(step, deps.stream);
@@ -77,7 +100,7 @@ EvaluationCount CountBatches(const EvaluationDeps& deps, DataLoader& source,
     count.Add(deps.device_batch.numbers().host().loss_sums);
     if (deps.backend.is_host()) count.Count();
   }
-  if (count.stopped()) {
+  if (count.ended()) {
     // What was fetched and is not used may still be on its way.
     deps.device_batch.arrived().Synchronize();
   } else {
@@ -98,6 +121,7 @@ std::optional<EvaluationResult> Evaluate(const EvaluationDeps& deps, DataLoader&
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   ImportStatistics(deps.network, own, deps.stream);
 
+  if (count.failed()) ThrowInputFault(count.failure(), deps.communicator);
   if (count.stopped()) return std::nullopt;
   const LossTotals& totals = count.totals();
   if (totals.samples == 0) {

@@ -2,7 +2,12 @@
 
 #include "trainer/train/loop/trainer.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <functional>
+#include <memory>
+#include <string>
 
 #include "trainer/core/error.h"
 #include "trainer/train/loop/training_session.h"
@@ -33,8 +38,16 @@ class Trainer {
 
  private:
   Position FirstPosition();
+  void LogIfComplete();
   // To the end of this launch, from where the schedule starts.
   void TrainSteps();
+  // The same; what has gone wrong on a rank while its weights are sound ends it with a checkpoint.
+  void TrainUntilFault();
+  // Does what only this rank does.  Where that fails, training stops after the next step, with a
+  // checkpoint, and the failure is thrown then.
+  void TryAlone(const std::function<void()>& work);
+  void ThrowOwnFault() const;
+  Requests Requested();
   TrainingStep::Outcome RunStep(TrainingStep& training_step);
   // From result_.step, which has found that.
   void RollBack(const std::string& found);
@@ -68,6 +81,7 @@ class Trainer {
   std::optional<Evaluations> evaluations_;  // of one that evaluates
   std::int64_t evaluated_step_ = -1;        // the last one, in this launch
   bool has_reached_target_ = false;         // an evaluation ends the training
+  std::unique_ptr<const Error> own_fault_;  // of TryAlone, to be thrown
   Rollbacks rollbacks_;
 };
 
@@ -88,10 +102,12 @@ TrainResult Trainer::Train() {
   if (has_reached_target_) {
     log_.ReachedTarget(result_.step, evaluations_->first_top1());
   } else {
-    TrainSteps();
+    LogIfComplete();
+    TrainUntilFault();
   }
   if (saved_step_ != result_.step) Save(Checkpoints::Wait::kForFile);
   FinishSaving();
+  ThrowOwnFault();
   control_.AckCheckpoint();  // all that was asked for and is not done is needless now
 
   // What was asked for is done, be it the whole training or as much of it as --run_iter says.
@@ -105,6 +121,55 @@ TrainResult Trainer::Train() {
   }
   log_.EndRun(result_.evaluation.has_value());
   return result_;
+}
+
+void Trainer::TrainUntilFault() {
+  try {
+    TrainSteps();
+  } catch (const RankFault& fault) {
+    // Of a benchmark, and of weights that nothing was learnt into yet, there is nothing to keep.
+    const bool is_worth_it = checkpoints_ && result_.step > 0 && saved_step_ != result_.step;
+    std::string end;
+    try {
+      if (is_worth_it) Save(Checkpoints::Wait::kForFile);
+      if (checkpoints_) FinishSaving();
+      if (is_worth_it) end = fmt::format("; the weights of step {} were saved", result_.step);
+    } catch (const Error& error) {
+      end = fmt::format("; the weights of step {} could not be saved: {}", result_.step,
+                        error.what());
+    }
+    throw RankFault(fault.exit_code(), fault.what() + end, fault.whose());
+  }
+}
+
+void Trainer::TryAlone(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const NotFinite&) {
+    throw;
+  } catch (const Error& error) {
+    if (own_fault_ || config_.mode == RunMode::kTrainingBenchmark) throw;
+    own_fault_ = std::make_unique<Error>(error);
+  }
+}
+
+void Trainer::ThrowOwnFault() const {
+  if (!own_fault_) return;
+  throw Error(own_fault_->exit_code(), fmt::format("{}; the weights of step {} were saved",
+                                                   own_fault_->what(), result_.step));
+}
+
+Requests Trainer::Requested() {
+  Requests requested = control_.Requested();
+  requested.stop = requested.stop || own_fault_ != nullptr;
+  return requested;
+}
+
+void Trainer::LogIfComplete() {
+  const bool is_complete = result_.step > 0 && result_.step >= schedule_.total_steps;
+  if (!is_complete || deps_.communicator.rank() != 0) return;
+  deps_.outputs.log->info("training is complete: step {} of {}; a larger --num_iter trains on",
+                          result_.step, schedule_.total_steps);
 }
 
 // The weights, and from where they are to go on.
@@ -195,9 +260,9 @@ void Trainer::TrainSteps() {
       continue;
     }
     if (!config_.dump_state.empty() && result_.step == config_.dump_state_step) {
-      DumpState(training_step);
+      TryAlone([&] { DumpState(training_step); });
     }
-    checkpoints_->Look();
+    TryAlone([&] { checkpoints_->Look(); });
     const bool is_due =
         config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0;
     const Checkpoints::Wait wait =
@@ -218,8 +283,9 @@ void Trainer::TrainSteps() {
 
 TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {
   try {
-    return training_step.Run(result_.step, schedule_.LearningRate(result_.step),
-                             control_.Requested());
+    return training_step.Run(result_.step, schedule_.LearningRate(result_.step), Requested());
+  } catch (const RankFault&) {
+    throw;  // all ranks are here, and no sum is under way
   } catch (const std::exception& error) {
     training_step.ResetCapture();
     deps_.failed(error);

@@ -194,10 +194,18 @@ void SwapInEma(Network& network, Stream& stream, const std::function<void()>& us
     network.Import(kValue, parameter, network.Export(Network::Part::kAverage, parameter, stream),
                    stream);
   }
-  use();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    network.Import(kValue, network.parameters()[i], values[i], stream);
+  const auto swap_back = [&] {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      network.Import(kValue, network.parameters()[i], values[i], stream);
+    }
+  };
+  try {
+    use();
+  } catch (...) {
+    swap_back();
+    throw;
   }
+  swap_back();
 }
 
 namespace {

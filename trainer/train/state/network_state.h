@@ -82,8 +82,8 @@ std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& en
 // the averages; the training goes on with the weights.
 //
 // Calls `use` with the averages instead of weights and statistics, which are then as before, bit
-// for bit; meanwhile host memory holds them.  Without averages it just calls.  What `use` throws
-// leaves the averages there: such a run is over.
+// for bit, also where `use` throws; meanwhile host memory holds them.  Without averages it just
+// calls.
 void SwapInEma(Network& network, Stream& stream, const std::function<void()>& use);
 
 // Single safetensors files: the final weights (--export_dir) and the whole state after one step

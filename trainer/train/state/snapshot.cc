@@ -212,10 +212,18 @@ void RejectEndedRuns(const Checkpoint& checkpoint, const Position& position,
                              "--mode=evaluate takes its weights as they are");
 }
 
-// Those that were passed over for `checkpoint` would be in the way when their steps come again.
-void SetAsidePassedOver(const SnapshotDeps& deps, const Checkpoint& checkpoint) {
+// Those that were passed over for `checkpoint` would be in the way when their steps come again, and
+// for the one that was chosen they would be the newest.
+void SetAsidePassedOver(const SnapshotDeps& deps, const Checkpoint& checkpoint, bool is_chosen) {
   for (const std::filesystem::path& directory : checkpoint.passed_over) {
-    if (const auto name = SetAside(directory)) deps.log->warn("it is now {}", name->string());
+    if (const auto name = SetAside(directory)) {
+      deps.log->warn("{} is set aside: it is now {}", directory.filename().string(),
+                     name->string());
+    } else if (std::error_code error; is_chosen && std::filesystem::exists(directory, error)) {
+      throw Error(EX_OSERR, directory.string() + " is newer than " + checkpoint.directory.string() +
+                                ", from which the run resumes, and cannot be set aside: move it "
+                                "away");
+    }
   }
 }
 
@@ -382,7 +390,10 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
   } header;
   StatisticRows rows;
   if (IsRoot(deps)) {
-    if (const auto checkpoint = ReadNewestCheckpoint(ModelDirectory(deps.config), Warn(deps))) {
+    const bool is_chosen = ahead && !ahead->is_rollback && deps.config.resume_from >= 0;
+    const std::filesystem::path model_dir = ModelDirectory(deps.config);
+    if (const auto checkpoint = is_chosen ? ReadCheckpointOfStep(model_dir, deps.config.resume_from)
+                                          : ReadNewestCheckpoint(model_dir, Warn(deps))) {
       const CheckpointState& state = checkpoint->manifest.state;
       RejectOtherNetworks(deps, *checkpoint);
       header = {1,
@@ -403,7 +414,7 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
         deps.log->info("{} of step {}: {}", checkpoint->average ? "EMA weights" : "weights",
                        state.step, checkpoint->directory.string());
       }
-      if (ahead) SetAsidePassedOver(deps, *checkpoint);
+      if (ahead) SetAsidePassedOver(deps, *checkpoint, is_chosen);
     }
   }
   deps.communicator.Broadcast(&header, sizeof header, 0);
@@ -449,12 +460,14 @@ Position Rollbacks::Resume(const Position& checkpoint, std::int64_t behind,
     in_a_row_ = 0;
   }
   if (++in_a_row_ > kMaxInARow) {
-    throw Error(EX_SOFTWARE,
-                fmt::format("{}, after {} rollbacks to the checkpoint of step {} from which none "
-                            "newer came: training has diverged; start again from an earlier "
-                            "checkpoint, or from the last with a smaller --lr_init or more "
-                            "--lr_warmup_epochs",
-                            found, kMaxInARow, step_));
+    throw Error(
+        EX_SOFTWARE,
+        fmt::format(
+            "{}, after {} rollbacks to the checkpoint of step {} from which none "
+            "newer came: training has diverged; start again from an earlier "
+            "checkpoint (--resume_from=STEP), or from the last with a smaller --lr_init or more "
+            "--lr_warmup_epochs",
+            found, kMaxInARow, step_));
   }
   return {checkpoint.step, behind, checkpoint.skipped + behind - checkpoint.sample};
 }

@@ -127,15 +127,15 @@ struct TrainingAhead {
   bool is_rollback = false;  // of this launch, which has said all that a resume says
 };
 
-// Where to go on, after the newest valid checkpoint of ModelDirectory(config) has been loaded;
-// nullopt, and nothing changed, if there is none.  For a training, rank 0 says what has changed
-// since, and newer checkpoints that cannot be used are set aside; without `ahead` only the step
-// counts.  Moving averages that the run keeps start from the weights where the checkpoint has none,
-// and those that it does not keep are dropped, which rank 0 says; without `ahead` the values are
-// the averages, if there are any.  A loss scale that adapts itself is taken over, unless the
-// checkpoint is of another precision.  In a training set of another size it goes on after as many
-// epochs, and images of this one, as before. Throws Error: EX_DATAERR for a checkpoint of another
-// network, EX_CONFIG for one after the end of the training.
+// Where to go on, after the newest valid checkpoint of ModelDirectory(config) has been loaded, or
+// that of config.resume_from; nullopt, and nothing changed, if there is none.  For a training, rank
+// 0 says what has changed since, and newer checkpoints that cannot be used are set aside; without
+// `ahead` only the step counts.  Moving averages that the run keeps start from the weights where
+// the checkpoint has none, and those that it does not keep are dropped, which rank 0 says; without
+// `ahead` the values are the averages, if there are any.  A loss scale that adapts itself is taken
+// over, unless the checkpoint is of another precision.  In a training set of another size it goes
+// on after as many epochs, and images of this one, as before. Throws Error: EX_DATAERR for a
+// checkpoint of another network, EX_CONFIG for one after the end of the training.
 std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& loss_scale,
                                         const std::optional<TrainingAhead>& ahead);
 

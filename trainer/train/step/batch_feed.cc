@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <span>
 
 #include "trainer/core/error.h"
@@ -14,18 +15,18 @@ namespace trainer {
 
 DeviceBatch::DeviceBatch(Backend& backend, const NetworkSpec& spec)
     : backend_(backend),
+      images_(static_cast<std::size_t>(spec.batch_size)),
+      image_bytes_(static_cast<std::size_t>(spec.height * spec.width * 3)),
       copies_(backend.MakeStream()),
       arrived_(backend.MakeEvent()),
       numbers_(backend) {
   batch_.loss = &numbers_.device()->loss;
   if (backend.is_host()) return;
-  const auto images = static_cast<std::size_t>(spec.batch_size);
-  const auto image_bytes = static_cast<std::size_t>(spec.height * spec.width * 3);
   for (Slot& slot : slots_) {
-    slot.pixels = backend.AllocateDevice(images * image_bytes);
-    slot.mirror = backend.AllocateDevice(images);
-    slot.labels = backend.AllocateDevice(images * sizeof(std::int32_t));
-    slot.lambda = backend.AllocateDevice(images * sizeof(float));
+    slot.pixels = backend.AllocateDevice(images_ * image_bytes_);
+    slot.mirror = backend.AllocateDevice(images_);
+    slot.labels = backend.AllocateDevice(images_ * sizeof(std::int32_t));
+    slot.lambda = backend.AllocateDevice(images_ * sizeof(float));
   }
 }
 
@@ -52,6 +53,16 @@ void DeviceBatch::StartUpload(const HostBatch& batch, const float* lambda) {
   DDL_CHECK(batch.valid >= 0 && batch.valid <= std::ssize(batch.labels));
   valid_ = batch.valid;
   arrived_->Record(*copies_);
+}
+
+void DeviceBatch::StartBlank() {
+  blank_.pixels.resize(images_ * image_bytes_);
+  blank_.mirror.resize(images_);
+  blank_.labels.resize(images_);
+  StartUpload({.pixels = blank_.pixels,
+               .mirror = blank_.mirror,
+               .labels = blank_.labels,
+               .valid = static_cast<std::int64_t>(images_)});
 }
 
 InputBatch DeviceBatch::Use(float loss_scale, Stream& stream) {
@@ -106,6 +117,12 @@ InputBatch BatchFeed::Take(std::int64_t step, float loss_scale, Stream& stream) 
   return device_batch_.Use(loss_scale, stream);
 }
 
+InputBatch BatchFeed::TakeBlank(Stream& stream) {
+  DDL_CHECK(failure_ != nullptr);
+  device_batch_.StartBlank();
+  return device_batch_.Use(std::numeric_limits<float>::quiet_NaN(), stream);
+}
+
 void BatchFeed::FetchNext(std::int64_t step, Stream& stream) {
   DDL_CHECK(fetched_ == step);
   // The source may overwrite the batch after this.
@@ -131,6 +148,7 @@ const float* BatchFeed::DrawLambda(const HostBatch& batch) {
 void BatchFeed::Fetch(std::int64_t step, Stream& stream) {
   fetched_ = step;
   idle_->Record(stream);
+  if (failure_) return;
   try {
     HostBatch batch;
     is_there_ = source_.Next(batch);

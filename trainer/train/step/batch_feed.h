@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <vector>
 
 #include "trainer/backend/backend.h"
 #include "trainer/backend/calls.h"
@@ -66,6 +67,8 @@ class DeviceBatch {
   // must stay until arrived() is reached; on a host back end, until it has been used.  So must
   // `lambda`, mixup's weight of each of its images, or null for no mixup.
   void StartUpload(const HostBatch& batch, const float* lambda = nullptr);
+  // The same of black images, which come in the place of a batch that cannot be had.
+  void StartBlank();
   // The batch of the last StartUpload; makes later work of `stream` wait for it.  Starts the step's
   // numbers: told of the loss is what is given here, everything else is fresh.  They still have to
   // go to the device.  REQUIRES: the step before is done.
@@ -80,7 +83,15 @@ class DeviceBatch {
     Buffer pixels, mirror, labels, lambda;
   };
 
+  struct Blank {
+    std::vector<std::uint8_t> pixels, mirror;
+    std::vector<std::int32_t> labels;
+  };
+
   Backend& backend_;
+  const std::size_t images_;
+  const std::size_t image_bytes_;
+  Blank blank_;  // empty before StartBlank
   const std::unique_ptr<Stream> copies_;
   const std::unique_ptr<Event> arrived_;
   std::array<Slot, 2> slots_;  // empty on a host back end
@@ -122,6 +133,10 @@ class BatchFeed {
   // The batch of `step`, for later work of `stream`, which waits for it.  REQUIRES: the source has
   // come to it and has it, and DeviceBatch::Use may be called.
   InputBatch Take(std::int64_t step, float loss_scale, Stream& stream);
+
+  // In the place of Take where that has thrown: black images whose gradients are NaN, so that no
+  // rank updates its weights.  From here on nothing is asked of the source before a Restart.
+  InputBatch TakeBlank(Stream& stream);
 
   // To be called when all work with the batch of `step` is queued on `stream`, before it is waited
   // for: starts to fetch the next.  What goes wrong with that is thrown by its Has and Take.

@@ -3,7 +3,9 @@
 #include "trainer/train/step/metrics.h"
 
 #include <algorithm>
+#include <new>
 #include <optional>
+#include <string>
 
 #include "trainer/core/error.h"
 
@@ -25,7 +27,7 @@ void LossTotals::Add(const LossTotals& other) {
 
 StepExchange Exchange(const StepExchange& own, Communicator& communicator) {
   const LossTotals& totals = own.totals;
-  constexpr std::size_t kNumbers = 10;
+  constexpr std::size_t kNumbers = 11;
   std::array<double, kNumbers + RankSeconds::kPlaces + RankMetricsExchange::kPlaces> values = {
       totals.loss,
       totals.top1,
@@ -36,7 +38,8 @@ StepExchange Exchange(const StepExchange& own, Communicator& communicator) {
       own.requested.pause ? 1.0 : 0.0,
       static_cast<double>(own.bad_gradients),
       static_cast<double>(own.bad_weights),
-      own.requested.evaluate ? 1.0 : 0.0};
+      own.requested.evaluate ? 1.0 : 0.0,
+      static_cast<double>(own.bad_inputs)};
   DDL_CHECK(own.rank_seconds.size() <= RankSeconds::kPlaces &&
             own.rank_metrics_exchange.size() <= RankMetricsExchange::kPlaces);
   const auto places = std::span(values).subspan(kNumbers, own.rank_seconds.size());
@@ -51,8 +54,36 @@ StepExchange Exchange(const StepExchange& own, Communicator& communicator) {
           {values[4] > 0, values[5] > 0, values[6] > 0, values[9] > 0},
           static_cast<int>(values[7]),
           static_cast<int>(values[8]),
+          static_cast<int>(values[10]),
           own.rank_seconds,
           own.rank_metrics_exchange};
+}
+
+void ThrowInputFault(const std::exception_ptr& own, Communicator& communicator) {
+  int exit_code = EX_OSERR;
+  std::string message;
+  if (own) {
+    try {
+      std::rethrow_exception(own);
+    } catch (const Error& error) {
+      exit_code = error.exit_code();
+      message = error.what();
+    } catch (const std::bad_alloc&) {
+      message = "out of memory for a batch of images";
+    } catch (const std::exception& error) {
+      exit_code = EX_SOFTWARE;
+      message = error.what();
+    }
+  }
+  // Of the ranks that have met something the last one says what all leave with.
+  const int rank = communicator.rank();
+  std::array<double, 1> last = {own ? rank : -1.0};
+  communicator.AllReduceMax(last);
+  const int who = static_cast<int>(last[0]);
+  communicator.Broadcast(&exit_code, sizeof exit_code, who);
+  if (own) throw RankFault(exit_code, message, RankFault::Whose::kOwn);
+  throw RankFault(exit_code, "rank " + std::to_string(who) + " has no images to compute with",
+                  RankFault::Whose::kOfPeer);
 }
 
 std::span<const double> RankSeconds::Received() {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <utility>
 #include <vector>
@@ -45,12 +46,18 @@ struct StepExchange {
   int bad_gradients = 0;
   // The same of the weights before the update.
   int bad_weights = 0;
+  // In: 1 if this rank had no batch, so that what it computed is nothing; out: ranks without one.
+  int bad_inputs = 0;
   // In: of this rank in its place, 0 in the others; out: of all.  At
   // most RankSeconds::kPlaces, equally many on each rank.
   std::span<double> rank_seconds = {};
   // The same of what ranks say in turn; at most RankMetricsExchange::kPlaces.
   std::span<double> rank_metrics_exchange = {};
 };
+
+// Collective, where a sum of the ranks has told that some of them had no batch: throws RankFault on
+// every rank.  `own`: what this rank has met, or null.
+[[noreturn]] void ThrowInputFault(const std::exception_ptr& own, Communicator& communicator);
 
 // One all-reduce.  Collective; every rank gets the same result, so all stop after the same step.
 StepExchange Exchange(const StepExchange& own, Communicator& communicator);

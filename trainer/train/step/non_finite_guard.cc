@@ -33,7 +33,10 @@ void LossScale::Restore(double scale, std::int64_t good_steps) {
 namespace {
 
 constexpr char kRestart[] =
-    "start again from the last checkpoint with a smaller --lr_init or more --lr_warmup_epochs";
+    "start again from the last checkpoint with a smaller --lr_init or more --lr_warmup_epochs, or, "
+    "where that has diverged too, from an older one: --resume_from=STEP (ddlctl checkpoint list "
+    "DIR "
+    "names them)";
 
 std::string AtStep(const StepResult& record) { return fmt::format("step {}: ", record.step); }
 

@@ -56,8 +56,8 @@ TrainingStep::TrainingStep(const TrainingStepDeps& deps)
       rank_metrics_exchange_(deps.communicator.rank(), deps.communicator.size()),
       records_(Records(deps)) {
   for (auto& mark : marks_) mark = deps.backend.MakeEvent();
-  if (deps.config.on_nan == OnNan::kSkip && mode_ == Mode::kTraining) {
-    kept_statistics_ = deps.backend.AllocateHost(deps.network.statistics().bytes());
+  if (mode_ == Mode::kTraining) {
+    kept_statistics_ = deps.backend.AllocateDevice(deps.network.statistics().bytes());
   }
 }
 
@@ -85,6 +85,7 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   own.requested = requested;
   own.bad_gradients = numbers.update_sums.nonfinite != 0 ? 1 : 0;
   own.bad_weights = std::isfinite(numbers.update_sums.sum_of_squares) ? 0 : 1;
+  own.bad_inputs = input_failure_ ? 1 : 0;
 
   Outcome outcome;
   if (!not_captured_.empty()) {
@@ -109,6 +110,10 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
       rank_metrics_exchange_.Say(record.times[StepPhase::kInputWait],
                                  deps_.device_state ? deps_.device_state() : DeviceState());
   const StepExchange all = Exchange(own, deps_.communicator);
+  if (all.bad_inputs > 0) {
+    SetBackStatistics();
+    ThrowInputFault(input_failure_, deps_.communicator);
+  }
   record.rank_seconds = rank_seconds_.Received();
   record.rank_metrics_exchange = rank_metrics_exchange_.Received();
   outcome.requested = all.requested;
@@ -122,13 +127,23 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   return outcome;
 }
 
+InputBatch TrainingStep::TakeBatch(std::int64_t number) {
+  const auto loss_scale = static_cast<float>(deps_.loss_scale.scale());
+  try {
+    return feed_.Take(number, loss_scale, deps_.stream);
+  } catch (...) {
+    // The other ranks are on their way into the all-reduce of this step, which needs all of them.
+    input_failure_ = std::current_exception();
+  }
+  return feed_.TakeBlank(deps_.stream);
+}
+
 StepTimes TrainingStep::RunBatch(std::int64_t step, std::int64_t index,
                                  const UpdateParameters& update) {
   Stream& stream = deps_.stream;
   const std::int64_t number = step * batches_ + index;
   const BatchPlace place = {index == 0, index + 1 == batches_};
-  const auto loss_scale = static_cast<float>(deps_.loss_scale.scale());
-  const InputBatch batch = feed_.Take(number, loss_scale, stream);
+  const InputBatch batch = TakeBatch(number);
   deps_.device_batch.numbers().host().update = update;
   if (place.is_first) KeepStatistics();
   Queue(batch, place);
@@ -156,14 +171,14 @@ void TrainingStep::Announce(spdlog::logger& log) const {
 
 void TrainingStep::KeepStatistics() {
   if (kept_statistics_.bytes() == 0) return;
-  deps_.backend.CopyToHost(kept_statistics_.data(), deps_.network.statistics().data(),
-                           kept_statistics_.bytes(), deps_.stream);
+  deps_.backend.CopyOnDevice(kept_statistics_.data(), deps_.network.statistics().data(),
+                             kept_statistics_.bytes(), deps_.stream);
 }
 
 // What went through batch norm on the way to such a loss may be NaN too.
 void TrainingStep::SetBackStatistics() {
   if (kept_statistics_.bytes() == 0) return;
-  deps_.backend.CopyToDevice(deps_.network.statistics().data(), kept_statistics_.data(),
+  deps_.backend.CopyOnDevice(deps_.network.statistics().data(), kept_statistics_.data(),
                              kept_statistics_.bytes(), deps_.stream);
 }
 

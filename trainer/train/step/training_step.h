@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -73,7 +74,7 @@ class TrainingStep {
   // Runs step `step` on the next batches of the source, which must be those of this step; takes the
   // batch after them too, unless that is of `end`.  Collective; the outcome is the same on every
   // rank, its times aside.  Waits until all is done.  Throws as NonFiniteGuard::Check, on every
-  // rank.
+  // rank; and RankFault where a rank had no batch: then all is as it was before the step.
   Outcome Run(std::int64_t step, double learning_rate, const Requests& requested);
 
   // After weights and all else were set back: steps from `end` on are not run, and the next is one
@@ -92,6 +93,8 @@ class TrainingStep {
 
  private:
   UpdateParameters UpdateCall(double learning_rate);
+  // The batch `number` of the run, or black images in its place.
+  InputBatch TakeBatch(std::int64_t number);
   // Computes batch `index` of step `step` and waits for it; what it finds is in the step's numbers.
   StepTimes RunBatch(std::int64_t step, std::int64_t index, const UpdateParameters& update);
   // Everything from the numbers that a batch is told to those that it finds.
@@ -115,7 +118,8 @@ class TrainingStep {
   NonFiniteGuard non_finite_guard_;
   RankSeconds rank_seconds_;
   RankMetricsExchange rank_metrics_exchange_;
-  Buffer kept_statistics_;  // on the host, of before the step; empty unless they may be set back
+  Buffer kept_statistics_;            // of before the step; empty where a step leaves them alone
+  std::exception_ptr input_failure_;  // why this rank has no batch; as a rule there is none
 
   bool records_;              // false from a failure to record on
   std::string not_captured_;  // why, until the next outcome tells

@@ -89,7 +89,9 @@ TEST(NonFiniteGuard, StopsSayingTheStepWhatItIsAndWhatToTry) {
   NonFiniteGuard watch(OnNan::kStop, kRanks);
   EXPECT_EQ(EndOf(watch, RecordOf(NAN), Exchanged(kRanks)),
             "step 12: the loss is nan (learning rate 0.5): training has diverged; start again from "
-            "the last checkpoint with a smaller --lr_init or more --lr_warmup_epochs, or with "
+            "the last checkpoint with a smaller --lr_init or more --lr_warmup_epochs, or, where "
+            "that has diverged too, from an older one: --resume_from=STEP (ddlctl checkpoint list "
+            "DIR names them), or with "
             "--on_nan=skip, which leaves out single steps like this");
   EXPECT_THAT(EndOf(watch, RecordOf(2), Exchanged(kRanks)),
               HasSubstr("step 12: the gradient is nan"));
