@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "support/quoting.h"
+
 namespace trainer {
 
 ConvertProgress::ConvertProgress(const ProgressOptions& options, std::ostream& out, WallClock clock)
@@ -77,7 +79,7 @@ void ConvertProgress::Show(const std::string& text, TimePoint now, double fracti
 void ConvertProgress::Note(const std::string& text) {
   const std::lock_guard lock(mutex_);
   EndLine();
-  out_ << "ddldata: note: " + text + "\n" << std::flush;
+  out_ << "ddldata: note: " + support::WithoutControls(text) + "\n" << std::flush;
 }
 
 void ConvertProgress::Break() {

@@ -25,12 +25,17 @@
 #include "ddldata/synth.h"
 #include "support/cpu_quota.h"
 #include "support/number.h"
+#include "support/quoting.h"
 #include "support/standard_streams.h"
 #include "support/terminal.h"
 #include "trainer/core/error.h"
 #include "trainer/data/files/data_files.h"
 
 namespace {
+
+void PrintMessage(const char* text) {
+  std::fprintf(stderr, "ddldata: %s\n", support::WithoutControls(text).c_str());
+}
 
 using trainer::DataToolCommand;
 using trainer::DataToolOptions;
@@ -168,8 +173,9 @@ int Manifest(const DataToolOptions& options) {
 }
 
 int Verify(const DataToolOptions& options) {
-  const auto summary = trainer::VerifyDataSet(
-      options.verify, [](const std::string& problem) { std::printf("%s\n", problem.c_str()); });
+  const auto summary = trainer::VerifyDataSet(options.verify, [](const std::string& problem) {
+    std::printf("%s\n", support::WithoutControls(problem).c_str());
+  });
   if (!summary.has_manifest) {
     std::fprintf(stderr, "ddldata: note: %s\n",
                  trainer::DescribeMissingManifest(options.verify.data_dir).c_str());
@@ -230,13 +236,13 @@ int main(int argc, char** argv) {
   try {
     return Run(argc, argv);
   } catch (const Error& error) {
-    std::fprintf(stderr, "ddldata: %s\n", error.what());
+    PrintMessage(error.what());
     return error.exit_code();
   } catch (const support::UsageError& error) {
-    std::fprintf(stderr, "ddldata: %s\n", error.what());
+    PrintMessage(error.what());
     return EX_USAGE;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "ddldata: %s\n", error.what());
+    PrintMessage(error.what());
     return EX_SOFTWARE;
   }
 }

@@ -31,7 +31,8 @@ int main(int argc, char** argv) {
   const char* name = is_bede_mpirun ? "bede-mpirun" : "ddlrun";
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   const auto say = [&](const std::string& error) {
-    std::fprintf(stderr, "%s: %s\n", name, support::WithShortArguments(error, arguments).c_str());
+    std::fprintf(stderr, "%s: %s\n", name,
+                 support::WithoutControls(support::WithShortArguments(error, arguments)).c_str());
   };
   try {
     return is_bede_mpirun ? launcher::RunBedeMpirun(arguments) : launcher::RunDdlrun(arguments);

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <new>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -41,7 +43,11 @@ Transfer ReadOn(int fd, std::span<char> bytes) {
 // it.
 WholeFile ReadRegular(int fd, std::uint64_t size) {
   WholeFile file;
-  file.content.resize(static_cast<std::size_t>(size));
+  try {
+    file.content.resize(static_cast<std::size_t>(size));
+  } catch (const std::bad_alloc&) {
+    return Failed(ReadProblem::kRead, ENOMEM);
+  }
   const Transfer read = ReadOn(fd, file.content);
   if (read.error != 0) return Failed(ReadProblem::kRead, read.error);
   file.content.resize(read.bytes);
@@ -156,16 +162,27 @@ WholeFile ReadWholeFile(const std::filesystem::path& path, std::uint64_t max_byt
   return MayHelpToReopen(file.error) ? read() : file;
 }
 
-// O_NONBLOCK: a pipe without a reader in its place must not hang us.
 AtomicFile::AtomicFile(std::filesystem::path path, const AtomicFileOptions& options)
     : options_(options),
       path_(std::move(path)),
       temporary_(HiddenName(path_)),
-      file_(::openat(options_.directory, temporary_.c_str(),
-                     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
-                     options_.mode)),
+      file_(OpenNew()),
       error_(file_.is_open() ? 0 : errno),
       is_there_(file_.is_open()) {}
+
+// Never a file that somebody else has made, who would go on writing to it.  One that cannot be
+// removed, as in a directory that all may write, is left: the name of this process is tried then.
+int AtomicFile::OpenNew() {
+  const auto open_new = [this] {
+    ::unlinkat(options_.directory, temporary_.c_str(), 0);
+    return ::openat(options_.directory, temporary_.c_str(),
+                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, options_.mode);
+  };
+  const int fd = open_new();
+  if (fd >= 0 || errno != EEXIST) return fd;
+  temporary_ += "-" + std::to_string(::getpid());
+  return open_new();
+}
 
 AtomicFile::~AtomicFile() {
   if (is_there_) ::unlinkat(options_.directory, temporary_.c_str(), 0);

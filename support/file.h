@@ -96,9 +96,11 @@ class AtomicFile {
   int Commit();  // after Finish(), which it calls where nobody has
 
  private:
+  int OpenNew();
+
   const AtomicFileOptions options_;
   const std::filesystem::path path_;
-  const std::filesystem::path temporary_;
+  std::filesystem::path temporary_;
   Descriptor file_;
   int error_ = 0;
   bool is_there_ = false;  // the temporary file

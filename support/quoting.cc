@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <functional>
 #include <string_view>
 
@@ -110,6 +111,61 @@ std::string QuoteCommand(const std::vector<std::string>& words) {
     line += QuoteWord(word);
   }
   return line;
+}
+
+namespace {
+
+struct Character {
+  char32_t code = 0;
+  std::size_t bytes = 1;
+  bool is_valid = false;
+};
+
+// The first character of UTF-8 text.
+Character FirstOf(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1, true};
+  const std::size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {lead, 1, false};
+  char32_t code = lead & (0xffU >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {lead, 1, false};
+    code = code << 6 | (byte(i) & 0x3fU);
+  }
+  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (code < kLeast[bytes] || code > 0x10ffff || is_surrogate) return {lead, 1, false};
+  return {code, bytes, true};
+}
+
+bool IsControl(char32_t code) {
+  return (code < 0x20 && code != '\t') || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
+         code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
+}
+
+}  // namespace
+
+std::string WithoutControls(std::string_view text, bool keeps_lines) {
+  std::size_t end = text.size();
+  while (end > 0 && text[end - 1] == '\n') --end;
+  std::string shown;
+  for (std::size_t i = 0; i < end;) {
+    const Character character = FirstOf(text.substr(i, end - i));
+    const bool is_kept = character.is_valid &&
+                         (!IsControl(character.code) || (keeps_lines && character.code == '\n'));
+    if (is_kept) {
+      shown += text.substr(i, character.bytes);
+    } else {
+      char code[12];
+      std::snprintf(code, sizeof code, character.code < 0x100 ? "\\x%02x" : "\\u%04x",
+                    static_cast<unsigned>(character.code));
+      shown += code;
+    }
+    i += character.bytes;
+  }
+  return shown.append(text.substr(end));
 }
 
 }  // namespace support

@@ -30,4 +30,10 @@ std::string WithShortArguments(std::string message, const std::vector<std::strin
 // counted: "... (700 more words)".
 std::string ShortCommand(const std::vector<std::string>& words);
 
+// `text` for a terminal or a log: what moves a cursor, begins a line or turns its direction is
+// shown as \x1b, \u202e.  That are control characters (C0 but for a tab and for the newlines at the
+// end, DEL, C1), line separators, marks of direction, and bytes that are no UTF-8.  Newlines within
+// are shown, too, unless `keeps_lines`.
+std::string WithoutControls(std::string_view text, bool keeps_lines = false);
+
 }  // namespace support

@@ -33,6 +33,7 @@
 #include "bench/microbenchmarks/ranks.h"
 #include "bench/report/report.h"
 #include "support/number.h"
+#include "support/quoting.h"
 #include "support/standard_streams.h"
 #include "trainer/core/error.h"
 
@@ -112,7 +113,7 @@ int RunReport(const bench::ReportOptions& options, bench::Diagnostics& diagnosti
 
 int RunCommand(const BenchOptions& options) {
   bench::Diagnostics diagnostics([](const std::string& text) {
-    std::cerr << "ddlbench: " + text + "\n" << std::flush;
+    std::cerr << "ddlbench: " + support::WithoutControls(text) + "\n" << std::flush;
   });
   switch (options.command) {
     case BenchCommand::kSweep:
@@ -189,13 +190,13 @@ int main(int argc, char** argv) {
   try {
     return Run({argv + 1, argv + argc});
   } catch (const Error& error) {
-    std::fprintf(stderr, "ddlbench: %s\n", error.what());
+    std::fprintf(stderr, "ddlbench: %s\n", support::WithoutControls(error.what()).c_str());
     return error.exit_code();
   } catch (const support::UsageError& error) {
-    std::fprintf(stderr, "ddlbench: %s\n", error.what());
+    std::fprintf(stderr, "ddlbench: %s\n", support::WithoutControls(error.what()).c_str());
     return EX_USAGE;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "ddlbench: %s\n", error.what());
+    std::fprintf(stderr, "ddlbench: %s\n", support::WithoutControls(error.what()).c_str());
     return EX_SOFTWARE;
   }
 }

@@ -18,6 +18,7 @@
 #include "scaling/links.h"
 #include "scaling/machine.h"
 #include "support/file.h"
+#include "support/json.h"
 #include "support/number.h"
 #include "trainer/core/error.h"
 
@@ -437,7 +438,8 @@ ProfiledBackward ParseProfiledBackward(std::string_view text, const std::string&
   double all = 0;
   double of_blocks = 0;
   try {
-    const nlohmann::json document = nlohmann::json::parse(text);
+    const auto document = support::ParseJson<>(
+        text, {.bytes = std::size_t{1} << 28, .depth = 16, .values = 10'000'000});
     for (const nlohmann::json& row : document.at("ops")) {
       const double seconds = row.at("seconds").get<double>();
       const auto layer = row.at("layer").get<std::string>();

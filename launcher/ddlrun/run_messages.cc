@@ -124,7 +124,8 @@ std::string Announcement(const Options& options, const PlannedJob& planned,
                                  " launcher; it is for ranks that srun starts inside Slurm"));
   }
   std::string text;
-  for (const std::string& warning : warnings) text += "ddlrun: " + warning + "\n";
+  for (const std::string& warning : warnings)
+    text += "ddlrun: " + support::WithoutControls(warning) + "\n";
   if (!launch.choice.reason.empty()) {
     text += "ddlrun: starting " +
             support::Counted(static_cast<long long>(planned.plan.ranks.size()), "rank") +

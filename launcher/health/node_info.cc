@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/base/error.h"
+#include "support/json.h"
 
 namespace launcher {
 
@@ -37,6 +38,14 @@ std::string Dump(const json& info) {
   return info.dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
+json Parsed(const std::string& text) {
+  constexpr support::JsonLimits kLimits = {
+      .bytes = std::size_t{16} << 20, .depth = 16, .values = 1'000'000};
+  const std::string over = support::JsonOverLimit(text, kLimits);
+  if (!over.empty()) throw std::invalid_argument("it is " + over);
+  return json::parse(text);
+}
+
 LaunchError NotOurs(const std::exception& error) {
   return LaunchError(EX_SOFTWARE,
                      std::string("the facts of a node are not what this version of ddlrun writes; "
@@ -54,7 +63,7 @@ std::string EncodeNodeInfo(const NodeInfo& info) {
 
 NodeInfo DecodeNodeInfo(const std::string& text) {
   try {
-    const json encoded = json::parse(text);
+    const json encoded = Parsed(text);
     NodeInfo info = encoded.get<NodeInfo>();
     if (encoded.contains("details"))
       info.details = encoded.at("details").get<std::vector<Detail>>();
@@ -71,7 +80,7 @@ std::string EncodeLaterInfo(const NodeInfo& info) {
 
 void DecodeLaterInfo(const std::string& text, NodeInfo* info) {
   try {
-    const json later = json::parse(text);
+    const json later = Parsed(text);
     const DirectoryInfo directory = later.at("directory").get<DirectoryInfo>();
     const MasterAddrInfo master = later.at("master").get<MasterAddrInfo>();
     info->exchange = later.at("exchange").get<ConnectivityResult>();

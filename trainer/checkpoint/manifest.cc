@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "support/format_version.h"
+#include "support/json.h"
 #include "support/number.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
@@ -101,16 +105,73 @@ Json StateToJson(const CheckpointState& state) {
   return json;
 }
 
+// Of a checkpoint's manifest, which has about five values for each tensor.
+constexpr support::JsonLimits kManifestLimits = {
+    .bytes = std::size_t{64} << 20, .depth = 8, .values = 1'000'000};
+
+template <typename Int>
+Int WholeIn(const Json& json, const char* name, Int min, Int max) {
+  const auto value = support::IntegerOf<Int>(json.at(name), min, max);
+  if (value) return *value;
+  throw std::invalid_argument(std::string(name) + " is " + json.at(name).dump() +
+                              ", not a whole number from " + std::to_string(min) + " to " +
+                              std::to_string(max));
+}
+
+double PositiveIn(const Json& json, const char* name) {
+  const auto value = json.at(name).get<double>();
+  if (std::isfinite(value) && value > 0) return value;
+  throw std::invalid_argument(std::string(name) + " is " + json.at(name).dump() +
+                              ", not a number above 0");
+}
+
+// Within these no product of two overflows that a run computes of them.
+struct Range {
+  std::string_view name;
+  std::int64_t min, max;
+};
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;
+constexpr Range kRanges[] = {
+    {"step", 0, kMaxCount},          {"epoch", 0, kMaxCount},
+    {"epoch_samples", 0, kMaxCount}, {"skipped_images", 0, std::int64_t{1} << 62},
+    {"world_size", 1, 1 << 20},      {"global_batch", 1, kMaxCount},
+    {"classes", 1, 1 << 30},         {"loss_scale_good_steps", 0, kMaxCount}};
+
+void TakeField(const Json& json, const char* name, std::string& value) {
+  json.at(name).get_to(value);
+}
+void TakeField(const Json& json, const char* name, double& value) {
+  value = PositiveIn(json, name);
+}
+void TakeField(const Json& json, const char* name, std::uint64_t& value) {
+  value = WholeIn<std::uint64_t>(json, name, 0, std::numeric_limits<std::uint64_t>::max());
+}
+void TakeField(const Json& json, const char* name, std::int64_t& value) {
+  const auto* const range = std::ranges::find(kRanges, name, &Range::name);
+  DDL_CHECK(range != std::end(kRanges));
+  value = WholeIn(json, name, range->min, range->max);
+}
+void TakeField(const Json& json, const char* name, int& value) {
+  std::int64_t whole = 0;
+  TakeField(json, name, whole);
+  value = static_cast<int>(whole);
+}
+
 CheckpointState StateFromJson(const Json& json) {
   CheckpointState state;
-  VisitFields(state, [&](const char* name, auto& value) { json.at(name).get_to(value); });
+  VisitFields(state, [&](const char* name, auto& value) { TakeField(json, name, value); });
   // Not in the manifests of older versions.
   state.precision = json.value("precision", "");
   state.optimizer = json.value("optimizer", kSgdName);
   state.settings = json.value("settings", std::map<std::string, std::string>());
   state.data = DataFromJson(json, state.settings);
-  state.skipped_images = json.value("skipped_images", std::int64_t{0});
-  if (json.contains("top1")) state.top1 = json.at("top1").get<double>();
+  if (json.contains("skipped_images")) TakeField(json, "skipped_images", state.skipped_images);
+  if (json.contains("top1")) {
+    state.top1 = json.at("top1").get<double>();
+    if (!(*state.top1 >= 0 && *state.top1 <= 1)) {
+      throw std::invalid_argument("top1 is " + json.at("top1").dump() + ", not a fraction of 1");
+    }
+  }
   return state;
 }
 
@@ -129,11 +190,15 @@ Json FileToJson(const ManifestFile& file) {
 ManifestFile FileFromJson(const Json& json) {
   ManifestFile file;
   json.at("name").get_to(file.name);
-  json.at("bytes").get_to(file.bytes);
+  if (file.name != kModelFile && file.name != kOptimizerFile && file.name != kAverageFile) {
+    throw std::invalid_argument("a checkpoint has no file '" + file.name + "'");
+  }
+  TakeField(json, "bytes", file.bytes);
   file.header_crc32c = ParseHex(json.at("header_crc32c").get<std::string>());
   for (const Json& item : json.at("tensors")) {
     file.tensors.push_back({.name = item.at("name").get<std::string>(),
-                            .bytes = item.at("bytes").get<std::uint64_t>(),
+                            .bytes = WholeIn<std::uint64_t>(
+                                item, "bytes", 0, std::numeric_limits<std::uint64_t>::max()),
                             .crc32c = ParseHex(item.at("crc32c").get<std::string>())});
   }
   return file;
@@ -146,7 +211,8 @@ std::uint32_t ChecksumOf(const Json& body) {
 
 // Throws Error(EX_CONFIG) where it is above the one that is known here.
 void RequireKnownFormat(const Json& body, std::string_view path) {
-  const int format = body.at("format").get<int>();
+  const int format = WholeIn<int>(body, "format", std::numeric_limits<int>::min(),
+                                  std::numeric_limits<int>::max());
   if (format > kCheckpointFormat) {
     throw Error(EX_CONFIG, std::string(path) + ": " +
                                support::DescribeNewerFormat(
@@ -178,6 +244,9 @@ std::string ToJson(const Manifest& manifest) {
 
 Manifest ParseManifest(std::string_view text, std::string_view path) {
   try {
+    if (const std::string over = support::JsonOverLimit(text, kManifestLimits); !over.empty()) {
+      throw std::invalid_argument("it is " + over);
+    }
     const Json json = Json::parse(text);
     const Json& body = json.at("manifest");
     if (ParseHex(json.at("crc32c").get<std::string>()) != ChecksumOf(body)) {

@@ -34,10 +34,10 @@ struct CheckpointState {
   // Images of the run, up to here, from which nothing was learnt (--on_nan=rollback).
   std::int64_t skipped_images = 0;
   int world_size = 1;
-  std::int64_t global_batch = 0;  // samples per update, all ranks together
+  std::int64_t global_batch = 1;  // samples per update, all ranks together
   std::uint64_t seed = 0;
   std::string architecture;  // "resnet50"
-  int classes = 0;
+  int classes = 1;
   double loss_scale = 1;
   std::int64_t loss_scale_good_steps = 0;  // finite steps since the scale last changed
   std::string program_version;             // "0.1.0"

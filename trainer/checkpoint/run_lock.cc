@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,6 +20,7 @@
 #include <utility>
 
 #include "support/file.h"
+#include "support/json.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/writer.h"
@@ -50,7 +52,7 @@ std::string Now() {
 
 class FileLock {
  public:
-  // `is_ours`: the file can be written.
+  // `is_ours`: the file is of this user, and can be written.
   FileLock(fs::path path, support::Descriptor file, bool is_ours)
       : path_(std::move(path)), file_(std::move(file)), is_ours_(is_ours) {}
   ~FileLock() {
@@ -98,10 +100,14 @@ class FileLock {
   Holder Read() const {
     std::array<char, 1024> text{};
     const ssize_t length = ::pread(file_.fd(), text.data(), text.size(), 0);
-    const auto json = nlohmann::json::parse(text.data(), text.data() + std::max<ssize_t>(length, 0),
-                                            nullptr, /*allow_exceptions=*/false);
+    const auto json = support::ParseJson<>(
+        std::string_view(text.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))),
+        {.bytes = text.size(), .depth = 2, .values = text.size()});
     try {
-      return {json.at("host").get<std::string>(), json.at("pid").get<std::int64_t>(),
+      return {json.at("host").get<std::string>(),
+              support::IntegerOf<std::int64_t>(json.at("pid"), 0,
+                                               std::numeric_limits<std::int32_t>::max())
+                  .value_or(0),
               json.at("since").get<std::string>(), json.at("job").get<std::string>()};
     } catch (const nlohmann::json::exception&) {
       return {};
@@ -122,7 +128,7 @@ class FileLock {
 std::unique_ptr<FileLock> Open(const fs::path& path) {
   // O_NONBLOCK: a FIFO in its place must not hang us.
   constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  support::Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | kFlags, 0666));
+  support::Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | kFlags, 0660));
   if (!file.is_open() && errno == EACCES) {
     // That of another user's run, in a directory of a group: flock takes one that is only read,
     // too.
@@ -135,7 +141,10 @@ std::unique_ptr<FileLock> Open(const fs::path& path) {
                               std::generic_category().message(errno) +
                               "; check that directory or give another --model_dir");
   }
-  return std::make_unique<FileLock>(path, std::move(file), true);
+  // Also in a directory of a group, and where another user has made it for all to write.
+  struct stat status {};
+  const bool is_ours = ::fstat(file.fd(), &status) == 0 && status.st_uid == ::geteuid();
+  return std::make_unique<FileLock>(path, std::move(file), is_ours);
 }
 
 std::string Describe(const Holder& holder) {
@@ -144,7 +153,18 @@ std::string Describe(const Holder& holder) {
          (holder.job.empty() ? "" : " (job " + holder.job + ")") + ", since " + holder.since;
 }
 
+// Whether its process is not there any more, as far as this host knows.
+bool IsGone(const Holder& holder) {
+  return holder.host == HostName() && holder.pid > 0 &&
+         ::kill(static_cast<pid_t>(holder.pid), 0) != 0 && errno == ESRCH;
+}
+
 std::string Rejection(const fs::path& model_dir, const fs::path& file, const Holder& holder) {
+  if (IsGone(holder)) {
+    return model_dir.string() + " is locked, but not by " + Describe(holder) +
+           ", which is dead: another process holds " + file.string() + " (fuser " + file.string() +
+           " names it); rm " + file.string() + ", and start again";
+  }
   std::string text = model_dir.string() + " is in use by " + Describe(holder) +
                      ": wait for it, give another --model_dir, or end it (";
   if (!holder.job.empty()) {
@@ -234,8 +254,8 @@ std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions
       // Left by a run that was killed; or not known, as NFS locks only what can be written
       // (flock(2)).
       throw Error(EX_OSERR, file.string() +
-                                " is of a run of another user, and cannot be written: give another "
-                                "--model_dir, or, if that run has ended, rm it");
+                                " is of a run of another user: give another --model_dir, or, if "
+                                "that run has ended, rm it");
     }
     if (error == 0) {
       lock->Write({HostName(), ::getpid(), Now(), options.job});

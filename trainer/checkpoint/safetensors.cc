@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "support/json.h"
 #include "support/quoting.h"
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
@@ -24,6 +25,10 @@ constexpr std::size_t kHeaderAlignment = 8;
 constexpr const char* kMetadataKey = "__metadata__";
 
 static_assert(std::endian::native == std::endian::little, "the format is little endian");
+
+// Of a header: tensors, of these their shapes and offsets.  A ResNet-152 has 932, of nine values.
+constexpr support::JsonLimits kHeaderLimits = {
+    .bytes = kMaxSafetensorsHeader, .depth = 4, .values = 200'000};
 
 std::uint64_t BytesOf(const TensorReader& tensor) {
   return static_cast<std::uint64_t>(tensor.shape.elements()) * SizeOf(tensor.dtype);
@@ -86,10 +91,11 @@ Shape HeaderParser::ParseShape(const std::string& name, const nlohmann::json& va
   constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
   std::int64_t elements = 1;
   for (std::size_t i = 0; i < value.size(); ++i) {
-    if (!value[i].is_number_unsigned() || value[i].get<std::uint64_t>() > kMaxElements) {
+    const auto dim = support::IntegerOf<std::int64_t>(value[i], 0, kMaxElements);
+    if (!dim) {
       Reject("the shape of tensor '" + name + "' holds something else than sensible numbers");
     }
-    dims[i] = value[i].get<std::int64_t>();
+    dims[i] = *dim;
     if (__builtin_mul_overflow(elements, std::max<std::int64_t>(dims[i], 1), &elements) ||
         elements > kMaxElements) {
       Reject("the shape of tensor '" + name + "' is too large");
@@ -119,12 +125,16 @@ TensorEntry HeaderParser::ParseEntry(const std::string& name, const nlohmann::js
   entry.dtype = ParseDType(name, value["dtype"]);
   entry.shape = ParseShape(name, value["shape"]);
   const nlohmann::json& offsets = value["data_offsets"];
-  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
-      !offsets[1].is_number_unsigned()) {
-    Reject("the data_offsets of tensor '" + name + "' are not two numbers");
-  }
-  entry.begin = offsets[0].get<std::uint64_t>();
-  entry.end = offsets[1].get<std::uint64_t>();
+  const auto offset = [&](std::size_t i) {
+    const bool is_there = offsets.is_array() && offsets.size() == 2;
+    const auto value = is_there ? support::IntegerOf<std::uint64_t>(
+                                      offsets[i], 0, std::numeric_limits<std::uint64_t>::max())
+                                : std::nullopt;
+    if (!value) Reject("the data_offsets of tensor '" + name + "' are not two numbers");
+    return *value;
+  };
+  entry.begin = offset(0);
+  entry.end = offset(1);
   const auto bytes = static_cast<std::uint64_t>(entry.shape.elements()) * SizeOf(entry.dtype);
   if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
     Reject("the data_offsets of tensor '" + name + "' do not fit its shape");
@@ -169,8 +179,10 @@ SafetensorsIndex HeaderParser::Parse() const {
   if (has_text && text[0] != '{') RejectForm("its header does not begin with '{'");
   if (length > file_.size() - kLengthBytes) Reject("it ends within its header; is it cut short?");
   if (length == 0) RejectForm("its header does not begin with '{'");
-  const nlohmann::json header =
-      nlohmann::json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
+  const std::string_view header_text(text, length);
+  const std::string over = support::JsonOverLimit(header_text, kHeaderLimits);
+  if (!over.empty()) Reject("its header is " + over);
+  const auto header = support::ParseJson<>(header_text, kHeaderLimits);
   if (!header.is_object()) Reject("its header is not JSON");
 
   SafetensorsIndex index;
@@ -232,7 +244,7 @@ SafetensorsIndex ParseSafetensors(std::span<const std::byte> file, std::string_v
 SafetensorsFile SafetensorsFile::Read(const std::string& path) {
   SafetensorsFile file;
   file.path_ = path;
-  file.bytes_ = ReadWholeFile(path);
+  file.bytes_ = ReadWholeFile(path, kMaxSafetensorsFile);
   file.index_ = ParseSafetensors(file.bytes(), path);
   return file;
 }

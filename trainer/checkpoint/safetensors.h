@@ -25,6 +25,8 @@ namespace trainer {
 
 // Largest header that is read or written, in bytes: the limit of the format.
 inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;
+// Of a file, which is read as a whole: statistics of 65,536 ranks fit.
+inline constexpr std::uint64_t kMaxSafetensorsFile = std::uint64_t{16} << 30;
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 

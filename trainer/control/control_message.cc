@@ -11,6 +11,7 @@
 
 #include "support/file.h"
 #include "support/format_version.h"
+#include "support/json.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -52,7 +53,7 @@ ParsedRequest ParseRequest(std::string_view line) {
   if (line.size() > kMaxRequestBytes) {
     return reject(fmt::format("a message of more than {} bytes", kMaxRequestBytes));
   }
-  const Json message = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  const auto message = support::ParseJson<Json>(line, kMessageLimits);
   if (!message.is_object()) return reject("no JSON object");
   if (std::string problem = ProblemOfProtocol(message); !problem.empty()) {
     return reject(std::move(problem));
@@ -71,11 +72,12 @@ ParsedRequest ParseRequest(std::string_view line) {
   }
   if (request.command == ControlCommand::kSet) {
     const auto value = message.find("display_every");
-    if (value == message.end() || !value->is_number_unsigned() || value->get<std::uint64_t>() < 1 ||
-        value->get<std::uint64_t>() > std::uint64_t{kMaxDisplayEvery}) {
+    const auto number = value == message.end() ? std::nullopt
+                                               : support::IntegerOf<std::int64_t>(
+                                                     *value, 1, std::int64_t{kMaxDisplayEvery});
+    if (!number)
       return reject(fmt::format("set needs display_every, from 1 to {}", kMaxDisplayEvery));
-    }
-    request.display_every = value->get<std::int64_t>();
+    request.display_every = *number;
     ++members;
   }
   if (message.size() != members) return reject("members that are not known here");
@@ -92,7 +94,7 @@ std::string FormatAnswer(const ControlAnswer& answer) {
 }
 
 ControlAnswer ParseAnswer(std::string_view line) {
-  const Json message = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  const auto message = support::ParseJson<Json>(line, kMessageLimits);
   if (!message.is_object()) throw Error(EX_DATAERR, "the answer is no JSON object");
   if (const std::string problem = ProblemOfProtocol(message); !problem.empty()) {
     throw Error(EX_DATAERR, "the answer is " + problem);
@@ -103,10 +105,10 @@ ControlAnswer ParseAnswer(std::string_view line) {
     answer.rejection = rejected->get<std::string>();
   }
   if (const auto command = message.find("stacks_order"); command != message.end()) {
-    if (!command->is_number_unsigned()) {
-      throw Error(EX_DATAERR, "the answer has an order that is not numeric");
-    }
-    answer.stack_dump_command = command->get<std::uint64_t>();
+    const auto number =
+        support::IntegerOf<std::uint64_t>(*command, 0, std::numeric_limits<std::uint64_t>::max());
+    if (!number) throw Error(EX_DATAERR, "the answer has an order that is not numeric");
+    answer.stack_dump_command = *number;
   }
   const auto status = message.find("status");
   if (status == message.end()) throw Error(EX_DATAERR, "the answer has no status");
@@ -145,10 +147,12 @@ std::string FormatAddress(const ControlAddress& address) {
 }
 
 ControlAddress ParseAddress(std::string_view text) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const auto json = support::ParseJson<Json>(text, kMessageLimits);
   ControlAddress address;
   try {
-    const int protocol = json.at("protocol").get<int>();
+    const int protocol =
+        support::IntegerOf<int>(json.at("protocol"), 0, std::numeric_limits<int>::max())
+            .value_or(0);
     if (protocol > kControlProtocol) {
       throw Error(EX_DATAERR, support::DescribeNewerFormat("the address of a training", protocol,
                                                            kControlProtocol));
@@ -157,8 +161,10 @@ ControlAddress ParseAddress(std::string_view text) {
     address.host = json.at("host").get<std::string>();
     address.node = json.at("node").get<std::string>();
     address.job = json.at("job").get<std::string>();
-    if (!json.at("pid").is_number_unsigned()) throw Error(EX_DATAERR, "a pid that cannot be one");
-    address.pid = json.at("pid").get<std::int64_t>();
+    const auto pid = support::IntegerOf<std::int64_t>(json.at("pid"), 0,
+                                                      std::numeric_limits<std::int32_t>::max());
+    if (!pid) throw Error(EX_DATAERR, "a pid that cannot be one");
+    address.pid = *pid;
     address.socket = json.at("socket").get<std::string>();
     const Json& last = json.at("last");
     if (!last.is_null()) address.last = ParseStatus(TextOf(last));

@@ -3,6 +3,8 @@
 #include "trainer/control/run_control.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -221,6 +223,16 @@ TimePoint PointOf(double seconds) {
       std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds)));
 }
 
+// Whether this user has made `file`, or the owner of its directory.
+bool IsOfUs(const fs::path& file) {
+  struct stat status {};
+  struct stat of_directory {};
+  if (::lstat(file.c_str(), &status) != 0) return false;
+  if (status.st_uid == ::geteuid()) return true;
+  const fs::path directory = file.has_parent_path() ? file.parent_path() : ".";
+  return ::stat(directory.c_str(), &of_directory) == 0 && status.st_uid == of_directory.st_uid;
+}
+
 }  // namespace
 
 RunRequests::RunRequests(RunRequestsOptions options) : options_(std::move(options)) {
@@ -297,6 +309,11 @@ bool RunRequests::IsGiven(Request& command) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(command.file, error);
   if (!fs::exists(status)) return false;
+  if (!IsOfUs(command.file)) {
+    options_.log->warn("{} is of another user: it is not obeyed", command.file.string());
+    command.is_looked_for = false;
+    return false;
+  }
   if (fs::is_regular_file(status) && fs::file_size(command.file, error) == 0 && !error) return true;
   options_.log->warn("{} is not an empty file, so it is left as it is and taken for no order",
                      command.file.string());

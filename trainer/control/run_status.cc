@@ -174,12 +174,9 @@ Json JsonOf(const std::vector<RankLoad>& loads) {
 
 // Whole, and within the limits.  Throws Error(EX_DATAERR).
 std::int64_t WholeOf(const Json& value, std::int64_t min, std::int64_t max) {
-  const bool fits = value.is_number_unsigned()
-                        ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(max) &&
-                              value.get<std::int64_t>() >= min
-                        : value.is_number_integer() && value.get<std::int64_t>() >= min;
-  if (!fits) throw Error(EX_DATAERR, "a status with a number that cannot be");
-  return value.get<std::int64_t>();
+  const auto number = support::IntegerOf<std::int64_t>(value, min, max);
+  if (!number) throw Error(EX_DATAERR, "a status with a number that cannot be");
+  return *number;
 }
 
 std::int64_t CountOf(const Json& value) { return WholeOf(value, 0, kMaxCounted); }
@@ -245,7 +242,7 @@ std::string FormatStatus(const RunStatus& status) {
 }
 
 RunStatus ParseStatus(std::string_view text) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const Json json = support::ParseJson<Json>(text, kMessageLimits);
   try {
     RunStatus status;
     const auto state = ParseRunState(json.at("state").get<std::string>());

@@ -14,10 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include "support/json.h"
 #include "trainer/telemetry/meters/device_state.h"
 #include "trainer/telemetry/meters/step_timer.h"
 
 namespace trainer {
+
+// Of messages, addresses and statuses, whose lengths their readers bound.
+inline constexpr support::JsonLimits kMessageLimits = {
+    .bytes = 1u << 20, .depth = 6, .values = 100'000};
 
 // How long each rank is busy in a step, what of it it waits for its data, and how its device fares.
 // Not thread-safe.

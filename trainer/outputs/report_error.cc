@@ -7,6 +7,7 @@
 #include <new>
 #include <thread>
 
+#include "support/quoting.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -32,7 +33,7 @@ void PrintMessage(RedrawnLine& line, const launcher::RankInfo& rank, const std::
   std::string who = "ddltraind";
   if (rank.world_size > 1)
     who += ": rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host);
-  line.Write(who + ": " + what + "\n");
+  line.Write(support::WithoutControls(who + ": " + what, /*keeps_lines=*/false) + "\n");
 }
 
 int ReportError(RedrawnLine& line, const std::exception& error, const launcher::RankInfo& rank) {

@@ -15,6 +15,7 @@
 #include "bench/ddlbench/log_analysis/files.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
+#include "support/json.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/python_format.h"
 
@@ -242,7 +243,8 @@ std::string MilaFileStem(const MilaRun& run, std::int64_t microseconds) {
 }
 
 MilaResult ParseMilaReport(const std::string& text) {
-  const json report = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json report = support::ParseJson<json>(
+      text, {.bytes = std::size_t{1} << 28, .depth = 64, .values = 10'000'000});
   if (report.is_discarded()) throw NoReport("it is no JSON");
   if (!report.is_object()) throw NoReport("it is no object");
   const auto name = report.find("name");

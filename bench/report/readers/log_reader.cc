@@ -12,6 +12,7 @@
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
 #include "support/file.h"
+#include "support/json.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -286,8 +287,12 @@ bool HasStrangeNumbers(std::string_view text) {
 }  // namespace
 
 nlohmann::ordered_json ParsePythonJson(std::string_view text) {
-  if (!HasStrangeNumbers(text)) return nlohmann::ordered_json::parse(text, nullptr, false);
-  return nlohmann::ordered_json::parse(WithoutStrangeNumbers(text), nullptr, false);
+  constexpr support::JsonLimits kLimits = {
+      .bytes = std::size_t{1} << 30, .depth = 64, .values = 100'000'000};
+  const auto parse = [&](std::string_view clean) {
+    return support::ParseJson<nlohmann::ordered_json>(clean, kLimits);
+  };
+  return HasStrangeNumbers(text) ? parse(WithoutStrangeNumbers(text)) : parse(text);
 }
 
 namespace {
@@ -295,6 +300,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::string_view kStart = "DLLL ";
+constexpr std::int64_t kMaxStep = std::numeric_limits<std::int64_t>::max();
 
 std::string TextOf(const json& value) {
   return value.is_string() ? value.get<std::string>()
@@ -326,9 +332,10 @@ void ReadLog(const json& object, LoggerLine& line) {
     line.kind = LoggerLineKind::kParameters;
   } else if (step.is_array() && step.empty()) {
     line.kind = LoggerLineKind::kRun;
-  } else if (step.is_array() && step.size() == 2 && step[1].is_number_integer()) {
+  } else if (step.is_array() && step.size() == 2 &&
+             support::IntegerOf<std::int64_t>(step[1], 0, kMaxStep)) {
     line.kind = LoggerLineKind::kStep;
-    line.step = step[1].get<std::int64_t>();
+    line.step = *support::IntegerOf<std::int64_t>(step[1], 0, kMaxStep);
   }
   line.fields = FieldsOf(data);
 }

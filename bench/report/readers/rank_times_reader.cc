@@ -12,6 +12,7 @@
 #include "bench/base/diagnostics.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
+#include "support/json.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -31,9 +32,9 @@ bool Has(std::string_view text, std::string_view part) {
 int RankOf(const json& event) {
   const auto pid = event.find("pid");
   if (pid == event.end() || !pid->is_number_integer()) throw Error(EX_DATAERR, "it has no pid");
-  const auto rank = pid->get<std::int64_t>();
-  if (rank < 0 || rank > kMaxRank) throw Error(EX_DATAERR, "its pid is no rank");
-  return static_cast<int>(rank);
+  const auto rank = support::IntegerOf<int>(*pid, 0, kMaxRank);
+  if (!rank) throw Error(EX_DATAERR, "its pid is no rank");
+  return *rank;
 }
 
 // "rank 3 on gpu025"
@@ -65,7 +66,8 @@ void AddEvent(std::string_view line, std::map<int, RankTimes>& sums) {
   const bool is_name = Has(line, "\"process_name\"");
   if (!is_name && !Has(line, "\"phase\"") && !Has(line, "\"cat\": \"step\"")) return;
   if (line.ends_with(',')) line.remove_suffix(1);
-  const json event = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const json event = support::ParseJson<json>(
+      line, {.bytes = std::size_t{1} << 20, .depth = 8, .values = 1'000'000});
   if (!event.is_object()) throw Error(EX_DATAERR, "it is no event of a trace of ddltraind's");
   RankTimes& of_rank = sums[RankOf(event)];
   if (is_name) {

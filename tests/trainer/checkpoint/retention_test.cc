@@ -478,6 +478,67 @@ TEST(Manifest, SaysWhatIsWrong) {
   EXPECT_THAT(RejectionOfManifest(other), HasSubstr("its checksum does not fit its content"));
 }
 
+// With a right checksum, as whoever makes such a file can give it.
+std::string ManifestWith(const std::string& pointer, const nlohmann::json& value) {
+  nlohmann::json json = nlohmann::json::parse(ToJson(Sample()));
+  json["manifest"][nlohmann::json::json_pointer(pointer)] = value;
+  const std::string body = json["manifest"].dump();
+  char checksum[9];
+  std::snprintf(checksum, sizeof checksum, "%08x", Crc32c(std::as_bytes(std::span(body))));
+  json["crc32c"] = checksum;
+  return json.dump();
+}
+
+TEST(Manifest, RejectsNumbersThatNoRunHas) {
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  const struct {
+    const char* field;
+    nlohmann::json value;
+  } cases[] = {{"/step", -1},
+               {"/step", kHuge},
+               {"/epoch", -1},
+               {"/epoch", kHuge},
+               {"/epoch_samples", -1},
+               {"/epoch_samples", kHuge},
+               {"/world_size", 0},
+               {"/world_size", -1},
+               {"/world_size", 1099511627776},
+               {"/world_size", 1e100},
+               {"/global_batch", 0},
+               {"/global_batch", -8},
+               {"/global_batch", kHuge},
+               {"/classes", 0},
+               {"/classes", 2.5},
+               {"/seed", -1},
+               {"/seed", 1e30},
+               {"/loss_scale", 0},
+               {"/loss_scale", -1},
+               {"/loss_scale_good_steps", -1},
+               {"/skipped_images", -1},
+               {"/top1", 1.5},
+               {"/top1", -0.5},
+               {"/format", 1e100},
+               {"/files/0/bytes", -1},
+               {"/files/0/bytes", 1e30},
+               {"/files/0/tensors/0/bytes", -1},
+               {"/files/0/name", "../../../home/alice/.bashrc"},
+               {"/files/0/name", "manifest.json"}};
+  for (const auto& [field, value] : cases) {
+    EXPECT_THAT(RejectionOfManifest(ManifestWith(field, value)),
+                AllOf(StartsWith("d/manifest.json: not the manifest of a checkpoint: "),
+                      Not(HasSubstr("checksum"))))
+        << field << ' ' << value;
+  }
+  EXPECT_EQ(ParseManifest(ManifestWith("/world_size", 1 << 20), "m").state.world_size, 1 << 20);
+}
+
+TEST(Manifest, OfADeepListIsRejected) {
+  const std::string deep(200'000, '[');
+  EXPECT_EQ(RejectionOfManifest("{\"crc32c\":\"00000000\",\"manifest\":" + deep +
+                                std::string(200'000, ']') + "}"),
+            "d/manifest.json: not the manifest of a checkpoint: it is nested deeper than 8 levels");
+}
+
 TEST(Manifest, RejectsAFormatThatNeverWas) {
   const std::string body = R"({"files":[],"format":0})";
   char crc[16];

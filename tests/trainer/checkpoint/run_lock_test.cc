@@ -177,6 +177,33 @@ TEST_F(RunLockTest, ARunWhoseLockAnotherHasTakenEnds) {
   EXPECT_TRUE(fs::exists(file()));
 }
 
+// Who can only read the directory could lock the file of mode 0644.
+TEST_F(RunLockTest, CanBeTakenByTheOwnerAndTheGroupAlone) {
+  const std::unique_ptr<RunLock> lock = Lock();
+  const auto others = fs::status(file()).permissions() & fs::perms::others_all;
+  EXPECT_EQ(others, fs::perms::none);
+}
+
+TEST_F(RunLockTest, AFileThatAnotherUserHasMadeIsNotTaken) {
+  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can become another user";
+  fs::create_directories(directory());
+  std::ofstream(file()) << "";
+  ASSERT_EQ(::chown(file().c_str(), 65534, 65534), 0);
+  fs::permissions(file(), fs::perms{0666});
+  EXPECT_THAT(Rejection(EX_OSERR), HasSubstr(" is of a run of another user: "));
+  EXPECT_TRUE(fs::exists(file()));
+}
+
+// Another process holds the lock than the one that the file tells of.
+TEST_F(RunLockTest, OfAHolderThatIsDeadNamesNoProcessToEnd) {
+  const std::unique_ptr<RunLock> lock = Lock();
+  std::ofstream(file()) << "{\"host\":\"" << HostName()
+                        << "\",\"pid\":2147483646,\"since\":\"then\",\"job\":\"\"}";
+  EXPECT_THAT(Rejection(EX_CONFIG),
+              AllOf(HasSubstr("pid 2147483646, since then, which is dead: another process holds "),
+                    HasSubstr("fuser " + file().string()), Not(HasSubstr("kill 2147483646"))));
+}
+
 // In a directory of a group, whose umask keeps others from writing the file.
 TEST_F(RunLockTest, OfAnotherUserIsReadWhereItCannotBeWritten) {
   if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can become another user";
@@ -198,8 +225,8 @@ TEST_F(RunLockTest, OfAnotherUserIsReadWhereItCannotBeWritten) {
   EXPECT_TRUE(
       rejection_of_another(EX_CONFIG, directory().string() + " is in use by ddltraind on "));
   const std::string not_writable = file().string() +
-                                   " is of a run of another user, and cannot be written: give "
-                                   "another --model_dir, or, if that run has ended, rm it";
+                                   " is of a run of another user: give another --model_dir, "
+                                   "or, if that run has ended, rm it";
   // As on NFS. The file must stay: its run may live.
   EXPECT_TRUE(rejection_of_another(EX_OSERR, not_writable, EBADF));
   fs::copy_file(file(), directory() / "left");

@@ -428,6 +428,27 @@ TEST(Safetensors, RejectsWhatIsNotWhole) {
   }
 }
 
+TEST(Safetensors, RejectsHeadersThatCostMemory) {
+  const auto with_length = [](const std::string& header) {
+    std::uint64_t length = header.size();
+    return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header;
+  };
+  std::string many = "{\"a\":[1";
+  for (int i = 0; i < 200'000; ++i) many += ",1";
+  EXPECT_THAT(
+      tests::Rejection<Error>(
+          EX_DATAERR, [&] { Parse(with_length("{\"a\":" + std::string(20'000'000, '['))); }),
+      HasSubstr("its header is nested deeper than 4 levels"));
+  EXPECT_THAT(tests::Rejection<Error>(EX_DATAERR, [&] { Parse(with_length(many + "]}")); }),
+              HasSubstr("its header is of more than 200000 values"));
+  const ScratchDirectory directory;
+  const fs::path sparse = directory.path() / "f.safetensors";
+  std::ofstream(sparse) << "x";
+  fs::resize_file(sparse, std::uint64_t{4} << 40);
+  EXPECT_THAT(tests::Rejection<Error>(EX_DATAERR, [&] { SafetensorsFile::Read(sparse.string()); }),
+              HasSubstr("f.safetensors has 4398046511104 bytes, more than the "));
+}
+
 TEST(Safetensors, SaysThatAFileIsMissing) {
   EXPECT_EQ(tests::Rejection<Error>(EX_DATAERR,
                                     [&] { SafetensorsFile::Read("/nonexistent/x.safetensors"); }),

@@ -92,9 +92,14 @@ struct JpegDecoder::State {
   }
 
   static void OnProgress(j_common_ptr common) {
-    if (reinterpret_cast<j_decompress_ptr>(common)->input_scan_number <= kMaxJpegScans) return;
+    const auto* jpeg = reinterpret_cast<j_decompress_ptr>(common);
+    const std::int64_t pixels = std::int64_t{jpeg->image_width} * jpeg->image_height;
+    const std::int64_t most = std::clamp<std::int64_t>(
+        kMaxJpegScannedPixels / std::max<std::int64_t>(pixels, 1), 1, kMaxJpegScans);
+    if (jpeg->input_scan_number <= most) return;
     State& state = Of(common);
-    std::snprintf(state.message, sizeof(state.message), "more than %d scans", kMaxJpegScans);
+    std::snprintf(state.message, sizeof(state.message), "more than %d scans of %lld pixels",
+                  static_cast<int>(most), static_cast<long long>(pixels));
     std::longjmp(state.escape, 1);
   }
 };

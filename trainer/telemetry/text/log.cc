@@ -15,8 +15,10 @@
 #include <system_error>
 #include <utility>
 
+#include "support/append_file.h"
 #include "support/file.h"
 #include "support/number.h"
+#include "support/quoting.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -73,7 +75,7 @@ class AfterLine final : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t text;
     formatter_->format(message, text);
-    line_.Write({text.data(), text.size()});
+    line_.Write(support::WithoutControls({text.data(), text.size()}));
   }
   void flush_() override {}  // each line is
 
@@ -166,11 +168,8 @@ void ReplacedFile::Write(std::string_view text) {
 namespace {
 
 support::Descriptor OpenForAppending(const std::filesystem::path& path, std::string_view instead) {
-  // O_NONBLOCK: a FIFO without a reader in its place must not hang us.
-  support::Descriptor file(
-      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
+  support::Descriptor file(support::OpenToAppend(path.c_str(), 0666));
   if (!file.is_open()) RejectFile(path, errno, instead);
-  ::fcntl(file.fd(), F_SETFL, O_APPEND);
   return file;
 }
 
@@ -210,9 +209,11 @@ void LogDroppedOutputs(const Logger& log, const std::string& where, std::int64_t
 }
 
 void RejectFile(const std::filesystem::path& path, int error, std::string_view instead) {
-  throw Error(EX_OSERR, "cannot write '" + path.string() +
-                            "': " + std::generic_category().message(error) +
-                            "; check it, or give " + std::string(instead));
+  const char* const reason = support::ReasonNotToAppend(error);
+  const std::string why =
+      reason != nullptr ? reason : std::generic_category().message(error) + "; check it";
+  throw Error(EX_OSERR,
+              "cannot write '" + path.string() + "': " + why + ", or give " + std::string(instead));
 }
 
 LogFile::LogFile(const std::filesystem::path& path, std::string_view instead, const Logger& log)

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "support/append_file.h"
 #include "support/file.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/formats/variability_files.h"
@@ -128,11 +129,9 @@ VariabilityLog::VariabilityLog(const TrainConfig& config, Communicator& communic
 }
 
 support::Descriptor VariabilityLog::Open(const std::filesystem::path& path) const {
-  support::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (file.is_open()) return file;
-  throw Error(EX_OSERR,
-              fmt::format("cannot write '{}': {}; check it, or give another --variability_dir",
-                          path.string(), std::generic_category().message(errno)));
+  support::Descriptor file(support::OpenToAppend(path.c_str(), 0666));
+  if (!file.is_open()) RejectFile(path, errno, "another --variability_dir");
+  return file;
 }
 
 void VariabilityLog::Start(std::int64_t /*first*/, std::int64_t /*end*/) {

@@ -160,8 +160,14 @@ CheckpointState StateOf(const SnapshotDeps& deps, const Position& position,
 }
 
 Position PositionOf(const CheckpointState& state, std::int64_t samples) {
-  return {state.step, state.epoch * samples + std::min(state.epoch_samples, samples),
-          state.skipped_images};
+  constexpr std::int64_t kMaxSample = std::int64_t{1} << 62;
+  std::int64_t sample = 0;
+  if (__builtin_mul_overflow(state.epoch, samples, &sample) || sample > kMaxSample) {
+    throw Error(EX_DATAERR, "the checkpoint of step " + std::to_string(state.step) +
+                                " is damaged: no run has " + std::to_string(state.epoch) +
+                                " epochs of " + std::to_string(samples) + " images");
+  }
+  return {state.step, sample + std::min(state.epoch_samples, samples), state.skipped_images};
 }
 
 void RejectOtherNetworks(const SnapshotDeps& deps, const Checkpoint& checkpoint) {
