@@ -133,9 +133,9 @@ Character FirstOf(std::string_view text) {
     if ((byte(i) & 0xc0) != 0x80) return {lead, 1, false};
     code = code << 6 | (byte(i) & 0x3fU);
   }
-  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr char32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < kLeast[bytes] || code > 0x10ffff || is_surrogate) return {lead, 1, false};
+  if (code < kMin[bytes] || code > 0x10ffff || is_surrogate) return {lead, 1, false};
   return {code, bytes, true};
 }
 

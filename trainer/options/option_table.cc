@@ -356,7 +356,7 @@ std::vector<OptionRow> RowsAfterOptimisation() {
       {"mllog_status", logs, "how the system can be had, for --mllog", kOurs, false, kSame,
        With<&Options::mllog_status>(MllogStatus)},
       {"prometheus_dir", logs,
-       "directory of a text file for each rank, ddltraind-rank-00003.prom, with what it does now, "
+       "directory of a text file for each rank, ddltraind-rank-00003-1f3a90c2.prom, with what it does now, "
        "for "
        "Prometheus' node exporter",
        kOurs, false, kMustMatch, kText<&Options::prometheus_dir>},

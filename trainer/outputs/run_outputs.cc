@@ -148,14 +148,28 @@ bool RootOutputs::End() {
   return text_buffer_.lost_lines() == 0;
 }
 
+namespace {
+
+// What tells the runs of a node apart.
+std::string NameOfRun(const Options& options) {
+  std::error_code ignored;
+  const std::filesystem::path results = std::filesystem::weakly_canonical(
+      std::filesystem::absolute(options.results_dir, ignored), ignored);
+  return results.empty() ? options.results_dir.string() : results.string();
+}
+
+}  // namespace
+
 RankOutputs::RankOutputs(const Options& options, const launcher::RankInfo& rank,
                          const std::string& version, const Logger& log) {
   if (options.prometheus_dir.empty()) return;
   MakeDirectory(options.prometheus_dir, "--prometheus_dir");
-  const MetricsOwner owner = {rank.rank, rank.host.empty() ? HostName() : rank.host, version};
+  const MetricsOwner owner = {rank.rank, rank.host.empty() ? HostName() : rank.host, version,
+                              NameOfRun(options)};
   prometheus_.emplace(options.prometheus_dir, owner, LogOldText(log, options.prometheus_dir));
   if (const int failure = prometheus_->Start(); failure != 0) {
-    RejectFile(prometheus_->path(), failure, "another --prometheus_dir");
+    log->warn("{}: cannot be written: {}; the run continues without its metrics there",
+              prometheus_->path().string(), std::generic_category().message(failure));
   }
 }
 

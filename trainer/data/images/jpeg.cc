@@ -94,12 +94,12 @@ struct JpegDecoder::State {
   static void OnProgress(j_common_ptr common) {
     const auto* jpeg = reinterpret_cast<j_decompress_ptr>(common);
     const std::int64_t pixels = std::int64_t{jpeg->image_width} * jpeg->image_height;
-    const std::int64_t most = std::clamp<std::int64_t>(
+    const std::int64_t max_scans = std::clamp<std::int64_t>(
         kMaxJpegScannedPixels / std::max<std::int64_t>(pixels, 1), 1, kMaxJpegScans);
-    if (jpeg->input_scan_number <= most) return;
+    if (jpeg->input_scan_number <= max_scans) return;
     State& state = Of(common);
     std::snprintf(state.message, sizeof(state.message), "more than %d scans of %lld pixels",
-                  static_cast<int>(most), static_cast<long long>(pixels));
+                  static_cast<int>(max_scans), static_cast<long long>(pixels));
     std::longjmp(state.escape, 1);
   }
 };
@@ -199,7 +199,7 @@ ImageSize JpegDecoder::ReadHeader(std::span<const std::uint8_t> data) {
   const std::int64_t height = state.jpeg.image_height;
   if (width * height > kMaxJpegPixels) {
     throw Error(EX_DATAERR, "the JPEG image is too large: " + std::to_string(width) + " x " +
-                                std::to_string(height) + " pixels, at most " +
+                                std::to_string(height) + " pixels, at max_scans " +
                                 std::to_string(kMaxJpegPixels) + " are decoded");
   }
   return {static_cast<int>(width), static_cast<int>(height)};

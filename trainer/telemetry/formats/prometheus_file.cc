@@ -6,9 +6,11 @@
 
 #include <cmath>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "support/file.h"
+#include "trainer/core/crc32c.h"
 
 namespace trainer {
 namespace {
@@ -42,13 +44,21 @@ std::string PhaseLabel(StepPhase phase) {
   return ",phase=\"" + name + "\"";
 }
 
+// ddltraind-rank-00003-1f3a90c2.prom
+std::string FileName(const MetricsOwner& owner) {
+  const std::uint32_t run = Crc32c(std::as_bytes(std::span(owner.run)));
+  return fmt::format("ddltraind-rank-{:05}{}.prom", owner.rank,
+                     owner.run.empty() ? "" : fmt::format("-{:08x}", run));
+}
+
 }  // namespace
 
 PrometheusFile::PrometheusFile(const std::filesystem::path& directory, MetricsOwner owner,
                                std::function<void(int error)> on_loss, WallClock clock)
     : owner_(std::move(owner)),
-      labels_(fmt::format("rank=\"{}\",host=\"{}\"", owner_.rank, Escaped(owner_.host))),
-      file_(directory / fmt::format("ddltraind-rank-{:05}.prom", owner_.rank), std::move(on_loss)),
+      labels_(fmt::format("rank=\"{}\",host=\"{}\"", owner_.rank, Escaped(owner_.host)) +
+              (owner_.run.empty() ? "" : fmt::format(",run=\"{}\"", Escaped(owner_.run)))),
+      file_(directory / FileName(owner_), std::move(on_loss)),
       clock_(std::move(clock)) {}
 
 int PrometheusFile::Start() { return support::ReplaceFile(file_.path(), Text()); }

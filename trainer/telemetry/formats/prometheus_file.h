@@ -6,7 +6,7 @@
 //   # HELP ddltraind_step_seconds Mean time of a step since the last writing.
 //   # TYPE ddltraind_step_seconds gauge
 //   # UNIT ddltraind_step_seconds seconds
-//   ddltraind_step_seconds{rank="3",host="gpu025"} 0.25
+//   ddltraind_step_seconds{rank="3",host="gpu025",run="/scratch/run"} 0.25
 //   ...
 //   # EOF
 // All metrics are gauges, for the formats want counters in different words.
@@ -35,13 +35,15 @@ struct MetricsOwner {
   int rank = 0;
   std::string host;
   std::string version;  // of the program
+  // Tells the runs of a node apart; the file's name has a checksum of it.
+  std::string run = {};
 };
 
 class PrometheusFile : public TrainingLog {
  public:
   static constexpr double kSecondsBetweenWrites = 5;
 
-  // FOLDER/ddltraind-rank-00003.prom.  `on_loss`: ReplacedFile.
+  // FOLDER/ddltraind-rank-00003-1f3a90c2.prom.  `on_loss`: ReplacedFile.
   PrometheusFile(const std::filesystem::path& directory, MetricsOwner owner,
                  std::function<void(int error)> on_loss, WallClock clock = SystemClock());
 
@@ -72,7 +74,7 @@ class PrometheusFile : public TrainingLog {
   void EvaluationText();
 
   const MetricsOwner owner_;
-  const std::string labels_;  // rank="3",host="gpu025"
+  const std::string labels_;  // rank="3",host="gpu025",run="/scratch/run"
   ReplacedFile file_;
   WallClock clock_;
   TimePoint written_;
