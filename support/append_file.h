@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens a log for appending in a directory that others may write, too: no symbolic link is
-// followed, nothing is waited for, and no file of another user is written to, who could read it, or
-// keep it open.  For programs without the C++ library as well.
+// Opens a log for appending in a directory that others may write, too: nothing is waited for, no
+// symbolic link of another user is followed, and no file of another user is written to (but of the
+// directory's owner), who could read it, or keep it open.  For programs without the C++ library as
+// well.
 
 #pragma once
 
@@ -11,18 +12,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/file_owner.h"
+
 namespace support {
 
-// The descriptor, or -1 with errno: ELOOP for a symbolic link, EMEDIUMTYPE for what is neither a
-// file nor what a terminal is, EOWNERDEAD for a file of another user (ReasonNotToAppend has words).
-// A file that is made gets `mode` & ~umask.
-inline int OpenToAppend(const char* path, mode_t mode) {
+// A link of this user's or the system's, such as /dev/stdout, is followed to whatever it leads to.
+enum class OwnLinks { kFollow, kRefuse };
+
+// The descriptor, or -1 with errno: ELOOP for a symbolic link that is not followed, EMEDIUMTYPE for
+// what is neither a file nor what a terminal is, EOWNERDEAD for a file of another user
+// (ReasonNotToAppend has words).  A file that is made gets `mode` & ~umask.
+inline int OpenToAppend(const char* path, mode_t mode, OwnLinks links) {
   // O_NONBLOCK: a FIFO in its place must not hang us.
   constexpr int kFlags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
-  // Of one that is made here the owner is not looked at: a file server may give it to another.
-  int fd = open(path, kFlags | O_CREAT | O_EXCL, mode);
-  const bool is_new = fd >= 0;
-  if (fd < 0 && errno == EEXIST) fd = open(path, kFlags);
+  int fd = open(path, kFlags | O_CREAT, mode);
+  if (fd < 0 && errno == ELOOP && links == OwnLinks::kFollow && IsInOwnDirectory(path)) {
+    fd = open(path, (kFlags & ~O_NOFOLLOW) | O_CREAT, mode);
+    if (fd >= 0) fcntl(fd, F_SETFL, O_APPEND);
+    return fd;
+  }
   if (fd < 0 && errno == ENXIO) errno = EMEDIUMTYPE;  // a FIFO without a reader, a socket
   if (fd < 0) return -1;
   struct stat status;
@@ -30,7 +38,7 @@ inline int OpenToAppend(const char* path, mode_t mode) {
   if (fstat(fd, &status) != 0) {
     problem = errno;
   } else if (S_ISREG(status.st_mode)) {
-    problem = is_new || status.st_uid == geteuid() ? 0 : EOWNERDEAD;
+    problem = IsOfUserOrDirectoryOwner(status, path) ? 0 : EOWNERDEAD;
   } else if (!S_ISCHR(status.st_mode)) {
     problem = EMEDIUMTYPE;
   }

@@ -96,8 +96,8 @@ TEST(WithoutControls, ShowsWhatWouldMoveACursorOrForgeALine) {
 TEST(OpenToAppend, RefusesWhatIsNoFileOfThisUser) {
   const tests::TemporaryDirectory directory;
   const auto in = [&](const char* name) { return (directory.path() / name).string(); };
-  const auto error_of = [](const std::string& path) {
-    const Descriptor file(OpenToAppend(path.c_str(), 0666));
+  const auto error_of = [](const std::string& path, OwnLinks links = OwnLinks::kRefuse) {
+    const Descriptor file(OpenToAppend(path.c_str(), 0666, links));
     return file.is_open() ? 0 : errno;
   };
   EXPECT_EQ(error_of(in("new")), 0);
@@ -105,6 +105,15 @@ TEST(OpenToAppend, RefusesWhatIsNoFileOfThisUser) {
   std::filesystem::create_symlink(in("victim"), in("link"));
   EXPECT_EQ(error_of(in("link")), ELOOP);
   EXPECT_FALSE(std::filesystem::exists(in("victim")));
+  for (const mode_t mode : {0777, 01777, 0775}) {
+    ASSERT_EQ(::chmod(directory.path().c_str(), mode), 0);
+    EXPECT_EQ(error_of(in("link"), OwnLinks::kFollow), ELOOP) << std::oct << mode;
+  }
+  EXPECT_FALSE(std::filesystem::exists(in("victim")));
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
+  EXPECT_EQ(error_of(in("link"), OwnLinks::kFollow), 0);
+  EXPECT_TRUE(std::filesystem::exists(in("victim")));
+  EXPECT_EQ(error_of("/dev/stdout", OwnLinks::kFollow), 0);
   ASSERT_EQ(::mkfifo(in("fifo").c_str(), 0666), 0);
   EXPECT_EQ(error_of(in("fifo")), EMEDIUMTYPE);
   const Descriptor reader(::open(in("fifo").c_str(), O_RDONLY | O_NONBLOCK));
@@ -117,6 +126,8 @@ TEST(OpenToAppend, RefusesWhatIsNoFileOfThisUser) {
   std::ofstream(in("other")) << "x";
   ASSERT_EQ(::chown(in("other").c_str(), 12345, 12345), 0);
   EXPECT_EQ(error_of(in("other")), EOWNERDEAD);
+  ASSERT_EQ(::chown(directory.path().c_str(), 12345, 12345), 0);
+  EXPECT_EQ(error_of(in("link"), OwnLinks::kFollow), ELOOP);
 }
 
 TEST(AtomicFile, NeverWritesToAFileThatIsThere) {

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "support/file.h"
+#include "support/file_owner.h"
 #include "support/json.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
@@ -52,7 +53,7 @@ std::string Now() {
 
 class FileLock {
  public:
-  // `is_ours`: the file is of this user, and can be written.
+  // `is_ours`: the file is of this user, or of the owner of the directory, and can be written.
   FileLock(fs::path path, support::Descriptor file, bool is_ours)
       : path_(std::move(path)), file_(std::move(file)), is_ours_(is_ours) {}
   ~FileLock() {
@@ -141,9 +142,10 @@ std::unique_ptr<FileLock> Open(const fs::path& path) {
                               std::generic_category().message(errno) +
                               "; check that directory or give another --model_dir");
   }
-  // Also in a directory of a group, and where another user has made it for all to write.
+  // Another user may have made it for all to write.
   struct stat status {};
-  const bool is_ours = ::fstat(file.fd(), &status) == 0 && status.st_uid == ::geteuid();
+  const bool is_ours =
+      ::fstat(file.fd(), &status) == 0 && support::IsOfUserOrDirectoryOwner(status, path.c_str());
   return std::make_unique<FileLock>(path, std::move(file), is_ours);
 }
 

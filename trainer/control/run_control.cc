@@ -4,13 +4,14 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <system_error>
 #include <utility>
+
+#include "support/file_owner.h"
 
 namespace trainer {
 
@@ -223,14 +224,10 @@ TimePoint PointOf(double seconds) {
       std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds)));
 }
 
-// Whether this user has made `file`, or the owner of its directory.
 bool IsOfUs(const fs::path& file) {
   struct stat status {};
-  struct stat of_directory {};
-  if (::lstat(file.c_str(), &status) != 0) return false;
-  if (status.st_uid == ::geteuid()) return true;
-  const fs::path directory = file.has_parent_path() ? file.parent_path() : ".";
-  return ::stat(directory.c_str(), &of_directory) == 0 && status.st_uid == of_directory.st_uid;
+  return ::lstat(file.c_str(), &status) == 0 &&
+         support::IsOfUserOrDirectoryOwner(status, file.c_str());
 }
 
 }  // namespace

@@ -8,9 +8,14 @@ load common
   mkdir run
   echo mine > victim
   ln -s "$PWD/victim" run/log.json
+  chmod 1777 run
   expect=71 train 1 --num_iter=2 --mode=train --results_dir=run
   [[ $messages == *"cannot write 'run/log.json': it is a symbolic link, which is not followed; remove it, or give "* ]]
   [ "$(cat victim)" = mine ]
+  chmod 755 run # in a directory of the user's own a link is followed
+  expect=0 train 1 --num_iter=2 --mode=train --results_dir=run --mllog=/dev/stdout
+  grep -q '^DLLL' victim
+  [[ $output == *:::MLLOG* ]]
 
   rm run/log.json
   mkfifo run/log.json

@@ -199,7 +199,7 @@ ImageSize JpegDecoder::ReadHeader(std::span<const std::uint8_t> data) {
   const std::int64_t height = state.jpeg.image_height;
   if (width * height > kMaxJpegPixels) {
     throw Error(EX_DATAERR, "the JPEG image is too large: " + std::to_string(width) + " x " +
-                                std::to_string(height) + " pixels, at max_scans " +
+                                std::to_string(height) + " pixels, at most " +
                                 std::to_string(kMaxJpegPixels) + " are decoded");
   }
   return {static_cast<int>(width), static_cast<int>(height)};

@@ -21,7 +21,7 @@ namespace trainer {
 inline constexpr std::int64_t kMaxJpegPixels = 100'000'000;  // ImageNet's largest has 61 million
 inline constexpr int kMaxJpegScans = 200;                    // progressive images have about 10
 // Of each of which a scan may touch all.
-inline constexpr std::int64_t kMaxJpegScannedPixels = 2'000'000'000;
+inline constexpr std::int64_t kMaxJpegScannedPixels = 1'000'000'000;
 inline constexpr long kMaxJpegMemoryBytes = 1L << 30;  // libjpeg's own tables and coefficients
 
 // Who reads the Huffman codes, which makes no difference but of time (doc/decisions/0045).

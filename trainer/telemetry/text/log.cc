@@ -168,7 +168,7 @@ void ReplacedFile::Write(std::string_view text) {
 namespace {
 
 support::Descriptor OpenForAppending(const std::filesystem::path& path, std::string_view instead) {
-  support::Descriptor file(support::OpenToAppend(path.c_str(), 0666));
+  support::Descriptor file(support::OpenToAppend(path.c_str(), 0666, support::OwnLinks::kFollow));
   if (!file.is_open()) RejectFile(path, errno, instead);
   return file;
 }

@@ -129,7 +129,7 @@ VariabilityLog::VariabilityLog(const TrainConfig& config, Communicator& communic
 }
 
 support::Descriptor VariabilityLog::Open(const std::filesystem::path& path) const {
-  support::Descriptor file(support::OpenToAppend(path.c_str(), 0666));
+  support::Descriptor file(support::OpenToAppend(path.c_str(), 0666, support::OwnLinks::kFollow));
   if (!file.is_open()) RejectFile(path, errno, "another --variability_dir");
   return file;
 }

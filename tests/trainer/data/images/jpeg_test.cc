@@ -177,6 +177,7 @@ struct Variant {
   bool has_own_tables = false;
   bool is_arithmetic = false;
   bool is_split = false;  // a scan for each component
+  bool is_progressive = false;
 };
 
 std::string Encode(const Variant& variant) {
@@ -210,6 +211,7 @@ std::string Encode(const Variant& variant) {
     jpeg.scan_info = scans.data();
     jpeg.num_scans = variant.channels;
   }
+  if (variant.is_progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
   const std::size_t stride = static_cast<std::size_t>(variant.size.width * variant.channels);
   for (std::size_t y = 0; y < static_cast<std::size_t>(variant.size.height); ++y) {
@@ -220,6 +222,29 @@ std::string Encode(const Variant& variant) {
   jpeg_destroy_compress(&jpeg);
   const std::unique_ptr<unsigned char, decltype(&std::free)> owner(bytes, std::free);
   return {reinterpret_cast<const char*>(bytes), length};
+}
+
+// Progressive, of one grey image and then of scans that each touch all of its blocks again.
+std::string ManyScans(ImageSize size, int more_scans) {
+  std::string jpeg = Encode({.name = "",
+                             .size = size,
+                             .channels = 1,
+                             .luma_width = 1,
+                             .luma_height = 1,
+                             .has_own_tables = true,
+                             .is_progressive = true});
+  const std::size_t last = jpeg.rfind("\xff\xda");
+  const std::string scan = jpeg.substr(last, jpeg.size() - 2 - last);
+  for (int i = 0; i < more_scans; ++i) jpeg.insert(jpeg.size() - 2, scan);
+  return jpeg;
+}
+
+TEST(Jpeg, RejectsImagesOfMorePixelsTimesScansThanARecordIsWorth) {
+  EXPECT_EQ(DecodeAll(ManyScans({16, 16}, 150)).pixels.size(), 3 * 16 * 16);
+  EXPECT_EQ(RejectionOfJpeg(ManyScans({16, 16}, 250)),
+            "cannot decode the JPEG image: more than 200 scans of 256 pixels");
+  EXPECT_EQ(RejectionOfJpeg(ManyScans({5000, 4000}, 60)),
+            "cannot decode the JPEG image: more than 50 scans of 20000000 pixels");
 }
 
 std::vector<Variant> ReadableVariants() {
