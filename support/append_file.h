@@ -17,7 +17,7 @@
 namespace support {
 
 // A link of this user's or the system's, such as /dev/stdout, is followed to whatever it leads to.
-enum class OwnLinks { kFollow, kRefuse };
+enum class OwnLinks { kFollow, kReject };
 
 // The descriptor, or -1 with errno: ELOOP for a symbolic link that is not followed, EMEDIUMTYPE for
 // what is neither a file nor what a terminal is, EOWNERDEAD for a file of another user

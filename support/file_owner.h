@@ -10,15 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstddef>
-
 namespace support {
 
 // The status of the directory in which `path` is; false where there is none.
 inline bool StatDirectoryOf(const char* path, struct stat* status) {
   char directory[PATH_MAX] = ".";
   if (const char* slash = strrchr(path, '/')) {
-    const std::size_t length = slash == path ? 1 : static_cast<std::size_t>(slash - path);
+    const size_t length = slash == path ? 1 : static_cast<size_t>(slash - path);
     if (length >= sizeof(directory)) return false;
     memcpy(directory, path, length);
     directory[length] = '\0';

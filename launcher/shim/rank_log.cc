@@ -16,7 +16,7 @@ RankLog OpenRankLog(const char* directory, int rank) {
   snprintf(path, sizeof(path), "%s/rank-%05d.log", directory, rank);
   RankLog log;
   log.problem[0] = '\0';
-  log.fd = support::OpenToAppend(path, 0666, support::OwnLinks::kRefuse);
+  log.fd = support::OpenToAppend(path, 0666, support::OwnLinks::kReject);
   if (log.fd >= 0) return log;
   if (const char* reason = support::ReasonNotToAppend(errno)) {
     snprintf(log.problem, sizeof(log.problem), "cannot write %.500s: %s, or give another --log-dir",

@@ -96,7 +96,7 @@ TEST(WithoutControls, ShowsWhatWouldMoveACursorOrForgeALine) {
 TEST(OpenToAppend, RefusesWhatIsNoFileOfThisUser) {
   const tests::TemporaryDirectory directory;
   const auto in = [&](const char* name) { return (directory.path() / name).string(); };
-  const auto error_of = [](const std::string& path, OwnLinks links = OwnLinks::kRefuse) {
+  const auto error_of = [](const std::string& path, OwnLinks links = OwnLinks::kReject) {
     const Descriptor file(OpenToAppend(path.c_str(), 0666, links));
     return file.is_open() ? 0 : errno;
   };

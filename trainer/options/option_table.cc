@@ -356,9 +356,8 @@ std::vector<OptionRow> RowsAfterOptimisation() {
       {"mllog_status", logs, "how the system can be had, for --mllog", kOurs, false, kSame,
        With<&Options::mllog_status>(MllogStatus)},
       {"prometheus_dir", logs,
-       "directory of a text file for each rank, ddltraind-rank-00003-1f3a90c2.prom, with what it does now, "
-       "for "
-       "Prometheus' node exporter",
+       "directory of a text file for each rank and run, ddltraind-rank-00003-1f3a90c2.prom, with "
+       "what it does now, for Prometheus' node exporter",
        kOurs, false, kMustMatch, kText<&Options::prometheus_dir>},
       {"tensorboard_dir", logs,
        "directory of event files for TensorBoard, with numbers of every --display_every-th step",
