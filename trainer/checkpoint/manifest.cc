@@ -279,7 +279,7 @@ DataIdentity DataOfWeights(const std::map<std::string, std::string>& metadata) {
   DataIdentity data;
   data.training.manifest = text(kTrainingManifest);
   data.validation.manifest = text(kValidationManifest);
-  const Json names = Json::parse(text(kClassNames), nullptr, /*allow_exceptions=*/false);
+  const auto names = support::ParseJson<Json>(text(kClassNames), kManifestLimits);
   const auto is_text = [](const Json& name) { return name.is_string(); };
   if (names.is_array() && std::ranges::all_of(names, is_text)) {
     data.class_names = names.get<std::vector<std::string>>();
