@@ -300,7 +300,12 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::string_view kStart = "DLLL ";
-constexpr std::int64_t kMaxStep = std::numeric_limits<std::int64_t>::max();
+
+// Also a negative one, which is told as such.
+std::optional<std::int64_t> StepOf(const json& number) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  return support::IntegerOf<std::int64_t>(number, Limits::min(), Limits::max());
+}
 
 std::string TextOf(const json& value) {
   return value.is_string() ? value.get<std::string>()
@@ -332,10 +337,9 @@ void ReadLog(const json& object, LoggerLine& line) {
     line.kind = LoggerLineKind::kParameters;
   } else if (step.is_array() && step.empty()) {
     line.kind = LoggerLineKind::kRun;
-  } else if (step.is_array() && step.size() == 2 &&
-             support::IntegerOf<std::int64_t>(step[1], 0, kMaxStep)) {
+  } else if (step.is_array() && step.size() == 2 && StepOf(step[1])) {
     line.kind = LoggerLineKind::kStep;
-    line.step = *support::IntegerOf<std::int64_t>(step[1], 0, kMaxStep);
+    line.step = *StepOf(step[1]);
   }
   line.fields = FieldsOf(data);
 }

@@ -180,19 +180,50 @@ class EndingSource final : public GeneratedSource {
   int batches_;
 };
 
+// No sum is under way where all ranks end together.
+TEST_P(EndOfARun, IsInGoodOrderWhereOneRankHasNoBatch) {
+  for (const int failing : {0, 1}) {
+    UseEmulatedStreams();
+    std::array<std::string, 2> errors;
+    RunRanks(2, [&](Communicator& host) {
+      const int rank = host.rank();
+      const auto backend = MakeBackend("cuda", {.threads = 1});
+      const auto sums = MakeNcclCommunicator(host, MakeNcclDeps(*backend), {});
+      EndingSource source({.rank = rank, .ranks = 2}, rank == failing ? 4 : 100);
+      std::ostringstream log;
+      TrainerDeps deps = {.backend = *backend,
+                          .communicator = *sums,
+                          .training = &source,
+                          .outputs = {.log = MakeLogger(log, rank, "info")}};
+      deps.failed = [&](const std::exception& error) { ADD_FAILURE() << error.what(); };
+      TrainConfig config = BenchmarkConfig();
+      config.graph = GetParam();
+      try {
+        RunTrainer(config, deps);
+      } catch (const RankFault& fault) {
+        errors[static_cast<std::size_t>(rank)] = fault.what();
+      }
+    });
+    EXPECT_EQ(errors[static_cast<std::size_t>(failing)], "a bad record");
+    EXPECT_EQ(errors[static_cast<std::size_t>(1 - failing)],
+              "rank " + std::to_string(failing) + " has no images to compute with");
+    EXPECT_EQ(nccl_emulator::TakeEnds(2), (Ends{.destroyed = 2, .aborted = 0}));
+  }
+}
+
 // Who is told of a failure aborts the communicator there and then: an abort has an end only if what
 // was recorded is gone by then.
 TEST(EndOfARunTest, HasGivenBackWhatWasRecordedBeforeItAborts) {
   UseEmulatedStreams();
   ThreadWorld world(2);
-  int aborted_in_time = 0;  // by rank 1, whose data are bad
+  int aborted_in_time = 0;  // by rank 1
   std::vector<std::jthread> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     ranks.emplace_back([&, rank] {
       ThrowingHost host(world, rank);
       const auto backend = MakeBackend("cuda", {.threads = 1});
       const auto sums = MakeNcclCommunicator(host, MakeNcclDeps(*backend), {});
-      EndingSource source({.rank = rank, .ranks = 2}, rank == 1 ? 4 : 100);
+      GeneratedSource source({.rank = rank, .ranks = 2});
       std::ostringstream log;
       TrainerDeps deps = {.backend = *backend,
                           .communicator = *sums,
@@ -201,9 +232,10 @@ TEST(EndOfARunTest, HasGivenBackWhatWasRecordedBeforeItAborts) {
       deps.failed = [&](const std::exception&) { sums->Abort(EX_DATAERR); };
       TrainConfig config = BenchmarkConfig();
       config.graph = StepGraph::kOn;
+      config.schedule.lr_init = 1e30;
       try {
         RunTrainer(config, deps);
-        ADD_FAILURE() << "has trained without data";
+        ADD_FAILURE() << "has not diverged";
       } catch (int) {
         if (rank == 1) aborted_in_time = nccl_emulator::TakeEnds().aborted;
       }

@@ -204,6 +204,11 @@ std::string Encode(const Variant& variant) {
   jpeg.optimize_coding = variant.has_own_tables ? TRUE : FALSE;
   jpeg.arith_code = variant.is_arithmetic ? TRUE : FALSE;
   std::vector<jpeg_scan_info> scans;
+  if (variant.is_progressive) {
+    scans = {{1, {0}, 0, 0, 0, 0}, {1, {0}, 1, DCTSIZE2 - 1, 0, 0}};
+    jpeg.scan_info = scans.data();
+    jpeg.num_scans = 2;
+  }
   if (variant.is_split) {
     for (int component = 0; component < variant.channels; ++component) {
       scans.push_back({1, {component}, 0, DCTSIZE2 - 1, 0, 0});
@@ -211,7 +216,6 @@ std::string Encode(const Variant& variant) {
     jpeg.scan_info = scans.data();
     jpeg.num_scans = variant.channels;
   }
-  if (variant.is_progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
   const std::size_t stride = static_cast<std::size_t>(variant.size.width * variant.channels);
   for (std::size_t y = 0; y < static_cast<std::size_t>(variant.size.height); ++y) {

@@ -346,18 +346,21 @@ TEST_F(PrometheusFileTest, WhatCannotBeWrittenIsToldOnceAndTheOldTextStays) {
   ASSERT_EQ(file_.Start(), 0);
   const std::string before = Text();
   const fs::path partial = directory_.path() / ".ddltraind-rank-00003.prom.tmp";
-  fs::create_directory(partial);
+  const fs::path other = partial.string() + "-" + std::to_string(::getpid());
+  const auto block = [&] { return fs::create_directory(partial) && fs::create_directory(other); };
+  ASSERT_TRUE(block());
   file_.End();
   file_.End();
-  EXPECT_THAT(losses_, ElementsAre(EISDIR));
+  EXPECT_THAT(losses_, ElementsAre(EEXIST));
   EXPECT_EQ(Text(), before);
-  EXPECT_EQ(file_.Start(), EISDIR);
+  EXPECT_EQ(file_.Start(), EEXIST);
   fs::remove(partial);
+  fs::remove(other);
   file_.End();
   EXPECT_THAT(Text(), HasSubstr("ddltraind_running{rank=\"3\",host=\"gpu025\"} 0\n"));
-  fs::create_directory(partial);
+  ASSERT_TRUE(block());
   file_.End();
-  EXPECT_THAT(losses_, ElementsAre(EISDIR, EISDIR));
+  EXPECT_THAT(losses_, ElementsAre(EEXIST, EEXIST));
 }
 
 TEST_F(PrometheusFileTest, LeavesNothingBesideTheFile) {
