@@ -94,8 +94,7 @@ struct JpegDecoder::State {
   static void OnProgress(j_common_ptr common) {
     const auto* jpeg = reinterpret_cast<j_decompress_ptr>(common);
     const std::int64_t pixels = std::int64_t{jpeg->image_width} * jpeg->image_height;
-    const std::int64_t max_scans = std::clamp<std::int64_t>(
-        kMaxJpegScannedPixels / std::max<std::int64_t>(pixels, 1), 1, kMaxJpegScans);
+    const std::int64_t max_scans = MaxJpegScans(pixels);
     if (jpeg->input_scan_number <= max_scans) return;
     State& state = Of(common);
     std::snprintf(state.message, sizeof(state.message), "more than %d scans of %lld pixels",

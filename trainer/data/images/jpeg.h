@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -20,8 +21,12 @@ namespace trainer {
 
 inline constexpr std::int64_t kMaxJpegPixels = 100'000'000;  // ImageNet's largest has 61 million
 inline constexpr int kMaxJpegScans = 200;                    // progressive images have about 10
-// Of each of which a scan may touch all.
-inline constexpr std::int64_t kMaxJpegScannedPixels = 1'000'000'000;
+// How many scans an image may have, of each of which a scan may touch all.
+constexpr std::int64_t MaxJpegScans(std::int64_t pixels) {
+  constexpr std::int64_t kMaxScannedPixels = 1'000'000'000;  // some seconds
+  return std::clamp<std::int64_t>(kMaxScannedPixels / std::max<std::int64_t>(pixels, 1), 1,
+                                  kMaxJpegScans);
+}
 inline constexpr long kMaxJpegMemoryBytes = 1L << 30;  // libjpeg's own tables and coefficients
 
 // Who reads the Huffman codes, which makes no difference but of time (doc/decisions/0045).
