@@ -305,17 +305,21 @@ bool RunRequests::IsGiven(Request& command) {
   if (!command.is_looked_for) return false;
   std::error_code error;
   const fs::file_status status = fs::symlink_status(command.file, error);
-  if (!fs::exists(status)) return false;
-  if (!IsOfUs(command.file)) {
-    options_.log->warn("{} is of another user: it is not obeyed", command.file.string());
-    command.is_looked_for = false;
+  if (!fs::exists(status)) {
+    command.is_rejected = false;
     return false;
   }
-  if (fs::is_regular_file(status) && fs::file_size(command.file, error) == 0 && !error) return true;
-  options_.log->warn("{} is not an empty file, so it is left as it is and taken for no order",
-                     command.file.string());
-  command.is_looked_for = false;
-  return false;
+  const char* problem = nullptr;
+  if (!IsOfUs(command.file)) {
+    problem = "is of another user: it is not obeyed";
+  } else if (!fs::is_regular_file(status) || fs::file_size(command.file, error) != 0 || error) {
+    problem = "is not an empty file, so it is left as it is and taken for no order";
+  }
+  if (problem != nullptr && !command.is_rejected) {
+    options_.log->warn("{} {}", command.file.string(), problem);
+  }
+  command.is_rejected = problem != nullptr;
+  return problem == nullptr;
 }
 
 // One that cannot be removed would be obeyed again and again.

@@ -208,7 +208,8 @@ class RunRequests {
   struct Request {
     std::filesystem::path file;
     bool is_given = false;
-    bool is_begun = false;  // to be obeyed
+    bool is_begun = false;     // to be obeyed
+    bool is_rejected = false;  // what is there is none, and was told
     bool is_looked_for = true;
   };
   enum : std::size_t { kStop, kSave };

@@ -151,7 +151,7 @@ end_holder() {
     --num_iter=2 --results_dir=run
   rmdir run/log.json
   mkfifo run/log.json
-  refused 71 "cannot write 'run/log.json': No such device or address" --num_iter=2 --results_dir=run
+  refused 71 "cannot write 'run/log.json': it is no file; remove it, or give another --results_dir" --num_iter=2 --results_dir=run
   refused 71 "cannot make the directory '/proc/self/x': No such file or directory; give another --results_dir" \
     --num_iter=2 --results_dir=/proc/self/x
 }

@@ -13,7 +13,7 @@ load common
   [[ $messages == *"cannot write 'run/log.json': it is a symbolic link, which is not followed; remove it, or give "* ]]
   [ "$(cat victim)" = mine ]
   chmod 755 run # in a directory of the user's own a link is followed
-  expect=0 train 1 --num_iter=2 --mode=train --results_dir=run --mllog=/dev/stdout
+  expect=0 train 1 --num_iter=2 --mode=train_and_evaluate --results_dir=run --mllog=/dev/stdout
   grep -q '^DLLL' victim
   [[ $output == *:::MLLOG* ]]
 
@@ -47,4 +47,29 @@ load common
   bad=$'j\nddlrun: forged \e]0;PWN\a \xe2\x80\xae'
   expect=64 train 1 --num_iter=2 --mode=train --results_dir=run --resume_from=5 --model_dir="$bad"
   [[ $messages == *'j\x0addlrun: forged \x1b]0;PWN\x07 \u202e'* ]]
+}
+
+# other COMMAND...: as another user.
+other() { setpriv --reuid 12346 --regid 12346 --clear-groups "$@"; }
+
+@test "who can only read a directory cannot hold the lock of its training, nor stop it" {
+  [ "$(id -u)" -eq 0 ] || skip "another user is for root alone"
+  cd "$(mktemp -d /tmp/ddlrun-users.XXXXXX)" # which others may enter, unlike that of the tests
+  chmod 755 .
+  mkdir -m 1777 run
+  umask 022
+  launcher=local start_training 1 --num_iter=1000000 --mode=train --results_dir=run
+  wait_for 60 grep -q "iteration: " out
+  [ "$(stat -c %a run/.ddltraind.lock)" = 640 ]
+  run other flock --shared --nonblock run/.ddltraind.lock true
+  [ "$status" -ne 0 ]
+  [[ $output == *"Permission denied"* ]]
+
+  other touch run/stop
+  wait_for 60 grep -q "warning: run/stop is of another user: it is not obeyed" err
+  [ "$(grep -c 'of another user' err)" -eq 1 ]
+  rm run/stop
+  touch run/stop
+  expect=75 end_of_training
+  rm -r "$PWD"
 }
