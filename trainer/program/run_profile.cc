@@ -15,12 +15,20 @@ namespace trainer {
 LocalDevice::LocalDevice(const Backend& device, std::string nvml)
     : is_host_(device.is_host()), id_(device.device_id()), nvml_(std::move(nvml)) {}
 
-std::string LocalDevice::Describe() {
+std::string LocalDevice::Describe() { return Describe(/*is_identified=*/false); }
+
+std::string LocalDevice::Identify() { return Describe(/*is_identified=*/true); }
+
+std::string LocalDevice::Describe(bool is_identified) {
   const std::string words = InWords(State());
   std::string name = "CPU";
   if (!is_host_) {
     const std::optional<GpuStats> figures = meter_->Read();
     name = (figures && !figures->model.empty() ? figures->model : "GPU") + " at " + id_;
+    if (is_identified && figures) {
+      if (!figures->serial.empty()) name += ", serial number " + figures->serial;
+      if (!figures->uuid.empty()) name += ", " + figures->uuid;
+    }
   }
   return words.empty() ? name : name + ": " + words;
 }

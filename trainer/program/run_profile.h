@@ -32,10 +32,15 @@ class LocalDevice {
   // "NVIDIA H200 at 0000:1b:00.0: 1980 MHz, memory 3201 MHz, 61 C, 412 of 700 W", or of processor
   // cores "CPU: 2450 MHz, 48 C": what can be had of that.
   std::string Describe();
+  // The same with what tells it from all others: "NVIDIA H200 at 0000:1b:00.0, serial number
+  // 1654223001234, GPU-8932f937-d72c-4106-c12f-20bd9faed9f6: 1980 MHz, ...".
+  std::string Identify();
   // The same as numbers.
   DeviceState State();
 
  private:
+  std::string Describe(bool is_identified);
+
   const bool is_host_;
   const std::string id_;
   const std::string nvml_;

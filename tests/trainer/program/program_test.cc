@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "tests/support/directories.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/trainer/train/deferred_backend.h"
 #include "trainer/backend/registry.h"
@@ -294,6 +295,17 @@ TEST(LocalDevice, AsksForTheNameOfAGpuAtOnceAndNoMore) {
   LocalDevice device(gpu, kNoLibrary);
   EXPECT_EQ(device.Describe(), "GPU at 0000:1B:00.0");
   EXPECT_EQ(device.Describe(), "GPU at 0000:1B:00.0");
+}
+
+TEST(LocalDevice, IsToldFromAllOthersByItsSerialNumberAndUuid) {
+  const Gpu gpu;
+  LocalDevice device(gpu, tests::BuildDirectory() + "/tests/libfake_energy_nvml.so");
+  EXPECT_THAT(device.Describe(), StartsWith("NVIDIA H200 at 0000:1B:00.0: 1980 MHz"));
+  EXPECT_THAT(device.Identify(),
+              StartsWith("NVIDIA H200 at 0000:1B:00.0, serial number 1654223001234, "
+                         "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6: 1980 MHz"));
+  const Gpu unknown;
+  EXPECT_EQ(LocalDevice(unknown, kNoLibrary).Identify(), "GPU at 0000:1B:00.0");
 }
 
 // Not on the thread of the watch, where it would end the process.

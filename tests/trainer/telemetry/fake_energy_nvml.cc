@@ -29,6 +29,17 @@ int nvmlDeviceGetName(const char* /*device*/, char* name, unsigned length) {
   return 0;
 }
 
+int nvmlDeviceGetSerial(const char* device, char* serial, unsigned length) {
+  if (*device == '1') return 3;  // not supported
+  std::strncpy(serial, "1654223001234", length);
+  return 0;
+}
+
+int nvmlDeviceGetUUID(const char* /*device*/, char* uuid, unsigned length) {
+  std::strncpy(uuid, "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", length);
+  return 0;
+}
+
 int nvmlDeviceGetMemoryInfo(const char* /*device*/, Memory* memory) {
   *memory = {150'000'000'000, 126'600'000'000, 23'400'000'000};
   return 0;

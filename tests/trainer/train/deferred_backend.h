@@ -18,6 +18,10 @@ namespace trainer {
 
 class DeferredBackend : public Backend {
  public:
+  // Computes with the back end `host`.
+  explicit DeferredBackend(const std::string& host = "reference")
+      : host_(MakeBackend(host, {.threads = 1})), host_stream_(host_->MakeStream()) {}
+
   std::string name() const override { return "deferred"; }
   std::string description() const override { return name(); }
   std::string arithmetic() const override { return name(); }
@@ -91,14 +95,16 @@ class DeferredBackend : public Backend {
  private:
   static QueueStream& Queue(Stream& stream) { return static_cast<QueueStream&>(stream); }
 
-  const std::unique_ptr<Backend> host_ = MakeBackend("reference", {});
-  const std::unique_ptr<Stream> host_stream_ = host_->MakeStream();
+  const std::unique_ptr<Backend> host_;
+  const std::unique_ptr<Stream> host_stream_;
 };
 
 // The same for what computes as well: all work is done when it is queued, so that nothing but the
 // order of calls is that of a device.
-class PromptBackend final : public DeferredBackend {
+class PromptBackend : public DeferredBackend {
  public:
+  using DeferredBackend::DeferredBackend;
+
   std::string name() const override { return "prompt"; }
   void CopyToDevice(void* dst, const void* src, std::size_t bytes, Stream& /*stream*/) override {
     std::memcpy(dst, src, bytes);
@@ -111,6 +117,10 @@ class PromptBackend final : public DeferredBackend {
   }
   void Add(const void* src, DType type, float* dst, std::size_t count, Stream& stream) override {
     host().Add(src, type, dst, count, stream);
+  }
+  void MoveAverage(const float* values, float share, const UpdateSums* sums, float* average,
+                   std::size_t count, Stream& stream) override {
+    host().MoveAverage(values, share, sums, average, count, stream);
   }
   std::unique_ptr<Stream> MakeStream() override { return host().MakeStream(); }
   std::unique_ptr<Event> MakeEvent() override { return host().MakeEvent(); }

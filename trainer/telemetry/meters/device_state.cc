@@ -198,11 +198,15 @@ void GpuMeter::Restart() {
 std::optional<GpuStats> GpuMeter::Read() const {
   GpuStats figures;
   Memory memory = {};
-  std::array<char, 96> name = {};
   if (!Ask("nvmlDeviceGetMemoryInfo", &memory)) return std::nullopt;
-  if (Ask("nvmlDeviceGetName", name.data(), static_cast<unsigned>(name.size()))) {
-    figures.model = name.data();
-  }
+  const auto text = [this](const char* function) {
+    std::array<char, 97> letters = {};  // NVML fills 96 at most
+    const bool is_known = Ask(function, letters.data(), static_cast<unsigned>(letters.size()) - 1);
+    return is_known ? std::string(letters.data()) : "";
+  };
+  figures.model = text("nvmlDeviceGetName");
+  figures.serial = text("nvmlDeviceGetSerial");
+  figures.uuid = text("nvmlDeviceGetUUID");
   figures.used_bytes = memory.used;
   figures.total_bytes = memory.total;
   const std::optional<double> energy = Energy();

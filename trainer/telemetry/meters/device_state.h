@@ -83,7 +83,9 @@ class StateSampler {
 // is missing or tells nothing, figures are left out.  Not thread-safe.
 
 struct GpuStats {
-  std::string model;  // "NVIDIA H200"
+  std::string model;   // "NVIDIA H200"
+  std::string serial;  // of the board, as on its label; "" where it has none
+  std::string uuid;    // "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"
   // Of all processes and the driver.
   std::uint64_t used_bytes = 0;
   std::uint64_t total_bytes = 0;

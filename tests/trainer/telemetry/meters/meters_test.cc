@@ -138,6 +138,16 @@ TEST(GpuMeter, ReadsMemoryAndTheMeanPowerSinceItsStart) {
   }
 }
 
+TEST(GpuMeter, TellsTheSerialNumberOfABoardThatHasOneAndTheUuid) {
+  const auto board = GpuMeter(kFakeNvml, "0000:1B:00.0").Read();
+  ASSERT_TRUE(board);
+  EXPECT_EQ(board->serial, "1654223001234");
+  EXPECT_EQ(board->uuid, "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6");
+  const auto other = GpuMeter(kFakeNvml, "0000:1C:00.0").Read();
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->serial, "");
+}
+
 TEST(GpuMeter, LeavesThePowerOutWhereTheGpuHasNoMeterOfEnergy) {
   const auto figures = GpuMeter(kFakeNvml, "0000:1C:00.0").Read();
   ASSERT_TRUE(figures);
