@@ -6,7 +6,8 @@
 //   FAULT_IN     MPI_Init_thread, MPI_Allreduce, dnnl_primitive_execute (a kernel of the step),
 //                MPI_Finalize, after_MPI_Finalize, or pread
 //   FAULT        kill, segv, exit (with code 3), stop, hang (this thread alone), stale and eio (in
-//                pread: ESTALE of one call, EIO of each), or wait (this
+//                pread: ESTALE of one call, EIO of each), flip (in dnnl_primitive_execute: one bit
+//                of the gradient of one filter, and nothing else), or wait (this
 //                thread, in reading from the FIFO $FAULT_FIFO, until a letter comes: as in
 //                reading from a file system that does not answer)
 //   FAULT_WHEN   a file: the first call when it is there
@@ -37,6 +38,7 @@ static void fail_in(const char* function) {
   if (!where || !fault || !when || !rank || !own || strcmp(rank, own) != 0) return;
   if (strcmp(where, function) != 0 || access(when, F_OK) != 0) return;
   if (strcmp(fault, "stale") == 0 || strcmp(fault, "eio") == 0) return;
+  if (strcmp(fault, "flip") == 0) return;
   if (strcmp(fault, "exit") == 0) exit(3);
   if (strcmp(fault, "segv") == 0) *(volatile int*)8 = 0;
   if (strcmp(fault, "wait") == 0) {
@@ -68,10 +70,38 @@ int MPI_Allreduce(const void* send, void* receive, int count, void* type, void* 
   return real(send, receive, count, type, op, comm);
 }
 
+// dnnl_exec_arg_t, and DNNL_ARG_DIFF_WEIGHTS of it.
+struct argument {
+  int which;
+  void* memory;
+};
+enum { kFilterGradient = 161 };
+
+static void flip_once(const struct argument* arguments, int count) {
+  static int flipped;
+  const char* fault = getenv("FAULT");
+  const char* when = getenv("FAULT_WHEN");
+  const char* rank = getenv("FAULT_RANK");
+  const char* own = getenv("RANK");
+  if (!fault || !when || !rank || !own || strcmp(fault, "flip") != 0 || strcmp(rank, own) != 0)
+    return;
+  if (flipped || access(when, F_OK) != 0) return;
+  int (*data_of)(const void*, void**) = dlsym(RTLD_DEFAULT, "dnnl_memory_get_data_handle");
+  for (int i = 0; i < count && !flipped; ++i) {
+    unsigned* bits = 0;
+    if (arguments[i].which != kFilterGradient || data_of(arguments[i].memory, (void**)&bits) != 0)
+      continue;
+    bits[1] ^= 1U << 20;
+    flipped = 1;
+  }
+}
+
 int dnnl_primitive_execute(void* primitive, void* stream, int count, void* arguments) {
   fail_in(__func__);
   int (*real)(void*, void*, int, void*) = dlsym(RTLD_NEXT, __func__);
-  return real(primitive, stream, count, arguments);
+  const int result = real(primitive, stream, count, arguments);
+  flip_once(arguments, count);
+  return result;
 }
 
 // Whether a call is to return -1: the first one with ESTALE, each with EIO.

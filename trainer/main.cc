@@ -230,6 +230,7 @@ int Train(const World& world, const TrainConfig& config, const std::vector<Image
                       .variability = measured.variability()};
   deps.host = rank.host;
   deps.describe_device = [&] { return measured.device().Describe(); };
+  deps.identify_device = [&] { return measured.device().Identify(); };
   std::optional<DeviceStatePoller> device_state_poller;
   if (KeepsWeights(options.mode)) {
     device_state_poller.emplace(backend);

@@ -39,6 +39,11 @@ class Backend {
   // same; what else may differ between their nodes (threads, memory) is not in it.
   virtual std::string arithmetic() const = 0;
 
+  // How far apart two computations of the same gradients may lie: the norm of their difference to
+  // their norm, for each parameter.  0: they have the same bits, as on every back end that does not
+  // say otherwise.
+  virtual double repeat_error() const { return 0; }
+
   // Whether device memory is memory of the host, which anybody can read.
   virtual bool is_host() const = 0;
   // What this machine calls the device: the PCI bus id, "0000:1B:00.0"; "" if it is the host.

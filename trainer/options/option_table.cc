@@ -426,6 +426,11 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        "compare all ranks' weights and momentum every so many steps and before each checkpoint, "
        "and end with the name of the rank that has others; 0: never",
        kOurs, false, kSame, kNotNegative<&Options::paranoid>},
+      {"replay_check", how,
+       "compute one of every so many steps twice, from the same weights and images, before it is "
+       "applied, and end with the name of the rank whose results differ: its GPU or memory is "
+       "failing; 0: never",
+       kOurs, false, kSame, kNotNegative<&Options::replay_check>},
       {"stop_margin", how,
        "when a training in a Slurm job stops with a checkpoint, to be started again: so many "
        "seconds and a step before the end of the job's time; auto: as many as its checkpoints "

@@ -265,6 +265,12 @@ Contradictions OfTraining(const std::set<std::string>& given, const Options& opt
            "directory"},
       {options.resume_from >= 0 && !options.resume,
        "--resume_from names a checkpoint, and --resume=never wants none: leave out one of the two"},
+      {options.replay_check > 0 && !IsTraining(options.mode),
+       "--replay_check computes steps of a training twice: --mode=" + mode +
+           " has none, leave it out"},
+      {options.replay_check == 1 && options.graph == StepGraph::kOn,
+       "--replay_check=1 computes every step twice, kernel by kernel, so that none is left for "
+       "--graph=on: give a larger --replay_check, or --graph=auto"},
       {options.keep_every > 0 && options.checkpoint_every == 0,
        "--keep_every keeps some of the checkpoints of --checkpoint_every for ever, but "
        "--checkpoint_every=0 takes none: give so many steps, or leave --keep_every out"},

@@ -12,6 +12,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/core/error.h"
 #include "trainer/train/step/gradients.h"
+#include "trainer/train/step/replay_check.h"
 
 namespace trainer {
 namespace {
@@ -70,6 +71,7 @@ std::vector<MemoryItem> MemoryItems(const NetworkDefinition& plan, const RunMemo
   const std::size_t statistics = plan.layout.statistic_elements * sizeof(float);
   // Gradients that are summed in host memory.
   const std::size_t staging = !run.is_host && run.ranks > 1 ? values : 0;
+  const std::size_t replay = run.replays ? ReplayCheck::BytesFor(plan.layout, run.is_host) : 0;
   const std::size_t sums = run.accumulate > 1 ? GradientAccumulator::BytesFor(plan.layout) : 0;
   const auto device_batches = static_cast<std::size_t>(run.device_batches);
   const auto host_batches = static_cast<std::size_t>(run.host_batches);
@@ -88,7 +90,7 @@ std::vector<MemoryItem> MemoryItems(const NetworkDefinition& plan, const RunMemo
 
   std::vector<MemoryItem> deps = {
       {"weights", {network.weights, 0}},
-      {"gradients", {network.gradients + sums, staging}},
+      {"gradients", {network.gradients + sums, staging + replay}},
       {"momentum", {network.momentum, 0}},
       {"EMA", {network.ema, displaced}},
       {"activations", {network.activations, 0}},

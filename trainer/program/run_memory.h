@@ -44,6 +44,7 @@ struct RunMemory {
   std::size_t host_records = 0;     // bytes of records that these sources read ahead
   int host_threads = 1;             // of the back end and of the sources
   bool rolls_back = false;          // to a checkpoint, which it reads beside the copy of the next
+  bool replays = false;             // steps (train/step/replay_check.h)
 };
 
 // In the order in which people want them.

@@ -114,6 +114,7 @@ RunMemory MakeRunMemory(const Options& options, const Backend& backend, int rank
   memory.ranks = ranks;
   if (IsTraining(options.mode)) memory.accumulate = options.accumulate;
   memory.rolls_back = KeepsWeights(options.mode) && options.on_nan == OnNan::kRollback;
+  memory.replays = IsTraining(options.mode) && options.replay_check > 0;
   memory.host_batches = std::int64_t{sources} * (reads_files ? options.prefetch + 1 : 1);
   memory.device_batches = std::int64_t{2} * std::max(1, sources);
   const int data_threads = or_cores(options.data_threads);

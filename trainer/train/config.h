@@ -129,7 +129,9 @@ struct TrainConfig {
   // How.
   StepGraph graph = StepGraph::kAuto;
   ReducePrecision reduce_precision = ReducePrecision::kFp32;
-  std::int64_t paranoid = 0;  // steps between comparisons of the ranks' weights; 0: never
+  std::int64_t paranoid = 0;      // steps between comparisons of the ranks' weights; 0: never
+  std::int64_t replay_check = 0;  // each so many steps one is computed twice; 0: none
+                                  // (train/step/replay_check.h)
 
   // What is shown.
   int display_every = 10;  // steps between NVLOG iterations

@@ -56,3 +56,35 @@ infinite_activations() {
 @test "--paranoid finds nothing in a sound run" {
   launcher=local expect=0 train 2 --num_iter=30 --mode=train --results_dir=run --paranoid=1
 }
+
+@test "--replay_check names the rank that computes a wrong gradient, and saves the weights of the step before, 71" {
+  cc -shared -fPIC -o fault.so "$BATS_TEST_DIRNAME/../../fault.c" -ldl
+  export FAULT=flip FAULT_RANK=1 FAULT_IN=dnnl_primitive_execute FAULT_WHEN=$PWD/now LD_PRELOAD=$PWD/fault.so
+  launcher=local start_training 2 --num_iter=1000000 --mode=train --results_dir=run --backend=cpu --replay_check=1 --checkpoint_every=0
+  unset LD_PRELOAD
+  wait_for 30 grep -q "iteration: 20" out
+  : > now
+  expect=71 end_of_training
+  local message
+  message=$(grep "^ddltraind: rank 1 on .*: step [0-9]*: rank 1 on [^ ]* (CPU.*) has computed two results from the same weights and images: " err)
+  [[ $message == *"the gradient of "*" differs in "*"; the step was not applied: "*" (sbatch --exclude="*"dcgmi diag"* ]]
+  local step
+  step=$(sed 's/.*: step \([0-9]*\): rank 1 .*/\1/' <<< "$message")
+  [[ $message == *"; the weights of step $step were saved" ]]
+  [ "$(ls run/checkpoints)" = "step-$(printf %010d "$step")" ]
+  [[ $(tail -n 1 err) == "ddlrun: [ERROR DDL-20-1] the job failed: rank 1 on "*"exit code 71"* ]]
+  rm now
+  launcher=local expect=0 train 2 --num_iter=$((step + 20)) --mode=train --results_dir=run --backend=cpu --replay_check=1
+  [[ $messages == *"resumed from step $step,"* ]]
+}
+
+@test "--replay_check finds nothing in a sound run, whose weights are those of one without it" {
+  for check in 0 1 4; do
+    launcher=local expect=0 train 2 --num_iter=10 --mode=train --results_dir=run$check --accumulate=2 --ema=0.9 --replay_check=$check
+  done
+  for check in 1 4; do
+    for file in model average optimizer; do
+      cmp run0/checkpoints/step-0000000010/$file.safetensors run$check/checkpoints/step-0000000010/$file.safetensors
+    done
+  done
+}

@@ -148,6 +148,8 @@ TEST(Options, Rejects) {
       {"--graph=maybe", "--graph...auto, on, off"},
       {"--on_nan=restart", "--on_nan: needs one of stop, skip, rollback, not 'restart'"},
       {"--paranoid=-1", "--paranoid"},
+      {"--replay_check=-1|x|0.5", "--replay_check: needs"},
+      {"--replay_check", "--replay_check"},
       {"--checkpoint_in_background=maybe",
        "--checkpoint_in_background: needs one of on, off, not 'maybe'"},
       {"--keep_every=-1", "--keep_every"},
@@ -194,6 +196,9 @@ TEST(Options, Rejects) {
       {"--resume_from=5 --to_predict=x --mode=evaluate|predict|training_benchmark",
        "--resume_from is for training: --mode=<it> takes the weights of a checkpoint by "
        "--init_from"},
+      {"--replay_check=10 --to_predict=x --mode=evaluate|predict|inference_benchmark",
+       "--replay_check computes steps of a training twice: --mode=<it> has none"},
+      {"--replay_check=1 --graph=on", "give a larger --replay_check, or --graph=auto"},
       {"--resume_from=5 --resume=never", "--resume=never wants none: leave out one of the two"},
       {"--resume_from=-1|x|5.5", "--resume_from"},
       {"--init_from=x --new_head --to_predict=x --mode=evaluate|predict|training_benchmark",

@@ -9,6 +9,7 @@
 #include "trainer/core/error.h"
 #include "trainer/program/run_memory.h"
 #include "trainer/program/setup.h"
+#include "trainer/train/step/replay_check.h"
 
 namespace trainer {
 namespace {
@@ -217,6 +218,9 @@ TEST(RunMemory, CountsWhatTheSourcesHold) {
   EXPECT_FALSE(MakeRunMemory(options, *backend, 2, 4).rolls_back);
   options.on_nan = OnNan::kRollback;
   EXPECT_TRUE(MakeRunMemory(options, *backend, 2, 4).rolls_back);
+  EXPECT_FALSE(MakeRunMemory(options, *backend, 2, 4).replays);
+  options.replay_check = 10;
+  EXPECT_TRUE(MakeRunMemory(options, *backend, 2, 4).replays);
   options.mode = RunMode::kTrain;
   options.prefetch = 9;
   options.data_threads = 1;
@@ -362,6 +366,16 @@ TEST(MemoryNeeds, ACheckpointThatIsGoneBackToIsReadBesideTheCopyOfOne) {
   const std::size_t values = plan.layout.elements * sizeof(float);
   const auto host = [&](const RunMemory& run) { return Sum(MemoryItems(plan, run)).host; };
   EXPECT_EQ(host({.rolls_back = true}), host({}) + 2 * values);
+}
+
+TEST(MemoryNeeds, AStepThatIsReplayedKeepsItsGradientsOnTheHost) {
+  const NetworkDefinition plan = PlanOf(4);
+  for (const bool is_host : {true, false}) {
+    const MemoryBytes with = Sum(MemoryItems(plan, {.is_host = is_host, .replays = true}));
+    const MemoryBytes without = Sum(MemoryItems(plan, {.is_host = is_host}));
+    EXPECT_EQ(with.device, without.device);
+    EXPECT_EQ(with.host - without.host, ReplayCheck::BytesFor(plan.layout, is_host));
+  }
 }
 
 TEST(MemoryNeeds, AveragesAreCountedOnTheDeviceInCheckpointsAndInPlaceOfTheWeights) {

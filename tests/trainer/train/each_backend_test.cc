@@ -36,6 +36,7 @@ struct Steps {
   double rate = kLearningRate;
   OptimizerKind optimizer = OptimizerKind::kSgd;
   std::int64_t images = 64;  // of the set
+  std::int64_t replay_check = 0;
 };
 
 // As the steps are, with LARS; the rate is far below those for use, so that roundings stay small.
@@ -82,6 +83,7 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
   config.mixup = steps.mixup;
   config.ema = steps.ema;
   config.optimizer = steps.optimizer;
+  config.replay_check = steps.replay_check;
   const auto backend = MakeTestedBackend(steps.backend, /*threads=*/1);
   const auto stream = backend->MakeStream();
   const NetworkSpec spec{.arch = config.arch,
@@ -273,6 +275,38 @@ TEST_P(TrainingOn, AsGraphsOfBatchesIsEqualToCallByCall) {
   EXPECT_EQ(outcome.weights, expected.weights);
   EXPECT_EQ(outcome.ema, expected.ema);
   EXPECT_EQ(outcome.ema, outcome.averages_on_host);
+}
+
+// The loss scale overflows at first; steps that are replayed are between those that are graphs.
+TEST_P(TrainingOn, WithStepsThatAreReplayedIsEqualToThatWithout) {
+  for (const int accumulate : {1, 2}) {
+    Steps steps{.backend = GetParam() + std::string(kRepeating),
+                .count = 4,
+                .batch = 4,
+                .accumulate = accumulate,
+                .loss_scale = LossScale::Dynamic(16777216),
+                .mixup = 0.4,
+                .ema = 0.5,
+                .rate_growth = 0.5};
+    const Outcome expected = RunAll(steps);
+    for (const std::int64_t replay_check : {1, 3}) {
+      steps.replay_check = replay_check;
+      const Outcome outcome = RunAll(steps);
+      EXPECT_EQ(outcome.recorded, GetParam().starts_with("cuda") && replay_check > 1);
+      EXPECT_THAT(Losses(outcome.records), ElementsAreArray(Losses(expected.records)));
+      EXPECT_EQ(outcome.weights, expected.weights);
+      EXPECT_EQ(outcome.ema, expected.ema);
+    }
+  }
+}
+
+// As it is trained by default, where bits may differ.
+TEST_P(TrainingOn, ReplaysStepsOfASoundDeviceWithinItsTolerance) {
+  const Steps steps{.backend = GetParam(),
+                    .count = 6,
+                    .loss_scale = LossScale::Dynamic(65536),
+                    .replay_check = 1};
+  EXPECT_EQ(RunSteps(steps).size(), 6);
 }
 
 TEST_P(TrainingOn, WithLarsHasTheLossesOfTheReference) {

@@ -71,11 +71,30 @@ void RejectWhatDeviceLacks(int device, const CudaPrecision& precision) {
                   ", which came with 8.0; give --precision=" + (bf16 ? "fp16" : "fp32 or fp16"));
 }
 
+// Of gradients that were computed twice, where engines are allowed that add in an order of their
+// own (atomically).  Two sources, by parameter and relative to the norm of its gradient:
+//   sums in fp32   n terms of either sign in any order: about sqrt(n / 2) roundings of 2^-24.  The
+//                  longest are of the first layers' filters, n = batch * height * width: 3.2
+//                  million of 256 images make 8e-5, here 1e-3 for cancellation and for larger
+//                  batches.
+//   stored values  such a sum may be rounded to the next value of the compute type, by one unit
+//                  (fp16 and TF32: 2^-10, bf16: 2^-7), in each of the layers behind it: random, so
+//                  that some 50 layers make about 7 of it, here 32.
+// A flipped bit of an exponent, a wrong block of a matrix product or a lost one are far above.
+double RepeatError(const CudaPrecision& precision) {
+  constexpr double kOfSums = 1e-3;
+  constexpr double kUnits = 32;
+  const bool is_short = precision.storage == DType::kFloat16 || precision.tf32;
+  if (precision.storage == DType::kBFloat16) return kUnits / 128;
+  return is_short ? kUnits / 1024 : kOfSums;
+}
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, const CudaPrecision& precision, const BackendOptions& options)
       : device_(device),
         precision_(precision),
+        repeat_error_(options.deterministic ? 0 : RepeatError(precision)),
         libraries_(MakeCudaLibraries(precision, options.deterministic, options.plans,
                                      NameForPlans(PropertiesOf(device)))) {}
 
@@ -91,6 +110,7 @@ class CudaBackend final : public Backend {
            NameOfPrecision(precision_);
   }
   DType compute_type() const override { return precision_.storage; }
+  double repeat_error() const override { return repeat_error_; }
 
   bool is_host() const override { return false; }
   std::string device_id() const override {
@@ -252,6 +272,7 @@ class CudaBackend final : public Backend {
 
   const int device_;
   const CudaPrecision precision_;
+  const double repeat_error_;
   const std::unique_ptr<CudaLibraries> libraries_;
   Buffer scratch_;
 };

@@ -204,9 +204,18 @@ void Trainer::TrainSteps() {
   }
   if (first >= end) return;
 
-  TrainingStep training_step({config_, deps_.backend, network_, launch_.device_batch,
-                              deps_.communicator, stream_, loss_scale_, *deps_.training, end,
-                              deps_.spans, deps_.device_state});
+  TrainingStep training_step({.config = config_,
+                              .backend = deps_.backend,
+                              .network = network_,
+                              .device_batch = launch_.device_batch,
+                              .communicator = deps_.communicator,
+                              .stream = stream_,
+                              .loss_scale = loss_scale_,
+                              .source = *deps_.training,
+                              .end = end,
+                              .spans = deps_.spans,
+                              .device_state = deps_.device_state,
+                              .replay_rank = {deps_.host, deps_.identify_device}});
   StepTrace trace(config_, deps_.communicator, deps_.spans, deps_.outputs.log);
   StepProfile profile(config_, deps_.profile, network_, deps_.outputs.log);
   VariabilityLog variability(config_, deps_.communicator, deps_.variability, network_,

@@ -65,6 +65,8 @@ struct TrainerDeps {
   // What it computes with, and its clocks and temperature of now, or ""
   // (train/monitor/stragglers.h).
   std::function<std::string()> describe_device = {};
+  // The same with its serial number, for --replay_check.
+  std::function<std::string()> identify_device = {};
   // Clocks and temperature of a short while ago; called in every step.  May be null.
   std::function<DeviceState()> device_state = {};
   // Collective, before anything is summed: throws where the ranks differ in what it is told.

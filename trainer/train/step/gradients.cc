@@ -69,6 +69,10 @@ void GradientOverlap::Backward(BatchPlace place, Stream& stream) {
   if (!place.is_last) Keep(place.is_first, stream);
 }
 
+void GradientOverlap::Take(BatchPlace place, Stream& stream) {
+  place.is_last ? Ready(0, stream) : Keep(place.is_first, stream);
+}
+
 void GradientOverlap::Update(const UpdateParameters* parameters, UpdateSums* sums, Stream& stream) {
   optimizer_->Step(parameters, network_.weights(), network_.momentum(), reduced_,
                    network_.compute_weights(), sums, stream);

@@ -96,6 +96,8 @@ class GradientOverlap {
   // reduced(), with `parameters` and `sums` as Optimizer::Step has them.  A step whose recording
   // failed can be queued again from backward of its last batch on.
   void Backward(BatchPlace place, Stream& stream);
+  // In the place of Backward, for a batch that has run it without: its gradients are queued.
+  void Take(BatchPlace place, Stream& stream);
   void Update(const UpdateParameters* parameters, UpdateSums* sums, Stream& stream);
 
   // The gradients of a batch that is not the last of its update are queued on `stream`.

@@ -24,7 +24,8 @@ double Seconds(Clock::duration duration) { return std::chrono::duration<double>(
 bool Records(const TrainingStepDeps& deps) {
   const StepGraph graph = deps.config.graph;
   const int ranks = deps.communicator.size();
-  if (graph == StepGraph::kOff) return false;
+  // Where each step is replayed, none is left for a graph.
+  if (graph == StepGraph::kOff || deps.config.replay_check == 1) return false;
   const bool can_sum = ranks == 1 || deps.communicator.reduces_device_memory();
   // All ranks record a sum in the same batch, so they must have equally many.
   const bool is_even = deps.config.short_ranks == 0;
@@ -59,6 +60,7 @@ TrainingStep::TrainingStep(const TrainingStepDeps& deps)
   if (mode_ == Mode::kTraining) {
     kept_statistics_ = deps.backend.AllocateDevice(deps.network.statistics().bytes());
   }
+  if (deps.config.replay_check > 0) replay_.emplace(deps.backend, deps.network);
 }
 
 TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
@@ -146,7 +148,11 @@ StepTimes TrainingStep::RunBatch(std::int64_t step, std::int64_t index,
   const InputBatch batch = TakeBatch(number);
   deps_.device_batch.numbers().host().update = update;
   if (place.is_first) KeepStatistics();
-  Queue(batch, place);
+  if (IsReplayed(step)) {
+    RunTwice(step, batch, place);
+  } else {
+    Queue(batch, place);
+  }
   {
     const RangeOfScope fetching(deps_.backend, "next batch");
     feed_.FetchNext(number, stream);
@@ -158,9 +164,47 @@ StepTimes TrainingStep::RunBatch(std::int64_t step, std::int64_t index,
   return Times(place);
 }
 
+void TrainingStep::RunTwice(std::int64_t step, const InputBatch& batch, BatchPlace place) {
+  Stream& stream = deps_.stream;
+  const Network::GradientsReady no_sum = [](std::size_t) {};
+  SharedStepScalars& numbers = deps_.device_batch.numbers();
+  replay_->Begin(stream);
+  numbers.ToDevice(stream);
+  marks_[0]->RecordTime(stream);
+  QueueForward(batch);
+  marks_[1]->RecordTime(stream);
+  deps_.network.Backward(stream, no_sum);
+  replay_->Keep(stream);
+  numbers.ToDevice(stream);  // their sums begin anew
+  QueueForward(batch);
+  deps_.network.Backward(stream, no_sum);
+  const std::optional<ReplayDifference> found = replay_->Compare(stream);
+  // Of black images that stand for none nothing is wanted.
+  if (found && !difference_ && !input_failure_) difference_ = found;
+  if (place.is_last) {
+    try {
+      RequireSamePasses(step, difference_, deps_.replay_rank, deps_.communicator);
+    } catch (const RankFault&) {
+      SetBackStatistics();
+      throw;
+    }
+  }
+  marks_[2]->RecordTime(stream);
+  overlap_.Take(place, stream);
+  if (place.is_last) QueueUpdate();
+  numbers.ToHost(stream);
+}
+
 void TrainingStep::Announce(spdlog::logger& log) const {
   if (deps_.communicator.rank() != 0) return;
   if (records_) log.info("training steps run as one graph each");
+  const double allowed = deps_.backend.repeat_error();
+  if (replay_ && allowed > 0) {
+    log.info(
+        "--replay_check finds differences above {:.2g} of a gradient's norm here, and all of "
+        "them with --deterministic",
+        allowed);
+  }
   if (overlap_.staged_bytes() == 0) return;
   log.warn(
       "in each step {:.1f} MB of gradients go to host memory, are summed there and come back: "
@@ -230,10 +274,7 @@ void TrainingStep::QueueCalls(const InputBatch& batch, BatchPlace place) {
   SharedStepScalars& numbers = deps_.device_batch.numbers();
   numbers.ToDevice(stream);
   marks_[0]->RecordTime(stream);
-  {
-    const RangeOfScope range(deps_.backend, NameOf(StepPhase::kForward).data());
-    deps_.network.Forward(mode_, batch, &numbers.device()->loss_sums, stream);
-  }
+  QueueForward(batch);
   marks_[1]->RecordTime(stream);
   {
     const RangeOfScope range(deps_.backend, NameOf(StepPhase::kBackward).data());
@@ -242,6 +283,12 @@ void TrainingStep::QueueCalls(const InputBatch& batch, BatchPlace place) {
   marks_[2]->RecordTime(stream);
   if (place.is_last) QueueUpdate();
   numbers.ToHost(stream);
+}
+
+void TrainingStep::QueueForward(const InputBatch& batch) {
+  const RangeOfScope range(deps_.backend, NameOf(StepPhase::kForward).data());
+  LossSums* sums = &deps_.device_batch.numbers().device()->loss_sums;
+  deps_.network.Forward(mode_, batch, sums, deps_.stream);
 }
 
 void TrainingStep::QueueUpdate() {

@@ -12,6 +12,10 @@
 // What becomes of a loss or a gradient that is not finite is for NonFiniteGuard to say.  A step
 // that it leaves out leaves no trace: the running statistics are set back too.  Moving averages of
 // the weights, where they are kept, move with each update and stay where it is left out.
+//
+// With config.replay_check each so many steps, by the count of the run, are replayed
+// (train/step/replay_check.h): forward and backward twice, kernel by kernel and without the
+// all-reduce beside it, which follows.  Their second half is part of the time of backward.
 
 #pragma once
 
@@ -21,6 +25,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -35,6 +40,7 @@
 #include "trainer/train/step/gradients.h"
 #include "trainer/train/step/metrics.h"
 #include "trainer/train/step/non_finite_guard.h"
+#include "trainer/train/step/replay_check.h"
 
 namespace trainer {
 
@@ -51,6 +57,7 @@ struct TrainingStepDeps {
   SpanRecorder* spans = nullptr;                   // of phases; may be null
   std::function<DeviceState()> device_state = {};  // of this rank, now; may be null
   GradientBucketBytes bucket_bytes = {};
+  ReplayRank replay_rank = {};  // of this rank
 };
 
 class TrainingStep {
@@ -74,7 +81,8 @@ class TrainingStep {
   // Runs step `step` on the next batches of the source, which must be those of this step; takes the
   // batch after them too, unless that is of `end`.  Collective; the outcome is the same on every
   // rank, its times aside.  Waits until all is done.  Throws as NonFiniteGuard::Check, on every
-  // rank; and RankFault where a rank had no batch: then all is as it was before the step.
+  // rank; and RankFault where a rank had no batch or computes two results from one: then all is as
+  // it was before the step.
   Outcome Run(std::int64_t step, double learning_rate, const Requests& requested);
 
   // After weights and all else were set back: steps from `end` on are not run, and the next is one
@@ -97,11 +105,17 @@ class TrainingStep {
   InputBatch TakeBatch(std::int64_t number);
   // Computes batch `index` of step `step` and waits for it; what it finds is in the step's numbers.
   StepTimes RunBatch(std::int64_t step, std::int64_t index, const UpdateParameters& update);
+  bool IsReplayed(std::int64_t step) const {
+    return replay_ && (step + 1) % deps_.config.replay_check == 0;
+  }
+  // In the place of Queue.  Collective for the last batch of a step.
+  void RunTwice(std::int64_t step, const InputBatch& batch, BatchPlace place);
   // Everything from the numbers that a batch is told to those that it finds.
   void Queue(const InputBatch& batch, BatchPlace place);
   void QueueCalls(const InputBatch& batch, BatchPlace place);
   // Collective.  Where some rank cannot, nothing is recorded from here on.
   void Capture(const InputBatch& batch, BatchPlace place);
+  void QueueForward(const InputBatch& batch);
   void QueueUpdate();
   StepTimes Times(BatchPlace place) const;
   void KeepStatistics();
@@ -118,7 +132,9 @@ class TrainingStep {
   NonFiniteGuard non_finite_guard_;
   RankSeconds rank_seconds_;
   RankMetricsExchange rank_metrics_exchange_;
-  Buffer kept_statistics_;            // of before the step; empty where a step leaves them alone
+  Buffer kept_statistics_;  // of before the step; empty where a step leaves them alone
+  std::optional<ReplayCheck> replay_;
+  std::optional<ReplayDifference> difference_;  // of the step that is replayed
   std::exception_ptr input_failure_;  // why this rank has no batch; as a rule there is none
 
   bool records_;              // false from a failure to record on

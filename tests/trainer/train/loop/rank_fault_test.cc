@@ -52,6 +52,7 @@ struct FaultCase {
   double ema = 0;
   bool is_of_evaluation = false;
   int exit_code = EX_DATAERR;  // 0: memory is short
+  std::int64_t replay_check = 0;
 };
 
 struct FaultEnd {
@@ -114,6 +115,7 @@ TEST_P(RankFaults, EndWithACheckpointOfTheLastWholeStepOnEachBackEnd) {
       RunRank(config, communicator, log, 0, backend);
     });
 
+    config.replay_check = of.replay_check;
     config.model_dir = faulty.path();
     config.schedule.run_iter = -1;
     if (of.is_of_evaluation) {
@@ -162,6 +164,12 @@ INSTANTIATE_TEST_SUITE_P(
                   .step = 2},
         FaultCase{
             .name = "FirstBatchOfAStep", .ranks = 2, .accumulate = 2, .bad_batch = 4, .step = 2},
+        FaultCase{.name = "FirstBatchOfAStepThatIsReplayed",
+                  .ranks = 2,
+                  .accumulate = 2,
+                  .bad_batch = 4,
+                  .step = 2,
+                  .replay_check = 3},
         FaultCase{.name = "AfterACheckpoint", .ranks = 2, .checkpoint_every = 3},
         FaultCase{
             .name = "WhereStepsAreSkipped", .ranks = 2, .bad_rank = 1, .on_nan = OnNan::kSkip},
