@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# A run, data and files of ddlrun 0.1.0 (tests/fixtures/0.1.0) with the programs of today, and what later programs would leave
+# Runs, data and files of ddlrun 0.1.0 and 0.2.0 (tests/fixtures) with the programs of today, and what later programs would leave
 # (doc/formats.md).
 
 load common
@@ -10,6 +10,8 @@ kept=$BATS_FILE_TMPDIR/kept
 setup_file() {
   mkdir "$kept"
   tar -xzf "$BATS_TEST_DIRNAME/../../fixtures/0.1.0/files.tar.gz" -C "$kept"
+  mkdir "$kept/0.2.0"
+  tar -xzf "$BATS_TEST_DIRNAME/../../fixtures/0.2.0/files.tar.gz" -C "$kept/0.2.0"
 }
 
 # The training that made the run, in a copy of it: resume STEPS OPTIONS...
@@ -57,6 +59,25 @@ PYTHON
   expect_status 0 "$output $messages"
   [[ $messages == *"step 1109"* ]]
   [ -s run/checkpoints/step-0000001112/manifest.json ]
+}
+
+@test "a run of 0.2.0 with averages is listed, exported and evaluated, and goes on, with the results of 0.2.0" {
+  cp -r "$kept"/0.2.0/{run,data} .
+  chmod -R u+w run data
+  run ctl checkpoint list run
+  expect_status 0
+  [ "$(awk 'NR > 1 { print $1, $(NF - 1), $NF }' <<< "$output")" = "$(printf '%s\n' '7 0.2.0 whole' '6 0.2.0 whole')" ]
+  run -0 ctl checkpoint verify run
+  ctl checkpoint export run weights.safetensors
+  cmp weights.safetensors "$kept/0.2.0/weights.safetensors"
+  resume 9 --mode=evaluate
+  [[ $messages == *"evaluation of 2 images: top-1 50.000 %, top-5 100.000 %, loss 0.9387,"* ]]
+  resume 9 --mode=evaluate --init_from=weights.safetensors
+  [[ $messages == *"evaluation of 2 images: top-1 50.000 %, top-5 100.000 %, loss 0.9387,"* ]]
+  resume 9 --mode=train_and_evaluate --eval_every=3 --checkpoint_every=5 --ema=0.9
+  expect_status 0 "$output $messages"
+  [[ $messages == *"resumed from step 7, after 2 of the 6 images of epoch 3"*"top-1 50.000 %, top-5 100.000 %, loss 1.3922,"* ]]
+  grep -q '"format": 3' run/checkpoints/step-0000000009/manifest.json
 }
 
 @test "ddlctl lists, verifies and exports a checkpoint of 0.1.0" {
