@@ -64,6 +64,67 @@ PY
   [[ $messages == *"text.jpg: "* ]]
 }
 
+# count_of_predictions WEIGHTS...: "top-1 N.NNN %, top-5 N.NNN %" of all validation images, counted here from what predict prints.
+count_of_predictions() {
+  expect=0 train 1 --mode=predict --to_predict images --json "$@"
+  python3 - "$output" <<'PY'
+import json, pathlib, sys
+labels = json.loads(pathlib.Path("labels.json").read_text())
+counts = {1: 0, 5: 0}
+for line in sys.argv[1].splitlines():
+    if not line.startswith("{"):
+        continue
+    image = json.loads(line)
+    classes = [entry["class"] + 1 for entry in image["classes"]]
+    label = labels.pop(image["file"])
+    for k in counts:
+        counts[k] += label in classes[:k]
+assert not labels, labels
+of = len(json.loads(pathlib.Path("labels.json").read_text()))
+print(f"evaluation of {of} images: top-1 {100 * counts[1] / of:.3f} %, top-5 {100 * counts[5] / of:.3f} %")
+PY
+}
+
+@test "evaluation counts what a count of the predictions finds, also where all logits are equal" {
+  trained
+  mkdir images
+  python3 - "$data" <<'PY'
+import json, pathlib, struct, sys
+labels = {}
+for shard in sorted(pathlib.Path(sys.argv[1]).glob("validation-*")):
+    content, at = shard.read_bytes(), 0
+    while at < len(content):
+        size = struct.unpack_from("<Q", content, at)[0]
+        record = content[at + 12:at + 12 + size]
+        at += size + 16
+        feature = record[record.index(b"image/class/label") + len(b"image/class/label"):]
+        name = f"images/{len(labels):03}.jpg"
+        labels[name] = feature[1 + feature[1]]  # the last byte of the feature: labels here are below 128
+        pathlib.Path(name).write_bytes(record[record.index(b"\xff\xd8\xff"):record.rindex(b"\xff\xd9") + 2])
+pathlib.Path("labels.json").write_text(json.dumps(labels))
+PY
+  cp run/checkpoints/step-0000000004/model.safetensors equal.safetensors
+  python3 - equal.safetensors <<'PY'
+import json, pathlib, struct, sys
+path = pathlib.Path(sys.argv[1])
+content = bytearray(path.read_bytes())
+size = struct.unpack_from("<Q", content)[0]
+for name, tensor in json.loads(content[8:8 + size]).items():
+    if name.startswith("fc."):
+        begin, end = (8 + size + offset for offset in tensor["data_offsets"])
+        content[begin:end] = bytes(end - begin)
+path.write_bytes(content)
+PY
+  for weights in --model_dir=run --init_from=equal.safetensors; do
+    wanted=$(count_of_predictions "$weights")
+    for ranks in 1 2; do
+      expect=0 train $ranks --mode=evaluate "$weights"
+      [[ $messages == *"$wanted, "* ]] || { echo "not $wanted: $messages"; false; }
+    done
+  done
+  [ "$wanted" != "$(sed 's/top-1 [0-9.]*/top-1 100.000/' <<< "$wanted")" ] # equal logits make no accuracy
+}
+
 @test "predict several images and directories, with the names of classes, for people and programs" {
   trained
   mkdir -p images/below
