@@ -328,11 +328,12 @@ std::vector<AnnotationFile> AnnotationsBelow(const std::string& directory) {
     if (entry.depth() > kMaxDirectoryDepth)
       throw TooManyDirectories(entry->path().parent_path().string());
     at = entry->path().string();
+    const std::string path = entry->path().lexically_relative(directory).string();
     std::error_code ignored;  // a link to nothing is no directory; opening it complains
     if (entry->is_directory(ignored)) {
-      if (IsHidden(at)) entry.disable_recursion_pending();
-    } else if (IsAnnotation(at)) {
-      files.push_back({entry->path().lexically_relative(directory).string(), {}});
+      if (IsHidden(path)) entry.disable_recursion_pending();
+    } else if (IsAnnotation(path)) {
+      files.push_back({path, {}});
     }
   }
   if (error) throw Error(EX_DATAERR, "cannot read " + at + ": " + error.message());

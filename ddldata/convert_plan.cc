@@ -334,15 +334,21 @@ bool IsNameOfSplit(std::string_view name) {
 }  // namespace
 
 std::string DescribeAlikeClasses(const std::vector<ImageClass>& classes) {
-  std::map<std::string, const ImageClass*> met;  // by plain names
+  std::map<std::string, const ImageClass*> met;                         // by plain names
+  std::map<std::pair<std::string, bool>, const ImageClass*> met_forms;  // by forms of accents
   for (const ImageClass& one : classes) {
     if (one.name.empty()) continue;
+    const LetterForms forms = FormsOf(one.name);
+    met_forms.emplace(std::pair(forms.shape, forms.has_marks), &one);
+    const auto alike = met_forms.find(std::pair(forms.shape, !forms.has_marks));
     const auto [other, is_new] = met.emplace(FoldedCase(Trimmed(one.name)), &one);
-    if (is_new) continue;
-    const std::string& name = other->second->name;
-    return "the classes " + Quoted(name) + " and " + Quoted(one.name) + " differ in " +
-           DescribeAlikeNames(one.name, name) + " alone, and have labels of their own: if they " +
-           "are one class, give both one name";
+    if (is_new && alike == met_forms.end()) continue;
+    const std::string& name = is_new ? alike->second->name : other->second->name;
+    const std::string how =
+        is_new ? "the Unicode form of accents" : DescribeAlikeNames(one.name, name);
+    return "the classes " + Quoted(name) + " and " + Quoted(one.name) + " differ in " + how +
+           " alone, and have labels of their own: if they are one class, give both one name" +
+           (is_new ? " (convmv --nfc)" : "");
   }
   return "";
 }

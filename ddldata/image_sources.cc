@@ -71,10 +71,12 @@ bool MayBeLabels(std::string_view name) {
                              [&](std::string_view ending) { return HasEnding(name, ending); });
 }
 
-// What a shell makes names of, unless it is in quotes.
-std::string AdviceOfPattern(std::string_view path) {
-  const bool is_pattern = path.find_first_of("{}*?") != std::string_view::npos;
-  return is_pattern ? "; write it without quotes, so that the shell makes the names" : "";
+// Of an archive that may have images and is not read.
+bool IsPacked(std::string_view name) {
+  constexpr std::string_view kEndings[] = {".tar.gz", ".tgz",     ".tar.bz2", ".tbz2", ".tar.xz",
+                                           ".txz",    ".tar.zst", ".zip",     ".7z",   ".rar"};
+  return std::ranges::any_of(kEndings,
+                             [&](std::string_view ending) { return HasEnding(name, ending); });
 }
 
 // Of a tar.
@@ -197,7 +199,7 @@ void ImageLister::AddSource(const std::string& path, bool is_alone) {
   if (!fs::exists(status)) {
     const Error why =
         CannotList(path, error ? error : make_error_code(std::errc::no_such_file_or_directory));
-    throw Error(why.exit_code(), why.what() + AdviceOfPattern(path));
+    throw Error(why.exit_code(), why.what() + AdviceOfMissing(path));
   }
   if (fs::is_directory(status)) {
     AddDirectory(path, is_alone);
@@ -214,7 +216,9 @@ void ImageLister::AddSource(const std::string& path, bool is_alone) {
 
 void ImageLister::AddDirectory(const std::string& root, bool is_alone) {
   std::vector<std::string> tars;
+  std::string packed;                       // one archive that is not read
   std::set<std::string> class_directories;  // that have images
+  const std::size_t first_image = listing_.images.size();
   AddContainer(root, false);
   for (const fs::directory_entry& entry : EntriesOf(root)) {
     const std::string name = entry.path().filename().string();
@@ -235,8 +239,15 @@ void ImageLister::AddDirectory(const std::string& root, bool is_alone) {
       AddImage({0, SizeOf(entry)}, name, "");
     } else {
       if (is_shown) RejectLinkToNothing(entry);
+      if (is_shown && IsPacked(name)) packed = entry.path().string();
       AddOther(name);
     }
+  }
+  // Beside directories of classes it may be what these were unpacked from.
+  if (!packed.empty() && (!tars.empty() || listing_.images.size() == first_image)) {
+    throw Error(EX_DATAERR, packed +
+                                " is compressed, and is not read: unpack it (of .tar.gz "
+                                "gunzip makes .tar), or move it away");
   }
   for (const std::string& tar : tars) {
     const std::string directory = tar.substr(0, tar.size() - kTarEnding.size());

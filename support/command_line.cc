@@ -80,6 +80,7 @@ std::string RejectNoTruth(const std::string& text) {
 void RejectSlips(CLI::Option& option) {
   const std::string name = option.get_type_name();
   if (!IsAmong(kMayBeEmpty, name)) option.check(CLI::Validator(RejectNoValue, ""));
+  if (name != kArgument) option.check(CLI::Validator(DescribeTilde, ""));
   if (name == "N" || name == "N,...") option.check(CLI::Validator(RejectFraction, ""));
   if (name == "X" || name == "SECONDS") option.check(CLI::Validator(RejectNoNumber, ""));
   if (option.get_expected_max() == 0) option.check(CLI::Validator(RejectNoTruth, ""));

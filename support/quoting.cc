@@ -104,6 +104,13 @@ std::string ShortCommand(const std::vector<std::string>& words) {
   return line;
 }
 
+std::string DescribeTilde(std::string_view value) {
+  if (value != "~" && !value.starts_with("~/")) return "";
+  return "needs a path in which no ~ is left, not '" + std::string(value) +
+         "': a shell replaces it at the beginning of a word alone: write $HOME" +
+         std::string(value.substr(1));
+}
+
 std::string QuoteCommand(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) {

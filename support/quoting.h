@@ -15,6 +15,11 @@ namespace support {
 // The words with blanks between them, each quoted for a POSIX shell where it needs to be.
 std::string QuoteCommand(const std::vector<std::string>& words);
 
+// What is wrong with a value of an option that begins with ~ as a home directory does; "" for any
+// other.  A shell replaces ~ at the beginning of a word alone: --dir=~/run would make a directory
+// of the name ~ in the current one.
+std::string DescribeTilde(std::string_view value);
+
 // How much of a value a message repeats, in characters.
 inline constexpr std::size_t kMaxShownCharacters = 256;  // a path is shorter
 

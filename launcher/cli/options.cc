@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "launcher/base/error.h"
+#include "support/quoting.h"
 #include "support/reference.h"
 #include "support/spelling.h"
 
@@ -194,6 +195,9 @@ Options ParseOptions(const std::vector<OptionSpec>& table,
                                         " " + option->argument);
       }
       value = arguments[next++];
+    }
+    if (const std::string wrong = support::DescribeTilde(value); !wrong.empty()) {
+      throw LaunchError(EX_USAGE, "option " + dashes + name + " " + wrong);
     }
     const std::string expected = option->set(options, value);
     if (!expected.empty()) {

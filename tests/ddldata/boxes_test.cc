@@ -327,9 +327,10 @@ TEST_F(BoxSourcesTest, DirectoryAndTarOfAnnotations) {
   for (const auto& [name, text] : files) Write("annotations/" + name, text);
   Write("annotations/.trash/n09_1.xml", "nothing");
   Write("annotations/lost+found/n09_2.xml", "nothing");
-  // In a tar in another order.
+  // In a tar in another order, and where a directory above is hidden.
   Write("boxes.tar", TarOf({files.rbegin(), files.rend()}));
-  for (const char* source : {"annotations", "annotations/", "boxes.tar"}) {
+  for (const auto& [name, text] : files) Write(".cache/annotations/" + name, text);
+  for (const char* source : {"annotations", "annotations/", ".cache/annotations", "boxes.tar"}) {
     const BoxList boxes = Read(source);
     EXPECT_EQ(read_, 5) << source;
     EXPECT_EQ(boxes.images(), 3) << source;

@@ -161,6 +161,11 @@ TEST(DescribeAlikeClasses, NamesTheFirstTwo) {
               StartsWith("the classes \"Cat\" and \"cat\" differ in capital letters alone"));
   EXPECT_THAT(describe({"cat", "dog", "cat "}),
               StartsWith("the classes \"cat\" and \"cat \" differ in blanks at the end alone"));
+  EXPECT_EQ(describe({"caf\u00e9", "cat", "cafe\u0301"}),
+            "the classes \"caf\u00e9\" and \"cafe\u0301\" differ in the Unicode form of accents "
+            "alone, and have labels of their own: if they are one class, give both one name "
+            "(convmv --nfc)");
+  EXPECT_EQ(describe({"caf\u00e9", "caf\u00e8", "cafe", "cave\u0301"}), "");
   EXPECT_EQ(describe({"cat", "cats", "c at"}), "");
   EXPECT_EQ(describe({"", ""}), "");
 }

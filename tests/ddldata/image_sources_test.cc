@@ -209,6 +209,8 @@ TEST_F(ImageSourcesTest, RejectsSourcesWithoutImages) {
                 "names");
   EXPECT_THAT(Rejection({"x-*.tar"}), HasSubstr("without quotes"));
   EXPECT_THAT(Rejection({"x-00?.tar"}), HasSubstr("without quotes"));
+  EXPECT_THAT(Rejection({"s3://a.tar"}), EndsWith("; what is elsewhere is not read: download "
+                                                  "it, and give its path"));
   Write("set/cat/a.txt", "");
   EXPECT_EQ(Rejection({"set"}),
             Path("set") + " has no images: no file whose name ends as .JPEG, .jpg or .png");
@@ -267,6 +269,39 @@ TEST_F(ImageSourcesTest, PassesOverLostAndFound) {
   EXPECT_EQ(listing_.others, 2);
   Write("set/lost+found.txt", "");
   EXPECT_THAT(ImagesOf({"set"}), ElementsAre("cat cat/1.jpg=a"));
+}
+
+// What Jupyter, network storage and Windows leave beside images is no class, in tars as well.
+TEST_F(ImageSourcesTest, PassesOverWhatProgramsLeaveBehind) {
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"cat/1.jpg", "a"},
+      {"dog/..2.jpg/3.jpg", "b"},
+      {".ipynb_checkpoints/1-checkpoint.jpg", "c"},
+      {"cat/.ipynb_checkpoints/1-checkpoint.jpg", "d"},
+      {"@eaDir/1.jpg/SYNOPHOTO_THUMB_M.jpg", "e"},
+      {"cat/@eaDir/1.jpg/SYNOPHOTO_THUMB_M.jpg", "f"},
+      {"#recycle/2.jpg", "g"},
+      {"$RECYCLE.BIN/3.jpg", "h"},
+      {"@Recycle/4.jpg", "i"},
+      {"#snapshot/monday/cat/1.jpg", "j"},
+  };
+  for (const auto& [name, text] : files) Write("set/" + name, text);
+  Write("set.tar", TarOf(files));
+  EXPECT_THAT(ImagesOf({"set"}), ElementsAre("cat cat/1.jpg=a"));
+  EXPECT_THAT(ImagesOf({"set.tar"}), ElementsAre("cat cat/1.jpg=a"));
+}
+
+TEST_F(ImageSourcesTest, RejectsWhatIsPackedAmongTars) {
+  Write("set/a_0.tar", TarOf({{"cat/1.jpg", "a"}}));
+  Write("set/a_1.tar.gz", "");
+  EXPECT_THAT(Rejection({"set"}),
+              StartsWith(Path("set/a_1.tar.gz") + " is compressed, and is not "));
+  Write("zips/cat.ZIP", "");
+  EXPECT_THAT(Rejection({"zips"}), StartsWith(Path("zips/cat.ZIP") + " is compressed"));
+  // What the directories were unpacked from, say.
+  Write("unpacked/cat/1.jpg", "a");
+  Write("unpacked/cat.tgz", "");
+  EXPECT_THAT(ImagesOf({"unpacked"}), ElementsAre("cat cat/1.jpg=a"));
 }
 
 // As tar -r and tar -u leave them.

@@ -321,6 +321,15 @@ TEST(Parse, RejectsAnEmptyPlaceOrWord) {
   EXPECT_EQ(RejectionOf({"--text", ""}), "");
 }
 
+TEST(Parse, RejectsATildeThatNoShellHasReplaced) {
+  EXPECT_EQ(RejectionOf({"--dir=~/run"}),
+            "--dir: needs a path in which no ~ is left, not '~/run': a shell replaces it at the "
+            "beginning of a word alone: write $HOME/run");
+  EXPECT_THAT(RejectionOf({"--dir", "~"}), ::testing::EndsWith("write $HOME"));
+  EXPECT_EQ(ParseLine({"--dir=~run"}).values.dir, "~run");
+  EXPECT_EQ(ParseLine({"--dir=run~/a"}).values.dir, "run~/a");
+}
+
 TEST(Parse, RejectsAnOptionInThePlaceOfAValue) {
   EXPECT_EQ(RejectionOf({"--dir", "--text", "a"}),
             "--dir: has no value but the option '--text': is a variable of your script empty?");

@@ -195,6 +195,9 @@ TEST(Options, RejectsAWrongValueAndSaysWhatIsExpected) {
     EXPECT_THAT(ParseOptions({"-x", text}).exports, ElementsAre(text));
   }
   EXPECT_EQ(MessageOf({"-tcp=1"}), "option -tcp takes no value");
+  EXPECT_EQ(MessageOf({"--log-dir=~/logs", "true"}),
+            "option --log-dir needs a path in which no ~ is left, not '~/logs': a shell replaces "
+            "it at the beginning of a word alone: write $HOME/logs");
   EXPECT_EQ(MessageOf({"-m", "q"}), "option -m: 'q' is not p or b or n or r or m or c");
   EXPECT_EQ(MessageOf({"-H", ""}), "option -H: '' is not a value that is not empty");
 }

@@ -25,23 +25,45 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "00003-of-00008".
+// "00003-of-00008" in the name of a file, and what is around it.
 struct ShardNumber {
   std::uint32_t number = 0;
   std::uint32_t total = 0;
+  std::string_view before;
+  std::string_view digits;  // of the number
+  std::string_view behind;  // from "-of-" on
+  std::string_view ending;  // behind all digits: ".tfrecord"
 };
 
 std::optional<ShardNumber> ParseShardNumber(std::string_view text) {
   constexpr std::string_view kOf = "-of-";
-  const std::size_t of = text.find(kOf);
+  constexpr std::string_view kDigits = "0123456789";
+  const std::size_t of = text.rfind(kOf);
   if (of == std::string_view::npos) return std::nullopt;
-  const auto number = support::WholeNumber<std::uint32_t>(text.substr(0, of));
-  const auto total = support::WholeNumber<std::uint32_t>(text.substr(of + kOf.size()));
-  return number && total ? std::optional(ShardNumber{*number, *total}) : std::nullopt;
+  const std::string_view first = text.substr(0, of);
+  const std::size_t begin = first.find_last_not_of(kDigits) + 1;
+  const std::string_view rest = text.substr(of + kOf.size());
+  const std::size_t end = std::min(rest.find_first_not_of(kDigits), rest.size());
+  const auto number = support::WholeNumber<std::uint32_t>(first.substr(begin));
+  const auto total = support::WholeNumber<std::uint32_t>(rest.substr(0, end));
+  if (!number || !total) return std::nullopt;
+  return ShardNumber{*number,         *total,          first.substr(0, begin), first.substr(begin),
+                     text.substr(of), rest.substr(end)};
 }
 
+// What is given in place of the directory.
 Error CannotRead(const std::string& dir, const std::error_code& error) {
-  return {EX_DATAERR, "cannot read the data directory " + dir + ": " + error.message()};
+  std::error_code ignored;
+  const fs::path parent = fs::path(dir).parent_path();
+  const std::string above = parent.empty() ? "." : parent.string();
+  const bool is_pattern = dir.find_first_of("*?{") != std::string::npos;
+  const bool names_files =
+      fs::is_regular_file(dir, ignored) || (is_pattern && fs::is_directory(above, ignored));
+  const fs::path target = fs::read_symlink(dir, ignored);
+  return {EX_DATAERR, "cannot read the data directory " + dir +
+                          (target.empty() ? "" : ", a link to " + target.string()) + ": " +
+                          error.message() +
+                          (names_files ? "; give the directory of the files alone: " + above : "")};
 }
 
 // Why the entry is no data file, as the end of a sentence; "" if it is one.
@@ -63,55 +85,70 @@ std::string WhyNoDataFile(const fs::directory_entry& entry) {
 
 std::string FilePrefix(Split split) { return split == Split::kTrain ? "train-" : "validation-"; }
 
+namespace {
+
+// The files whose names have one beginning before their numbers.
+struct ShardSet {
+  std::string first;
+  ShardNumber shard;  // of the first
+  std::map<std::uint32_t, std::string> by_number;
+};
+
+// "" if all are there.
+std::string DescribeMissing(const ShardSet& set, const std::string& dir,
+                            const std::string& prefix) {
+  const std::uint32_t total = set.shard.total;
+  std::uint32_t missing = 0;
+  while (missing < total && set.by_number.contains(missing)) ++missing;
+  const auto there = static_cast<std::uint32_t>(
+      std::distance(set.by_number.begin(), set.by_number.lower_bound(total)));
+  if (there >= total) return "";
+  std::string digits = std::to_string(missing);
+  const std::size_t width = set.shard.digits.size();
+  if (digits.size() < width) digits.insert(0, width - digits.size(), '0');
+  const std::string before = prefix + std::string(set.shard.before);
+  const std::string behind(set.shard.behind);
+  return dir + " has " + std::to_string(there) + " of the " + std::to_string(total) + " files " +
+         before + "*" + behind + ": " + before + digits + behind + " is missing" +
+         (total - there > 1 ? ", and others" : "") +
+         "; if a part of the set is meant, say so: ddldata manifest --part " + dir;
+}
+
+}  // namespace
+
 std::vector<std::string> FindMissingShards(const std::string& dir, const std::string& prefix,
                                            std::span<const std::string> names, bool may_be_part) {
-  std::map<std::uint32_t, std::string> by_number;
+  std::map<std::string_view, ShardSet> sets;
   std::vector<std::string> problems;
   std::string odd;
-  std::string first;
-  std::uint32_t total = 0;
   for (const std::string& name : names) {
     const auto shard = ParseShardNumber(std::string_view(name).substr(prefix.size()));
-    if (!shard) {
+    ShardSet* set = shard ? &sets.try_emplace(shard->before, name, *shard).first->second : nullptr;
+    if (set == nullptr || shard->ending != set->shard.ending) {
       odd = name;
       continue;
     }
-    if (first.empty()) {
-      first = name;
-      total = shard->total;
-    }
-    if (shard->total != total) {
-      problems.push_back(dir + " has files of two sets, " + first + " and " + name +
+    if (shard->total != set->shard.total) {
+      problems.push_back(dir + " has files of two sets, " + set->first + " and " + name +
                          ": leave those of one");
       return problems;
     }
-    const auto [place, is_new] = by_number.emplace(shard->number, name);
+    const auto [place, is_new] = set->by_number.emplace(shard->number, name);
     if (!is_new) {
       problems.push_back(dir + " has one file under two names, " + place->second + " and " + name);
-    } else if (shard->number >= total) {
+    } else if (shard->number >= shard->total) {
       problems.push_back(dir + "/" + name + " cannot be: numbers begin at 0 and end before " +
-                         std::to_string(total));
+                         std::to_string(shard->total));
     }
   }
-  if (first.empty()) return problems;
+  if (sets.empty()) return problems;
   if (!odd.empty()) {
-    problems.push_back(dir + "/" + odd + " is not numbered as " + first +
+    problems.push_back(dir + "/" + odd + " is not numbered as " + sets.begin()->second.first +
                        " is: take it out of the directory, or give it another name");
   }
-  std::uint32_t missing = 0;
-  while (missing < total && by_number.contains(missing)) ++missing;
-  const auto there =
-      static_cast<std::uint32_t>(std::distance(by_number.begin(), by_number.lower_bound(total)));
-  if (there < total && !may_be_part) {
-    const std::size_t of = first.rfind("-of-");
-    std::string digits = std::to_string(missing);
-    const std::size_t width = of - prefix.size();
-    if (digits.size() < width) digits.insert(0, width - digits.size(), '0');
-    problems.push_back(dir + " has " + std::to_string(there) + " of the " + std::to_string(total) +
-                       " files " + prefix + "*" + first.substr(of) + ": " + prefix + digits +
-                       first.substr(of) + " is missing" +
-                       (total - there > 1 ? ", and others" : "") +
-                       "; if a part of the set is meant, say so: ddldata manifest --part " + dir);
+  for (const auto& [before, set] : sets) {
+    const std::string missing = DescribeMissing(set, dir, prefix);
+    if (!missing.empty() && !may_be_part) problems.push_back(missing);
   }
   return problems;
 }
@@ -205,6 +242,12 @@ bool IsOfTensorFlowDatasets(const std::string& name) {
   return name.find(".tfrecord-") != std::string::npos;
 }
 
+// As others name files of records: val-00000-of-00128, train.tfrecord, coco_train.record-00000.
+bool MayHaveRecords(const std::string& name) {
+  return ParseShardNumber(name) || name.find(".tfrecord") != std::string::npos ||
+         name.find(".record") != std::string::npos;
+}
+
 // What `ddldata convert` reads.
 bool IsImageOrTar(const std::string& name) {
   std::string ending = fs::path(name).extension().string();
@@ -225,6 +268,10 @@ std::string PrintOf(const std::string& dir, const fs::directory_entry& entry, in
     return "; those of both splits are to be in one directory, and " + path +
            " is in one of its own: ln -s " + support::QuoteCommand({directory.string()}) + "/* " +
            support::QuoteCommand({dir});
+  }
+  if (!IsDataFile(name) && !IsOfTensorFlowDatasets(name) && MayHaveRecords(name)) {
+    return "; " + path +
+           " may be one under another name: its name must begin with train- or validation-";
   }
   if (IsOfTensorFlowDatasets(name)) {
     return "; " + path +

@@ -2,9 +2,12 @@
 
 #include "trainer/data/files/tfrecord.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "support/number.h"
@@ -30,6 +33,29 @@ void AppendLittleEndian(T value, std::vector<std::uint8_t>& out) {
   for (std::size_t i = 0; i < sizeof(T); ++i) {
     out.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
   }
+}
+
+// What kind of file that is no TFRecord begins so, and what to do with it; "" if that is unknown.
+constexpr std::size_t kKindBytes = 512;
+std::string DescribeOtherKind(std::span<const std::uint8_t> begin) {
+  struct Kind {
+    std::size_t offset;
+    std::string_view bytes;
+    const char* what;
+  };
+  constexpr Kind kKinds[] = {
+      {0, "\x1f\x8b", "the file is compressed: unpack it with gunzip first"},
+      {257, "ustar", "the file is a tar: data files are made of it with: ddldata convert"},
+      {0, "PAR1", "the file is Parquet, which is not read: make tars of it for ddldata convert"},
+      {0, "PK\x03\x04",
+       "the file is a ZIP archive: unpack it, and make data files of its images "
+       "with: ddldata convert"},
+  };
+  const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
+  for (const Kind& kind : kKinds) {
+    if (text.substr(std::min(kind.offset, text.size())).starts_with(kind.bytes)) return kind.what;
+  }
+  return "";
 }
 
 Error BadRecord(const std::string& path, std::uint64_t offset, const std::string& what) {
@@ -93,12 +119,13 @@ RecordPlace RecordFile::PlaceOf(std::uint64_t offset, std::span<const std::uint8
                     "the file ends within the record's header: it is truncated or not a TFRecord");
   }
   if (LoadLittleEndian<std::uint32_t>(&header[8]) != MaskedCrc32c(std::as_bytes(header.first(8)))) {
-    const bool is_gzip = offset == 0 && header[0] == 0x1f && header[1] == 0x8b;
-    if (is_gzip) {
-      throw BadRecord(path_, offset, "the file is compressed: unpack it with gunzip first");
-    }
+    std::array<std::uint8_t, kKindBytes> begin{};
+    const std::string kind =
+        offset == 0 ? DescribeOtherKind(std::span(begin).first(ReadBytes(0, begin))) : "";
     throw BadRecord(path_, offset,
-                    "the checksum of the length is wrong: the file is damaged or not a TFRecord");
+                    kind.empty() ? "the checksum of the length is wrong: the file is damaged or "
+                                   "not a TFRecord"
+                                 : kind);
   }
   const auto length = LoadLittleEndian<std::uint64_t>(header.data());
   const std::uint64_t left = bytes() - offset;

@@ -42,8 +42,17 @@ std::string_view WithoutImageEnding(std::string_view name) {
 }
 
 bool IsHidden(std::string_view path) {
-  const std::string_view name = BaseName(path);
-  return name.starts_with('.') || name == "lost+found";
+  constexpr std::array<std::string_view, 6> kOfStorage = {"lost+found", "@eaDir",   "#recycle",
+                                                          "#snapshot",  "@Recycle", "$RECYCLE.BIN"};
+  for (std::size_t start = 0; start < path.size();) {
+    const std::size_t end = std::min(path.find('/', start), path.size());
+    const std::string_view name = path.substr(start, end - start);
+    const bool is_step = name == "." || name == "..";
+    if (name.starts_with('.') && !is_step) return true;
+    if (std::ranges::find(kOfStorage, name) != kOfStorage.end()) return true;
+    start = end + 1;
+  }
+  return false;
 }
 
 namespace {
@@ -70,6 +79,18 @@ void AddImagesBelow(const fs::path& directory, int depth, std::vector<fs::path>&
 
 }  // namespace
 
+std::string AdviceOfMissing(std::string_view path) {
+  if (path.find("://") != std::string_view::npos || path.starts_with("pipe:")) {
+    return "; what is elsewhere is not read: download it, and give its path";
+  }
+  const bool is_pattern = path.find_first_of("{}*?") != std::string_view::npos;
+  if (is_pattern) return "; write it without quotes, so that the shell makes the names";
+  const std::string first(path.substr(0, path.find_first_of(", ")));
+  std::error_code ignored;
+  const bool is_list = first.size() < path.size() && !first.empty() && fs::exists(first, ignored);
+  return is_list ? "; write several as words of their own, with a space between them" : "";
+}
+
 Error TooManyDirectories(const std::string& path) {
   return {EX_DATAERR, path + ": more than " + std::to_string(kMaxDirectoryDepth) +
                           " directories in each other; is one a link to a directory above?"};
@@ -93,8 +114,9 @@ std::vector<fs::path> FindImageFiles(std::span<const fs::path> given) {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {
-      throw CannotReadImages(path.string(),
-                             error ? error : make_error_code(std::errc::no_such_file_or_directory));
+      const Error why = CannotReadImages(
+          path.string(), error ? error : make_error_code(std::errc::no_such_file_or_directory));
+      throw Error(why.exit_code(), why.what() + AdviceOfMissing(path.string()));
     }
     if (!fs::is_directory(status)) {
       found.push_back(path);

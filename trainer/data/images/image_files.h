@@ -28,8 +28,9 @@ bool HasImageEnding(std::string_view name);
 // Without such an ending.
 std::string_view WithoutImageEnding(std::string_view name);
 
-// Files that file managers and macOS leave behind begin with a dot; a file system has lost+found,
-// which only root can read.
+// Whether the file, or a directory that the path names, is one that programs leave behind: those of
+// file managers, macOS and Jupyter begin with a dot; a file system has lost+found, which only root
+// can read; network storage and Windows have thumbnails (@eaDir), deleted files and snapshots.
 bool IsHidden(std::string_view path);
 
 inline constexpr std::uint64_t kMaxImageFileBytes = 1U << 28;
@@ -42,6 +43,10 @@ Error TooManyDirectories(const std::string& path);
 // Sorted by name: the order in which a file system lists a directory is its own.  Throws
 // Error(EX_DATAERR) with the path.
 std::vector<std::filesystem::directory_entry> EntriesOf(const std::filesystem::path& directory);
+
+// What to write instead of a path at which there is nothing, as the end of a sentence: one with
+// what a shell makes names of, a URL, several paths in one word; "" for any other.
+std::string AdviceOfMissing(std::string_view path);
 
 // `given` in their order: a file as it is, whatever its name; of a directory all that by their
 // names are images, in it and in the directories below, sorted, without those that

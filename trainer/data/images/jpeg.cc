@@ -112,6 +112,8 @@ struct ImageKind {
   const char* name;
 };
 constexpr ImageKind kOtherKinds[] = {
+    {0, "\x89PNG\n", "a PNG image whose ends of lines were changed, as of a text: get it anew"},
+    {0, "\x89PNG\r\r", "a PNG image whose ends of lines were changed, as of a text: get it anew"},
     {0, "\x89PNG", "a PNG image"},
     {0, "GIF8", "a GIF image"},
     {0, "RIFF", "a WebP image or another RIFF file"},

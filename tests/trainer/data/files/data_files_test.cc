@@ -73,6 +73,16 @@ TEST_F(PrintFindingsTest, KnowsTensorFlowDatasets) {
   EXPECT_THAT(Say(), HasSubstr("01024 is of TensorFlow Datasets"));
 }
 
+TEST_F(PrintFindingsTest, KnowsRecordsUnderOtherNames) {
+  Make("train-00000-of-00001");  // where files of the other split are looked for
+  EXPECT_EQ(Say(), "");
+  for (const char* name : {"val-00000-of-00002", "coco_train.record-00000", "train.tfrecords"}) {
+    Make(name);
+    EXPECT_THAT(Say(), StartsWith("; " + (dir_ / name) + " may be one under another name")) << name;
+    fs::remove(dir_ / name);
+  }
+}
+
 TEST_F(PrintFindingsTest, KnowsImagesAndTarsOfThemTwoDirectoriesDown) {
   Make("train/n01440764/n01440764_10026.JPEG");
   EXPECT_THAT(Say(), EndsWith("n01440764_10026.JPEG, with: ddldata convert"));
@@ -94,6 +104,8 @@ std::vector<std::string> Missing(const std::vector<std::string>& names, bool may
 TEST(MissingShards, NoneOfACompleteSet) {
   EXPECT_THAT(Missing({"train-00000-of-00002", "train-00001-of-00002"}), IsEmpty());
   EXPECT_THAT(Missing({"train-0-of-1"}), IsEmpty());
+  EXPECT_THAT(Missing({"train-0-of-2.rec", "train-1-of-2.rec"}), IsEmpty());
+  EXPECT_THAT(Missing({"train-a-0-of-1", "train-b-0-of-2", "train-b-1-of-2"}), IsEmpty());
   EXPECT_THAT(Missing({}), IsEmpty());
 }
 
@@ -110,6 +122,13 @@ TEST(MissingShards, NamesTheFirstThatIsMissing) {
               ElementsAre(std::string("d has 2 of the 3 files train-*-of-00003: "
                                       "train-00002-of-00003 is missing") +
                           kWayOut));
+  // TensorFlow's names, and those of several sources.
+  EXPECT_THAT(Missing({"train-00001-of-00002.tfrecord"}),
+              ElementsAre(StartsWith("d has 1 of the 2 files train-*-of-00002.tfrecord: "
+                                     "train-00000-of-00002.tfrecord is missing")));
+  EXPECT_THAT(Missing({"train-a-00000-of-00001", "train-b-00001-of-00002"}),
+              ElementsAre(StartsWith("d has 1 of the 2 files train-b-*-of-00002: "
+                                     "train-b-00000-of-00002 is missing")));
   EXPECT_THAT(Missing({"train-1-of-2"}),
               ElementsAre(std::string("d has 1 of the 2 files train-*-of-2: train-0-of-2 is "
                                       "missing") +
@@ -139,6 +158,9 @@ TEST(MissingShards, RejectsANameWithoutANumberAmongOthers) {
   EXPECT_THAT(Missing({"train-00000-of-00001", "train-00000-of-00001~"}),
               ElementsAre(StartsWith("d/train-00000-of-00001~ is not numbered as "
                                      "train-00000-of-00001 is")));
+  EXPECT_THAT(
+      Missing({"train-0-of-1.rec", "train-0-of-1.rec.md5"}),
+      ElementsAre(StartsWith("d/train-0-of-1.rec.md5 is not numbered as train-0-of-1.rec")));
 }
 
 class DataFilesTest : public ::testing::Test {
@@ -178,6 +200,20 @@ TEST_F(DataFilesTest, RejectsDirectoriesAndPipes) {
 
 TEST_F(DataFilesTest, RejectsAnIncompleteSet) {
   EXPECT_THAT(Rejection(), HasSubstr("train-00001-of-00002 is missing"));
+}
+
+TEST_F(DataFilesTest, SaysWhatToGiveInPlaceOfFiles) {
+  const auto rejection = [](const std::string& path) {
+    return DataErrorOf([&] { FindDataFiles(path, Split::kTrain); });
+  };
+  const std::string advice = "; give the directory of the files alone: " + dir_.path().string();
+  EXPECT_THAT(rejection(dir_ / "elsewhere"), EndsWith(": Not a directory" + advice));
+  EXPECT_THAT(rejection(dir_ / "train-*"), EndsWith(": No such file or directory" + advice));
+  EXPECT_THAT(rejection(dir_ / "no/train-*"), EndsWith(": No such file or directory"));
+  EXPECT_THAT(rejection(dir_ / "no"), EndsWith(": No such file or directory"));
+  fs::create_symlink("/nowhere", dir_ / "link");
+  EXPECT_THAT(rejection(dir_ / "link"), EndsWith("link, a link to /nowhere: No such file or "
+                                                 "directory"));
 }
 
 TEST_F(DataFilesTest, LeavesOtherSplitsAlone) {

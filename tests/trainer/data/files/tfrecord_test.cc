@@ -162,6 +162,19 @@ TEST_F(TfRecord, RejectsText) {
   EXPECT_THAT(ScanError("this is a text, not a record file\n"), EndsWith("or not a TFRecord"));
 }
 
+TEST_F(TfRecord, NamesOtherKindsOfFiles) {
+  std::string tar(1024, '\0');
+  tar.replace(0, 9, "cat/0.jpg");
+  tar.replace(257, 5, "ustar");
+  EXPECT_EQ(ScanError(tar), path_ +
+                                ", record at offset 0: the file is a tar: data files are made "
+                                "of it with: ddldata convert");
+  EXPECT_THAT(ScanError("PK\x03\x04 0123456789"), HasSubstr("the file is a ZIP archive"));
+  EXPECT_THAT(ScanError("PAR1 0123456789"), HasSubstr("the file is Parquet"));
+  // Behind the beginning it is a damaged record.
+  EXPECT_THAT(ScanError(GoodBytes().substr(0, 21) + tar), EndsWith("or not a TFRecord"));
+}
+
 // As TFRecordOptions("GZIP") of TensorFlow writes them.
 TEST_F(TfRecord, RejectsCompressedFiles) {
   const std::string gzip = std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10) + "compressed";

@@ -123,6 +123,7 @@ TEST_F(ImageFilesTest, DirectoriesAreTakenWithAllImagesBelow) {
   Make("cat/.hidden.jpg");
   Make(".git/x.jpg");
   Make("lost+found/x.jpg");
+  Make("@eaDir/x.jpg/thumb.jpg");
   const fs::path other = Make("other");
   const std::vector<fs::path> given = {other, root_};
   EXPECT_THAT(FindImageFiles(given), ElementsAre(other, upper, deep, last));
@@ -136,6 +137,13 @@ TEST_F(ImageFilesTest, RejectsWhatIsNotThereOrHasNoImages) {
   };
   EXPECT_THAT(rejection(root_ / "absent.jpg"), HasSubstr("absent.jpg: No such file"));
   EXPECT_THAT(rejection(root_ / "texts"), HasSubstr("texts has no images"));
+  EXPECT_THAT(rejection(root_ / "*.jpg"), EndsWith("; write it without quotes, so that the shell "
+                                                   "makes the names"));
+  EXPECT_THAT(rejection("https://a.org/b.jpg"), EndsWith("; what is elsewhere is not read: "
+                                                         "download it, and give its path"));
+  EXPECT_THAT(rejection((root_ / "texts").string() + ",b"),
+              EndsWith("; write several as words of their own, with a space between them"));
+  EXPECT_THAT(rejection(root_ / "a,b"), EndsWith(": No such file or directory"));
   fs::create_directory_symlink(root_, root_ / "texts" / "round");
   EXPECT_THAT(rejection(root_ / "texts"), HasSubstr("a link to a directory above?"));
 }

@@ -108,6 +108,12 @@ TEST(Jpeg, NamesWhatIsNotAJpeg) {
             "the image is not a JPEG file: it is text that begins with \"Not an image\"");
   EXPECT_EQ(RejectionOfJpeg("\x89PNG\r\n\x1a\n...."),
             "the image is not a JPEG file: it is a PNG image");
+  // By git's autocrlf, or a transfer as text.
+  for (const char* start : {"\x89PNG\n\x1a\n", "\x89PNG\r\r\n\x1a\r\n"}) {
+    EXPECT_EQ(RejectionOfJpeg(start),
+              "the image is not a JPEG file: it is a PNG image whose ends of "
+              "lines were changed, as of a text: get it anew");
+  }
   EXPECT_EQ(RejectionOfJpeg("GIF89a"), "the image is not a JPEG file: it is a GIF image");
   const std::string not_jpeg = "the image is not a JPEG file: it is ";
   EXPECT_EQ(RejectionOfJpeg("\x1f\x8b\x08"), not_jpeg + "compressed: unpack it with gunzip");
