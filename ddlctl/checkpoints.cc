@@ -33,10 +33,13 @@ using trainer::Error;
 std::vector<CheckpointPath> RequireCheckpoints(const fs::path& model_dir) {
   std::vector<CheckpointPath> found = trainer::ListCheckpoints(model_dir);
   if (found.empty()) {
+    const std::string misplaced = trainer::DescribeMisplaced(model_dir);
     throw Error(EX_NOINPUT,
-                fmt::format("there is no checkpoint in {} (no step-... in {}): give the "
-                            "--model_dir, or the --results_dir, of a training",
-                            model_dir.string(), trainer::CheckpointsDirectory(model_dir).string()));
+                fmt::format("there is no checkpoint in {} (no step-... in {}): {}",
+                            model_dir.string(), trainer::CheckpointsDirectory(model_dir).string(),
+                            misplaced.empty() ? "give the --model_dir, or the --results_dir, of a "
+                                                "training"
+                                              : misplaced));
   }
   return found;
 }

@@ -79,7 +79,11 @@ TEST(CtlCheckpoints, WhereThereIsNoneItIsSaid) {
   EXPECT_EQ(CodeOf([&] { Verify(scratch.path(), std::nullopt); }, part), EX_NOINPUT);
   const auto file = scratch.path() / "w.safetensors";
   EXPECT_EQ(CodeOf([&] { ExportWeights(scratch.path(), {}, file, Ignore); }, part), EX_NOINPUT);
-  SampleRun(50).Write(scratch.path());
+  const auto checkpoint = SampleRun(50).Write(scratch.path());
+  EXPECT_EQ(CodeOf([&] { Verify(checkpoint, 50); },
+                   "' is a checkpoint of a run: give the directory of the run, " +
+                       scratch.path().string()),
+            EX_NOINPUT);
   EXPECT_EQ(CodeOf([&] { Verify(scratch.path(), 51); },
                    "there is no checkpoint of step 51 in " + scratch.path().string()),
             EX_NOINPUT);

@@ -116,6 +116,37 @@ void RequireDirectory(const fs::path& model_dir) {
                             "ddltraind's --init_from)");
 }
 
+namespace {
+
+bool IsCheckpoint(const fs::path& directory) {
+  std::error_code ignored;
+  return ParseCheckpointName(directory.filename().string()) &&
+         fs::exists(directory / kManifestFile, ignored);
+}
+
+}  // namespace
+
+std::string DescribeMisplaced(const fs::path& model_dir) {
+  std::error_code error;
+  fs::path directory = fs::absolute(model_dir, error).lexically_normal();
+  if (!directory.has_filename()) directory = directory.parent_path();
+  if (error || fs::exists(CheckpointsDirectory(directory), error)) return "";
+  const bool is_one = IsCheckpoint(directory);
+  fs::path with = is_one ? directory.parent_path() : fs::path();
+  for (fs::directory_iterator entry(directory, error), end; !error && with.empty() && entry != end;
+       entry.increment(error)) {
+    if (IsCheckpoint(entry->path())) with = directory;
+  }
+  if (with.empty()) return "";
+  const std::string what = "'" + model_dir.string() +
+                           (is_one ? "' is a checkpoint" : "' has the checkpoints") + " of a run: ";
+  if (CheckpointsDirectory(with.parent_path()) == with) {
+    return what + "give the directory of the run, " + with.parent_path().string();
+  }
+  return what + "move " + (is_one ? "it" : "them") + " to " +
+         CheckpointsDirectory(with).string() + ", and give " + with.string();
+}
+
 std::vector<CheckpointPath> ListCheckpoints(const fs::path& model_dir) {
   RequireDirectory(model_dir);
   std::vector<CheckpointPath> found;

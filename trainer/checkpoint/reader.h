@@ -36,6 +36,11 @@ struct CheckpointPath {
 // Throws Error(EX_USAGE) where `model_dir` is a file, such as one of weights.
 void RequireDirectory(const std::filesystem::path& model_dir);
 
+// What is wrong with a `model_dir` that is itself a checkpoint or has some of its own, outside of a
+// directory `checkpoints`, and what to give instead, as a sentence; "" for any other.  A run there
+// would begin anew.  Never throws for what it cannot read.
+std::string DescribeMisplaced(const std::filesystem::path& model_dir);
+
 // Every directory <model_dir>/checkpoints/step-<digits>, newest first, valid or not.  Empty if
 // there is none.  Throws as RequireDirectory, and Error(EX_OSERR) when the directory is there but
 // cannot be read.

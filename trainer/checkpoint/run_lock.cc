@@ -243,6 +243,9 @@ class HeldLock : public RunLock {
 
 std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions& options) {
   RequireDirectory(model_dir);
+  if (const std::string wrong = DescribeMisplaced(model_dir); !wrong.empty()) {
+    throw Error(EX_USAGE, wrong);
+  }
   const WriteHook no_hook;
   MakeDirectories(model_dir, {no_hook, "another --model_dir"});
   const fs::path file = model_dir / kLockFile;

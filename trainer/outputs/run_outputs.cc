@@ -220,6 +220,13 @@ std::unique_ptr<RunLock> PrepareDirectories(const TrainConfig& config,
     TryToWrite(ExportFile(config), "another --export_dir");
   }
   if (!KeepsWeights(config.mode)) return nullptr;
+  const std::filesystem::path checkpoints = CheckpointsDirectory(ModelDirectory(config));
+  std::error_code ignored;
+  if (std::filesystem::symlink_status(checkpoints, ignored).type() !=
+      std::filesystem::file_type::not_found) {
+    MakeDirectory(checkpoints, "--model_dir");
+    TryToWrite(checkpoints / kManifestFile, "another --model_dir");
+  }
   const int removed = RemoveStaleCheckpoints(ModelDirectory(config));
   if (removed > 0) {
     log->info("removed {} of a run that died", support::Counted(removed, "unfinished checkpoint"));

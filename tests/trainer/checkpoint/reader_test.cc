@@ -42,6 +42,31 @@ TEST(ListCheckpoints, RejectsAFileInPlaceOfTheDirectoryOfARun) {
   EXPECT_TRUE(ListCheckpoints(scratch.path() / "absent").empty());
 }
 
+TEST(DescribeMisplaced, NamesTheDirectoryOfTheRun) {
+  const ScratchDirectory scratch;
+  const fs::path run = scratch.path() / "run";
+  const fs::path one = SampleRun(3).Write(run);
+  const std::string advice = " of a run: give the directory of the run, " + run.string();
+  EXPECT_EQ(DescribeMisplaced(one), "'" + one.string() + "' is a checkpoint" + advice);
+  for (const fs::path& all : {run / "checkpoints", run / "checkpoints/", run / "x/../checkpoints"}) {
+    EXPECT_EQ(DescribeMisplaced(all), "'" + all.string() + "' has the checkpoints" + advice);
+  }
+  EXPECT_EQ(DescribeMisplaced(run), "");
+  EXPECT_EQ(DescribeMisplaced(scratch.path()), "");
+  EXPECT_EQ(DescribeMisplaced(run / "absent"), "");
+  // As cp makes it.
+  const fs::path copy = scratch.path() / "copy";
+  fs::copy(run / "checkpoints", copy, fs::copy_options::recursive);
+  const std::string move = " to " + (copy / "checkpoints").string() + ", and give " + copy.string();
+  EXPECT_EQ(DescribeMisplaced(copy),
+            "'" + copy.string() + "' has the checkpoints of a run: move them" + move);
+  EXPECT_EQ(DescribeMisplaced(copy / one.filename()),
+            "'" + (copy / one.filename()).string() + "' is a checkpoint of a run: move it" + move);
+  // A run goes on where an earlier version has begun one.
+  SampleRun(4).Write(one);
+  EXPECT_EQ(DescribeMisplaced(one), "");
+}
+
 TEST(ReadCheckpoint, NoticesEveryFlippedBit) {
   const ScratchDirectory scratch;
   const fs::path directory = SampleRun(3).Write(scratch.path());

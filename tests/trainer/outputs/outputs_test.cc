@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <spdlog/logger.h>
+
+#include <memory>
+
+#include "tests/support/refusal.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/test.h"
 #include "trainer/outputs/run_outputs.h"
 
@@ -48,6 +54,32 @@ TEST(LoggedParameters, LeaveOutWhatHasNoValueAndOtherNamesOfOptions) {
   EXPECT_EQ(parameters.count("data_dir"), 0U);
   EXPECT_EQ(parameters.count("amp"), 0U);
   EXPECT_EQ(parameters.at("precision"), LogValue("fp16"));
+}
+
+std::string RejectionToPrepare(const TrainConfig& config) {
+  return tests::Rejection<Error>(EX_OSERR, [&] {
+    PrepareDirectories(config, {}, std::make_shared<spdlog::logger>("test"));
+  });
+}
+
+TEST(PrepareDirectories, RejectsADirectoryOfCheckpointsThatCannotBeWritten) {
+  const TemporaryDirectory scratch;
+  TrainConfig config;
+  config.results_dir = scratch.path() / "run";
+  fs::create_directory(config.results_dir);
+  const fs::path checkpoints = config.results_dir / "checkpoints";
+  fs::create_symlink("/nowhere", checkpoints);
+  EXPECT_EQ(RejectionToPrepare(config),
+            "cannot make the directory '" + checkpoints.string() + "': " + checkpoints.string() +
+                " is a link to /nowhere, which is not there (make that directory); give another "
+                "--model_dir");
+  fs::remove(checkpoints);
+  fs::create_symlink("/proc", checkpoints);  // where nobody can make a file
+  EXPECT_THAT(RejectionToPrepare(config), EndsWith("or give another --model_dir"));
+  fs::remove(checkpoints);
+  fs::create_directory(checkpoints);
+  PrepareDirectories(config, {}, std::make_shared<spdlog::logger>("test"));
+  EXPECT_TRUE(fs::is_empty(checkpoints));
 }
 
 }  // namespace

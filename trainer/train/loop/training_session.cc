@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "trainer/checkpoint/reader.h"
 #include "trainer/train/loop/training_session.h"
 
 #include <fmt/format.h>
@@ -270,9 +271,12 @@ std::int64_t LoadWeights(Launch& launch) {
   if (const auto position = RestoreSnapshot(deps, launch.loss_scale, std::nullopt)) {
     return position->step;
   }
-  throw Error(EX_USAGE, "there are no weights: no checkpoint in '" +
-                            ModelDirectory(launch.config).string() +
-                            "'; give the --model_dir of a run, or a file by --init_from");
+  const std::filesystem::path directory = ModelDirectory(launch.config);
+  const std::string misplaced = DescribeMisplaced(directory);
+  throw Error(EX_USAGE, "there are no weights: no checkpoint in '" + directory.string() + "'; " +
+                            (misplaced.empty()
+                                 ? "give the --model_dir of a run, or a file by --init_from"
+                                 : misplaced));
 }
 
 }  // namespace
