@@ -39,6 +39,7 @@ enum class Message {
   kNoTopology,
   kFewerNodes,
   kComponentWithoutGpus,
+  kStartedSeveralTimes,
   kArgumentReplaced,
   kArgumentLeftOut,
   kArgumentNotUsed,

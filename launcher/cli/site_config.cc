@@ -340,6 +340,11 @@ std::string FindSiteFile(const std::string& wanted, const std::string& directory
   if (std::find(installed.begin(), installed.end(), wanted) != installed.end()) {
     return directory + "/" + wanted + ".yaml";
   }
+  if (installed.empty()) {
+    throw LaunchError(EX_CONFIG, "there are no site files in " + directory +
+                                     ", where an installation has them: start ddlrun where it is "
+                                     "installed, or by a link to it (ln -s) in place of a copy");
+  }
   const std::string nearest = support::NearestSpelling(wanted, installed);
   const std::string name = Shortened(wanted);
   throw LaunchError(EX_CONFIG, "no site file '" + name + "' in " + directory +

@@ -7,6 +7,7 @@
 
 #include "launcher/allocation/host_allocation.h"
 #include "launcher/base/error.h"
+#include "launcher/protocol/launchers.h"
 #include "support/number.h"
 
 namespace launcher {
@@ -68,6 +69,21 @@ std::optional<Allocation> ReadBatchAllocation(
   }
   RejectFlux(environment);
   return std::nullopt;
+}
+
+std::string DescribeEnclosingLaunch(const Environment& environment) {
+  if (environment.contains("DDLRUN_LAUNCHER")) return "";
+  for (const LauncherTraits& launcher : kLaunchers) {
+    const std::string name = launcher.world_size_variable;
+    // In several tasks of a step ddlrun is refused.
+    if (launcher.makes_step || name.empty()) continue;
+    const std::string size = ValueOr(environment, name.c_str(), "");
+    if (support::WholeNumber<int>(size).value_or(1) < 2) continue;
+    return "ddlrun is one of " + size + " processes of " + launcher.program + " (" + name + "=" +
+           size + "), each of which starts all ranks: write `ddlrun PROGRAM` without " +
+           launcher.program + "; if " + name + " is left of another job, unset it";
+  }
+  return "";
 }
 
 }  // namespace launcher

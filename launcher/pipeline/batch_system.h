@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The hosts that a batch system other than Slurm has given to the job: PBS Pro, OpenPBS and Torque
-// (PBS_NODEFILE), and LSF (LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS).
+// (PBS_NODEFILE), and LSF (LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS); and a launcher that has started ddlrun.
 
 #pragma once
 
@@ -23,5 +23,9 @@ namespace launcher {
 std::optional<Allocation> ReadBatchAllocation(
     const Environment& environment,
     const std::function<std::string(const std::string& path)>& read);
+
+// "" unless ddlrun itself is one of several processes of mpirun or mpiexec, each of which starts all
+// ranks: then what to write.  A launch that a rank of ddlrun starts is meant so.  Pure.
+std::string DescribeEnclosingLaunch(const Environment& environment);
 
 }  // namespace launcher

@@ -16,6 +16,7 @@
 #include "launcher/base/messages.h"
 #include "launcher/launch/launcher.h"
 #include "launcher/launch/master_address.h"
+#include "launcher/pipeline/batch_system.h"
 #include "launcher/pipeline/node_order.h"
 #include "launcher/pipeline/read_allocation.h"
 #include "launcher/placement/launch_plan_files.h"
@@ -132,6 +133,11 @@ void WarnOfOtherMaster(const Settings& settings, const Environment& environment,
   }
   const std::string problem = MasterAddressProblem(address, hosts);
   if (!problem.empty()) plan->warnings.push_back(Coded(Message::kMasterAddrNotInJob, problem));
+}
+
+void WarnOfEnclosingLaunch(const Environment& environment, LaunchPlan* plan) {
+  const std::string problem = DescribeEnclosingLaunch(environment);
+  if (!problem.empty()) plan->warnings.push_back(Coded(Message::kStartedSeveralTimes, problem));
 }
 
 std::size_t OnlineCpus() {
@@ -296,6 +302,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
   }
   WarnOfLongHostList(options, settings, &planned.plan);
   WarnOfOtherMaster(settings, environment, &planned.plan);
+  WarnOfEnclosingLaunch(environment, &planned.plan);
   for (const NodePlacement& node : planned.plan.nodes) {
     if (!IsThisMachine(node.host, environment)) planned.has_remote_ranks = true;
   }

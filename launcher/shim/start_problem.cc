@@ -114,6 +114,22 @@ const char* InterpreterOf(const ProgramFile& file, const char* path) {
   return strcmp(named, "env") == 0 && file.argument[0] != '-' ? file.argument : named;
 }
 
+// Of a name in no directory of PATH that is a program of this installation, where ddlrun was started
+// by its path.
+bool DescribeInstalled(const Start& start, Message* text) {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+  if (length <= 0 || strchr(start.program, '/') != nullptr) return false;
+  path[length] = '\0';
+  static const char kOwnPlace[] = "/libexec/ddlrun/ddlrun-rank";
+  char* place = strstr(path, kOwnPlace);
+  if (place == nullptr) return false;
+  const size_t room = sizeof(path) - static_cast<size_t>(place - path);
+  const int written = snprintf(place, room, "/bin/%s", start.program);
+  if (written < 0 || static_cast<size_t>(written) >= room || !MayBeExecuted(path)) return false;
+  return text->Is("%s in PATH; that of this installation is %.300s", strerror(start.error), path);
+}
+
 // Of a word that no file is called by.
 bool DescribeWord(const Start& start, Message* text) {
   const char* words = strerror(start.error);
@@ -139,7 +155,7 @@ bool DescribeWord(const Start& start, Message* text) {
     case ShellCommandToken::kName:
       break;
   }
-  return false;
+  return DescribeInstalled(start, text);
 }
 
 // Of a name that is in no directory of PATH.

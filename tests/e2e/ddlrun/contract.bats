@@ -142,6 +142,14 @@ ends_with() {
   done
 }
 
+@test "a program of the installation that is not in PATH is named with its path" {
+  PATH=/usr/bin:/bin
+  for launcher in $(launchers); do
+    expect=69 run_ddlrun -n 1 --launcher="$launcher" ddltraind --version
+    [[ $messages == *"cannot start 'ddltraind': No such file or directory in PATH; that of this installation is $DDLRUN_BUILD/bin/ddltraind"* ]]
+  done
+}
+
 @test "the log of a rank is what it has written, byte for byte, by every launcher" {
   head -c 300000 /dev/urandom > noise
   for launcher in $(launchers); do

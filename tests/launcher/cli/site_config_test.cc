@@ -192,6 +192,9 @@ TEST(FindSiteFile, TakesAPathAsItIsAndANameFromTheInstalledOnes) {
   EXPECT_EQ(FindSiteFile("bede", sites), sites + "/bede.yaml");
   EXPECT_THAT(tests::Rejection<LaunchError>([&] { FindSiteFile("beda", sites); }),
               HasSubstr("did you mean 'bede'?"));
+  EXPECT_EQ(tests::Rejection<LaunchError>([] { FindSiteFile("generic", "/nowhere/sites"); }),
+            "there are no site files in /nowhere/sites, where an installation has them: start "
+            "ddlrun where it is installed, or by a link to it (ln -s) in place of a copy");
 }
 
 TEST(FindSiteFile, EveryInstalledSiteFileIsRead) {

@@ -36,6 +36,21 @@ std::string Described(const Environment& environment) {
   return text + "of " + allocation->origin_text;
 }
 
+TEST(DescribeEnclosingLaunch, NamesALauncherThatHasStartedSeveral) {
+  EXPECT_EQ(DescribeEnclosingLaunch({{"OMPI_COMM_WORLD_SIZE", "2"}}),
+            "ddlrun is one of 2 processes of mpirun (OMPI_COMM_WORLD_SIZE=2), each of which starts "
+            "all ranks: write `ddlrun PROGRAM` without mpirun; if OMPI_COMM_WORLD_SIZE is left of "
+            "another job, unset it");
+  EXPECT_THAT(DescribeEnclosingLaunch({{"PMI_SIZE", "16"}}),
+              StartsWith("ddlrun is one of 16 processes of mpiexec (PMI_SIZE=16)"));
+  for (const Environment& environment :
+       {Environment(), Environment{{"OMPI_COMM_WORLD_SIZE", "1"}},
+        Environment{{"OMPI_COMM_WORLD_SIZE", "x"}}, Environment{{"SLURM_STEP_NUM_TASKS", "2"}},
+        Environment{{"OMPI_COMM_WORLD_SIZE", "2"}, {"DDLRUN_LAUNCHER", "mpirun"}}}) {
+    EXPECT_EQ(DescribeEnclosingLaunch(environment), "");
+  }
+}
+
 TEST(BatchSystem, IsReadByTheVariablesOfEach) {
   const struct {
     Environment environment;
