@@ -56,7 +56,8 @@ const std::vector<MessageClass>& MessageTable() {
       {Message::kComponentWithoutGpus, kWarn, 21, 12,
        "a component of a heterogeneous job gets no ranks: it has no GPUs, and another one has"},
       {Message::kStartedSeveralTimes, kWarn, 21, 13,
-       "`ddlrun` is one of several processes of `mpirun` or `mpiexec`, each of which starts all ranks"},
+       "`ddlrun` is one of several processes of `mpirun` or `mpiexec`, each of which starts all "
+       "ranks"},
       {Message::kArgumentReplaced, kWarn, 22, 1,
        "an argument of IBM's mpirun in `--mpiarg` was replaced by what Open MPI has for it"},
       {Message::kArgumentLeftOut, kWarn, 22, 2,

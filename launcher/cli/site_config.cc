@@ -343,7 +343,7 @@ std::string FindSiteFile(const std::string& wanted, const std::string& directory
   if (installed.empty()) {
     throw LaunchError(EX_CONFIG, "there are no site files in " + directory +
                                      ", where an installation has them: start ddlrun where it is "
-                                     "installed, or by a link to it (ln -s) in place of a copy");
+                                     "installed, or by a link to it (ln -s) instead of a copy");
   }
   const std::string nearest = support::NearestSpelling(wanted, installed);
   const std::string name = Shortened(wanted);

@@ -114,8 +114,8 @@ const char* InterpreterOf(const ProgramFile& file, const char* path) {
   return strcmp(named, "env") == 0 && file.argument[0] != '-' ? file.argument : named;
 }
 
-// Of a name in no directory of PATH that is a program of this installation, where ddlrun was started
-// by its path.
+// Of a name in no directory of PATH that is a program of this installation, where ddlrun was
+// started by its path.
 bool DescribeInstalled(const Start& start, Message* text) {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);

@@ -143,8 +143,8 @@ std::string DescribeMisplaced(const fs::path& model_dir) {
   if (CheckpointsDirectory(with.parent_path()) == with) {
     return what + "give the directory of the run, " + with.parent_path().string();
   }
-  return what + "move " + (is_one ? "it" : "them") + " to " +
-         CheckpointsDirectory(with).string() + ", and give " + with.string();
+  return what + "move " + (is_one ? "it" : "them") + " to " + CheckpointsDirectory(with).string() +
+         ", and give " + with.string();
 }
 
 std::vector<CheckpointPath> ListCheckpoints(const fs::path& model_dir) {

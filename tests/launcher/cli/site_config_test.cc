@@ -194,7 +194,7 @@ TEST(FindSiteFile, TakesAPathAsItIsAndANameFromTheInstalledOnes) {
               HasSubstr("did you mean 'bede'?"));
   EXPECT_EQ(tests::Rejection<LaunchError>([] { FindSiteFile("generic", "/nowhere/sites"); }),
             "there are no site files in /nowhere/sites, where an installation has them: start "
-            "ddlrun where it is installed, or by a link to it (ln -s) in place of a copy");
+            "ddlrun where it is installed, or by a link to it (ln -s) instead of a copy");
 }
 
 TEST(FindSiteFile, EveryInstalledSiteFileIsRead) {

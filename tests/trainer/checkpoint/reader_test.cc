@@ -48,7 +48,8 @@ TEST(DescribeMisplaced, NamesTheDirectoryOfTheRun) {
   const fs::path one = SampleRun(3).Write(run);
   const std::string advice = " of a run: give the directory of the run, " + run.string();
   EXPECT_EQ(DescribeMisplaced(one), "'" + one.string() + "' is a checkpoint" + advice);
-  for (const fs::path& all : {run / "checkpoints", run / "checkpoints/", run / "x/../checkpoints"}) {
+  for (const fs::path& all :
+       {run / "checkpoints", run / "checkpoints/", run / "x/../checkpoints"}) {
     EXPECT_EQ(DescribeMisplaced(all), "'" + all.string() + "' has the checkpoints" + advice);
   }
   EXPECT_EQ(DescribeMisplaced(run), "");

@@ -57,9 +57,8 @@ TEST(LoggedParameters, LeaveOutWhatHasNoValueAndOtherNamesOfOptions) {
 }
 
 std::string RejectionToPrepare(const TrainConfig& config) {
-  return tests::Rejection<Error>(EX_OSERR, [&] {
-    PrepareDirectories(config, {}, std::make_shared<spdlog::logger>("test"));
-  });
+  return tests::Rejection<Error>(
+      EX_OSERR, [&] { PrepareDirectories(config, {}, std::make_shared<spdlog::logger>("test")); });
 }
 
 TEST(PrepareDirectories, RejectsADirectoryOfCheckpointsThatCannotBeWritten) {

@@ -120,7 +120,9 @@ TEST_F(InitFromTest, RejectsValuesThatAreNoNumbersAndVariancesBelowZero) {
   EXPECT_THAT(with("conv1.weight", std::numeric_limits<float>::quiet_NaN()),
               AllOf(HasSubstr("weights.safetensors: conv1.weight has the value nan")));
   EXPECT_THAT(with("fc.bias", -kInfinity), HasSubstr("fc.bias has the value -inf"));
-  EXPECT_THAT(with("bn1.running_var", -1e-3F), HasSubstr("bn1.running_var has the value -0.001"));
+  EXPECT_THAT(with("bn1.running_var", -1e-3F),
+              HasSubstr("bn1.running_var has the value -0.001000: weights that are NaN or "
+                        "infinite, and variances below 0, cannot be used"));
   EXPECT_THAT(log_text_.str(), Not(HasSubstr("initial weights")));
   std::vector<float> variance(Find("bn1.running_var").shape.elements(), 0.0F);
   std::vector<float> mean(variance.size(), -1.0F);

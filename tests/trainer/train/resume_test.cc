@@ -63,6 +63,21 @@ TEST_F(GoingOn, IsRejectedWhereTheRunEndsBeforeTheCheckpoint) {
   EXPECT_EQ(TensorsOf(ExportFile(config_)), TensorsAt(directory_.path(), 6, kModelFile));
 }
 
+TEST_F(GoingOn, SaysWhereWeightsAreEvaluatedOnImagesOfAnotherSize) {
+  const std::string size = std::to_string(config_.image_size);
+  config_.settings = {{"--image_size", "4096"}};
+  config_.schedule.run_iter = 2;
+  Run(config_);
+  config_.settings = {{"--image_size", size}};
+  RunMode mode = config_.mode;
+  config_.mode = RunMode::kEvaluate;
+  EXPECT_THAT(Run(config_), HasSubstr(", of a training with --image_size=4096 (now " + size + ")"));
+  std::swap(mode, config_.mode);
+  Run(config_);
+  std::swap(mode, config_.mode);
+  EXPECT_THAT(Run(config_), Not(HasSubstr("of a training with")));
+}
+
 TEST_F(GoingOn, SaysThatFirstWeightsAreNotRead) {
   config_.schedule.run_iter = 2;
   EXPECT_THAT(Run(config_), Not(HasSubstr("--init_from")));

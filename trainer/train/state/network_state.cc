@@ -154,9 +154,9 @@ void RejectUnusable(const SafetensorsFile& file, const Network& network,
     const bool is_variance = parameter.name.ends_with("running_var");
     for (const float value : ReadValues(file, *entry)) {
       if (std::isfinite(value) && !(is_variance && value < 0)) continue;
-      throw Error(EX_DATAERR, file.path() + ": " + parameter.name + " has the value " +
-                                  std::to_string(value) +
-                                  ": weights that are NaN or infinite cannot be used");
+      throw Error(EX_DATAERR,
+                  file.path() + ": " + parameter.name + " has the value " + std::to_string(value) +
+                      ": weights that are NaN or infinite, and variances below 0, cannot be used");
     }
   }
 }

@@ -384,6 +384,19 @@ void TakeDataOfWeights(const SnapshotDeps& deps, const DataIdentity& data, const
   }
 }
 
+namespace {
+
+// The end of a sentence about weights that are used for images of `size` pixels.
+std::string DescribeOtherSize(const CheckpointState& state, int size) {
+  for (const auto& [option, value] : state.settings) {
+    if (option != "--image_size" || value == std::to_string(size)) continue;
+    return fmt::format(", of a training with --image_size={} (now {})", value, size);
+  }
+  return "";
+}
+
+}  // namespace
+
 std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& loss_scale,
                                         const std::optional<TrainingAhead>& ahead) {
   struct Header {
@@ -417,8 +430,9 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
       if (ahead && !ahead->is_rollback) {
         LogResume(deps, *checkpoint, header.position, loss_scale, ahead->samples);
       } else if (!ahead) {
-        deps.log->info("{} of step {}: {}", checkpoint->average ? "EMA weights" : "weights",
-                       state.step, checkpoint->directory.string());
+        deps.log->info("{} of step {}: {}{}", checkpoint->average ? "EMA weights" : "weights",
+                       state.step, checkpoint->directory.string(),
+                       DescribeOtherSize(state, deps.config.image_size));
       }
       if (ahead) SetAsidePassedOver(deps, *checkpoint, is_chosen);
     }
