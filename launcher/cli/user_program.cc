@@ -51,4 +51,26 @@ bool ReadsProgramFromStdin(const std::vector<std::string>& program) {
   return true;
 }
 
+namespace {
+
+// "gpu" of gpu01.example:4 and of gpu[01-03].
+std::string_view StemOfHost(std::string_view host) {
+  const std::string_view label = host.substr(0, host.find_first_of(".:["));
+  return label.substr(0, label.find_last_not_of("0123456789") + 1);
+}
+
+}  // namespace
+
+std::string DescribeHostAsProgram(const std::string& hosts,
+                                  const std::vector<std::string>& program) {
+  if (program.empty() || program.front().find('/') != std::string::npos) return "";
+  const std::string& word = program.front();
+  const std::string_view host = std::string_view(hosts).substr(hosts.rfind(',') + 1);
+  const std::string_view stem = StemOfHost(host);
+  const bool is_alike = !stem.empty() && stem == StemOfHost(word);
+  if (!is_alike || (word == stem && word != host)) return "";
+  return "'" + word + "' behind -H " + hosts +
+         " would be the program: write hosts with commas, -H " + hosts + "," + word;
+}
+
 }  // namespace launcher

@@ -19,4 +19,9 @@ std::optional<std::vector<std::string>> TrainerArguments(const std::vector<std::
 // the arguments leave a doubt.
 bool ReadsProgramFromStdin(const std::vector<std::string>& program);
 
+// "" unless the first word of `program` is spelled as the last of `hosts`, which -H has, but for
+// its number or slots, as in `-H n1 n2 python`: then what to write, for a word that no program has.
+std::string DescribeHostAsProgram(const std::string& hosts,
+                                  const std::vector<std::string>& program);
+
 }  // namespace launcher

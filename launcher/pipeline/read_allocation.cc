@@ -17,6 +17,7 @@
 #include "launcher/allocation/host_allocation.h"
 #include "launcher/allocation/hosts_of_job.h"
 #include "launcher/base/error.h"
+#include "launcher/cli/user_program.h"
 #include "launcher/pipeline/batch_system.h"
 #include "launcher/slurm/complete_allocation.h"
 #include "launcher/slurm/slurm_allocation.h"
@@ -27,11 +28,18 @@ namespace launcher {
 namespace {
 
 // -H or -hostfile.
-std::optional<Allocation> ReadRequestedHosts(const Options& options) {
+std::optional<Allocation> ReadRequestedHosts(const Options& options,
+                                             const Environment& environment) {
   if (!options.hosts.empty() && !options.hostfile.empty()) {
     throw LaunchError(EX_USAGE, "give either -H or -hostfile, not both");
   }
-  if (!options.hosts.empty()) return AllocationFromHostList(options.hosts);
+  if (!options.hosts.empty()) {
+    const std::string wrong = DescribeHostAsProgram(options.hosts, options.program);
+    const bool is_program =
+        wrong.empty() || !FindProgram(options.program.front(), environment).empty();
+    if (!is_program) throw LaunchError(EX_USAGE, wrong);
+    return AllocationFromHostList(options.hosts);
+  }
   if (options.hostfile.empty()) return std::nullopt;
   return AllocationFromHostfile(ReadFile(options.hostfile), options.hostfile);
 }
@@ -66,7 +74,7 @@ std::optional<Allocation> ReadJob(const Options& options, Environment environmen
 
 Allocation ReadAllocation(const Options& options, const Environment& environment,
                           bool may_leave_job) {
-  std::optional<Allocation> requested = ReadRequestedHosts(options);
+  std::optional<Allocation> requested = ReadRequestedHosts(options, environment);
   std::optional<Allocation> slurm = ReadJob(options, environment);
   if (!slurm) {
     if (!requested) requested = ReadBatchAllocation(environment, ReadFile);

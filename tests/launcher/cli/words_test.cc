@@ -108,6 +108,28 @@ std::vector<std::string> Words(const std::string& text) {
   return words;
 }
 
+TEST(DescribeHostAsProgram, KnowsAHostBehindABlank) {
+  EXPECT_EQ(DescribeHostAsProgram("n1", Words("n2 n3 python")),
+            "'n2' behind -H n1 would be the program: write hosts with commas, -H n1,n2");
+  for (const auto& [hosts, program] :
+       std::vector<std::pair<std::string, std::string>>{{"a,gpu01:2", "gpu02:2 python"},
+                                                        {"n[1-2]", "n3 python"},
+                                                        {"n1.a.org", "n2.a.org x"},
+                                                        {"localhost", "localhost x"},
+                                                        {"localhost", "localhost:2 x"}}) {
+    EXPECT_NE(DescribeHostAsProgram(hosts, Words(program)), "") << hosts << " " << program;
+  }
+  for (const auto& [hosts, program] :
+       std::vector<std::pair<std::string, std::string>>{{"n1", ""},
+                                                        {"n1", "python n2"},
+                                                        {"n1", "./n2"},
+                                                        {"gpu1", "gpu"},
+                                                        {"10.0.0.1", "10 x"},
+                                                        {"n1,m2", "n2 x"}}) {
+    EXPECT_EQ(DescribeHostAsProgram(hosts, Words(program)), "") << hosts << " " << program;
+  }
+}
+
 TEST(ProgramOnStdin, IsWhatNoArgumentGives) {
   for (const char* text :
        {"python3 -", "python", "/usr/bin/python3.11 -u -", "python3 -u", "bash", "bash -s",
