@@ -29,6 +29,12 @@ std::int64_t Nanoseconds(const timespec& time) {
   throw failure;
 }
 
+Error NotRegular(const std::string& path) {
+  const bool is_pipe_of_shell = path.starts_with("/dev/fd/");
+  return {EX_DATAERR, path + " is not a regular file" +
+                          (is_pipe_of_shell ? ": write what <(...) prints to one" : "")};
+}
+
 }  // namespace
 
 support::Descriptor OpenForReading(const std::string& path) {
@@ -40,7 +46,7 @@ support::Descriptor OpenForReading(const std::string& path) {
 namespace {
 
 FileIdentity IdentityBy(const struct stat& status, const std::string& path) {
-  if (!S_ISREG(status.st_mode)) throw Error(EX_DATAERR, path + " is not a regular file");
+  if (!S_ISREG(status.st_mode)) throw NotRegular(path);
   return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
           Nanoseconds(status.st_mtim), Nanoseconds(status.st_ctim)};
 }
@@ -92,7 +98,7 @@ std::string ReadWholeFile(const std::string& path, std::uint64_t max_bytes) {
     case support::ReadProblem::kRead:
       RejectToRead(path, file.error);
     case support::ReadProblem::kNotRegular:
-      throw Error(EX_DATAERR, path + " is not a regular file");
+      throw NotRegular(path);
     case support::ReadProblem::kTooLong:
       throw Error(EX_DATAERR, path + " has " + std::to_string(file.bytes) +
                                   " bytes, more than the " + std::to_string(max_bytes) +

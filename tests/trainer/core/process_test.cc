@@ -151,6 +151,14 @@ TEST_F(CoreFileTest, DoesNotWaitForAPipe) {
   const FileRejection rejection = RejectionOf([&] { ReadWholeFile(Path("pipe")); });
   EXPECT_EQ(rejection.exit_code, EX_DATAERR);
   EXPECT_EQ(rejection.message, Path("pipe") + " is not a regular file");
+  // As <(...) makes it.
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const std::string path = "/dev/fd/" + std::to_string(pipe[0]);
+  EXPECT_EQ(tests::Rejection<Error>(EX_DATAERR, [&] { ReadWholeFile(path); }),
+            path + " is not a regular file: write what <(...) prints to one");
+  ::close(pipe[0]);
+  ::close(pipe[1]);
 }
 
 TEST_F(CoreFileTest, SaysWhyItCannotBeWritten) {

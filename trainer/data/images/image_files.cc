@@ -10,8 +10,9 @@
 namespace trainer {
 namespace {
 
-constexpr std::array<std::string_view, 11> kImageEndings = {
-    ".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm"};
+constexpr std::array<std::string_view, 21> kImageEndings = {
+    ".jpeg", ".jpg", ".jpe", ".jfif", ".png",  ".gif",  ".bmp",  ".webp", ".tif", ".tiff", ".ppm",
+    ".pgm",  ".pbm", ".pnm", ".tga",  ".heic", ".heif", ".avif", ".jp2",  ".j2k", ".jxl"};
 
 std::string LowerCase(std::string_view text) {
   std::string lower(text);

@@ -115,6 +115,16 @@ TEST_F(ImageFilesTest, FilesAreTakenWhateverTheirNamesInTheOrderGiven) {
   EXPECT_THAT(FindImageFiles(given), ElementsAre(b, a, hidden, b));
 }
 
+TEST(HasImageEnding, KnowsImagesThatNobodyDecodes) {
+  for (const char* name :
+       {"a.HEIC", "a.heif", "a.avif", "a.jp2", "a.jxl", "a.tga", "a.pgm", "a.WebP"}) {
+    EXPECT_TRUE(HasImageEnding(name)) << name;
+  }
+  for (const char* name : {"heic", "a.heic.txt", "a.json", "a.mp4"}) {
+    EXPECT_FALSE(HasImageEnding(name)) << name;
+  }
+}
+
 TEST_F(ImageFilesTest, DirectoriesAreTakenWithAllImagesBelow) {
   const fs::path last = Make("z.png");
   const fs::path deep = Make("cat/2020/one.jpg");
