@@ -113,6 +113,7 @@ TEST(DescribeHostAsProgram, KnowsAHostBehindABlank) {
             "'n2' behind -H n1 would be the program: write hosts with commas, -H n1,n2");
   for (const auto& [hosts, program] :
        std::vector<std::pair<std::string, std::string>>{{"a,gpu01:2", "gpu02:2 python"},
+                                                        {"a1,m2,n3", "n4 python"},
                                                         {"n[1-2]", "n3 python"},
                                                         {"n1.a.org", "n2.a.org x"},
                                                         {"localhost", "localhost x"},

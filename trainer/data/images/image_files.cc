@@ -48,8 +48,7 @@ bool IsHidden(std::string_view path) {
   for (std::size_t start = 0; start < path.size();) {
     const std::size_t end = std::min(path.find('/', start), path.size());
     const std::string_view name = path.substr(start, end - start);
-    const bool is_step = name == "." || name == "..";
-    if (name.starts_with('.') && !is_step) return true;
+    if (name.starts_with('.')) return true;
     if (std::ranges::find(kOfStorage, name) != kOfStorage.end()) return true;
     start = end + 1;
   }

@@ -126,6 +126,8 @@ TEST(MissingShards, NamesTheFirstThatIsMissing) {
   EXPECT_THAT(Missing({"train-00001-of-00002.tfrecord"}),
               ElementsAre(StartsWith("d has 1 of the 2 files train-*-of-00002.tfrecord: "
                                      "train-00000-of-00002.tfrecord is missing")));
+  EXPECT_THAT(Missing({"train-best-of-a-0-of-2"}),
+              ElementsAre(HasSubstr("train-best-of-a-1-of-2 is missing")));
   EXPECT_THAT(Missing({"train-a-00000-of-00001", "train-b-00001-of-00002"}),
               ElementsAre(StartsWith("d has 1 of the 2 files train-b-*-of-00002: "
                                      "train-b-00000-of-00002 is missing")));
