@@ -123,7 +123,9 @@ std::vector<std::string> FindMissingShards(const std::string& dir, const std::st
   std::string odd;
   for (const std::string& name : names) {
     const auto shard = ParseShardNumber(std::string_view(name).substr(prefix.size()));
-    ShardSet* set = shard ? &sets.try_emplace(shard->before, name, *shard).first->second : nullptr;
+    ShardSet* set = shard
+                        ? &sets.try_emplace(shard->before, ShardSet{name, *shard, {}}).first->second
+                        : nullptr;
     if (set == nullptr || shard->ending != set->shard.ending) {
       odd = name;
       continue;
