@@ -80,7 +80,8 @@ std::string RejectNoTruth(const std::string& text) {
 void RejectSlips(CLI::Option& option) {
   const std::string name = option.get_type_name();
   if (!IsAmong(kMayBeEmpty, name)) option.check(CLI::Validator(RejectNoValue, ""));
-  if (name != kArgument) option.check(CLI::Validator(DescribeTilde, ""));
+  const bool is_free_text = IsAmong(kMayBeEmpty, name) && !option.get_positional();
+  if (!is_free_text) option.check(CLI::Validator(DescribeSlip, ""));
   if (name == "N" || name == "N,...") option.check(CLI::Validator(RejectFraction, ""));
   if (name == "X" || name == "SECONDS") option.check(CLI::Validator(RejectNoNumber, ""));
   if (option.get_expected_max() == 0) option.check(CLI::Validator(RejectNoTruth, ""));
@@ -188,6 +189,8 @@ std::string DescribeUnknown(const std::string& argument, const CLI::App& to,
     known.push_back(command->get_name());
   }
   const std::string nearest = NearestSpelling(argument.substr(0, argument.find('=')), known);
+  const std::string dash = DescribeDash(argument);
+  if (!dash.empty()) return "unknown argument " + argument + dash;
   return "unknown argument " + argument +
          (nearest.empty() ? " (" + program + " --help lists all)"
                           : "; did you mean " + nearest + "?");

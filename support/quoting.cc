@@ -104,11 +104,32 @@ std::string ShortCommand(const std::vector<std::string>& words) {
   return line;
 }
 
-std::string DescribeTilde(std::string_view value) {
-  if (value != "~" && !value.starts_with("~/")) return "";
-  return "needs a path in which no ~ is left, not '" + std::string(value) +
-         "': a shell replaces it at the beginning of a word alone: write $HOME" +
-         std::string(value.substr(1));
+std::string DescribeSlip(std::string_view value) {
+  if (value == "~" || value.starts_with("~/")) {
+    return "needs a path in which no ~ is left, not '" + std::string(value) +
+           "': a shell replaces it at the beginning of a word alone: write $HOME" +
+           std::string(value.substr(1));
+  }
+  if (value.ends_with('\r')) {
+    return "ends with a carriage return: the script has ends of lines of Windows: sed -i "
+           "'s/\\r$//' SCRIPT";
+  }
+  for (const std::string_view quote : {"\u201c", "\u201d", "\u201e", "\u2018", "\u2019"}) {
+    if (!value.starts_with(quote) && !value.ends_with(quote)) continue;
+    return "has " + std::string(quote) + ", a quote of a text processor, in '" +
+           std::string(value) + "': write \" or '";
+  }
+  return "";
+}
+
+std::string DescribeDash(std::string_view word) {
+  for (const std::string_view dash : {"\u2010", "\u2011", "\u2013", "\u2014", "\u2212"}) {
+    const bool is_second = word.starts_with("-") && word.substr(1).starts_with(dash);
+    if (!word.starts_with(dash) && !is_second) continue;
+    return "; its dash is one of a text processor, which only looks like that of the keyboard: "
+           "write - or --";
+  }
+  return "";
 }
 
 std::string QuoteCommand(const std::vector<std::string>& words) {

@@ -15,10 +15,15 @@ namespace support {
 // The words with blanks between them, each quoted for a POSIX shell where it needs to be.
 std::string QuoteCommand(const std::vector<std::string>& words);
 
-// What is wrong with a value of an option that begins with ~ as a home directory does; "" for any
-// other.  A shell replaces ~ at the beginning of a word alone: --dir=~/run would make a directory
-// of the name ~ in the current one.
-std::string DescribeTilde(std::string_view value);
+// What is wrong with a value of an option that nobody means as it is, since files of such names
+// would be made; "" for any other.  It begins with ~ as a home directory does, which a shell
+// replaces at the beginning of a word alone (--dir=~/run); it ends with the carriage return of a
+// script from Windows; it has quotes of a text processor.
+std::string DescribeSlip(std::string_view value);
+
+// What is wrong with an option whose dash is one of a text processor, as the end of a sentence; ""
+// for any other word.
+std::string DescribeDash(std::string_view word);
 
 // How much of a value a message repeats, in characters.
 inline constexpr std::size_t kMaxShownCharacters = 256;  // a path is shorter

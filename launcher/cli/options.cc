@@ -175,6 +175,9 @@ Options ParseOptions(const std::vector<OptionSpec>& table,
       ++next;
       break;
     }
+    if (const std::string wrong = support::DescribeDash(argument); !wrong.empty()) {
+      throw LaunchError(EX_USAGE, "unknown option " + argument + wrong);
+    }
     if (argument.size() < 2 || argument[0] != '-') break;
     ++next;
     const std::string dashes(argument[1] == '-' ? 2 : 1, '-');
@@ -196,7 +199,7 @@ Options ParseOptions(const std::vector<OptionSpec>& table,
       }
       value = arguments[next++];
     }
-    if (const std::string wrong = support::DescribeTilde(value); !wrong.empty()) {
+    if (const std::string wrong = support::DescribeSlip(value); !wrong.empty()) {
       throw LaunchError(EX_USAGE, "option " + dashes + name + " " + wrong);
     }
     const std::string expected = option->set(options, value);

@@ -321,6 +321,21 @@ TEST(Parse, RejectsAnEmptyPlaceOrWord) {
   EXPECT_EQ(RejectionOf({"--text", ""}), "");
 }
 
+TEST(Parse, RejectsWhatScriptsAndTextProcessorsLeave) {
+  EXPECT_EQ(RejectionOf({"--dir=run\r"}),
+            "--dir: ends with a carriage return: the script has ends of lines of Windows: sed -i "
+            "'s/\\r$//' SCRIPT");
+  EXPECT_EQ(RejectionOf({"--dir=\u201crun\u201d"}),
+            "--dir: has \u201c, a quote of a text processor, in '\u201crun\u201d': write \" or '");
+  EXPECT_THAT(RejectionOf({"--dir=\u2018run"}),
+              ::testing::HasSubstr("a quote of a text processor"));
+  EXPECT_THAT(RejectionOf({"\u2013\u2013dir=run"}),
+              ::testing::HasSubstr("; its dash is one of a text"));
+  EXPECT_THAT(RejectionOf({"-\u2013dir=run"}), ::testing::HasSubstr("; its dash is one of a text"));
+  EXPECT_EQ(ParseLine({"--text=\u201crun\u201d"}).values.text, "\u201crun\u201d");
+  EXPECT_EQ(ParseLine({"--dir=a\u2019s \u2013 b\r c"}).values.dir, "a\u2019s \u2013 b\r c");
+}
+
 TEST(Parse, RejectsATildeThatNoShellHasReplaced) {
   EXPECT_EQ(RejectionOf({"--dir=~/run"}),
             "--dir: needs a path in which no ~ is left, not '~/run': a shell replaces it at the "

@@ -404,7 +404,7 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
     line = support::Parse(program, full.arguments);
   } catch (const support::UnknownArgument& error) {
     throw UsageError("unexpected argument '" + support::Shortened(error.argument) +
-                     "': options are written --name=value");
+                     "': options are written --name=value" + support::DescribeDash(error.argument));
   } catch (const support::UsageError& error) {
     throw UsageError(error.what());
   }

@@ -198,6 +198,14 @@ TEST(Options, RejectsAWrongValueAndSaysWhatIsExpected) {
   EXPECT_EQ(MessageOf({"--log-dir=~/logs", "true"}),
             "option --log-dir needs a path in which no ~ is left, not '~/logs': a shell replaces "
             "it at the beginning of a word alone: write $HOME/logs");
+  EXPECT_EQ(
+      MessageOf({"--log-dir", "logs\r", "true"}),
+      "option --log-dir ends with a carriage return: the script has ends of lines of Windows: "
+      "sed -i 's/\\r$//' SCRIPT");
+  EXPECT_EQ(
+      MessageOf({"\u2013n", "2", "true"}),
+      "unknown option \u2013n; its dash is one of a text processor, which only looks like that "
+      "of the keyboard: write - or --");
   EXPECT_EQ(MessageOf({"-m", "q"}), "option -m: 'q' is not p or b or n or r or m or c");
   EXPECT_EQ(MessageOf({"-H", ""}), "option -H: '' is not a value that is not empty");
 }

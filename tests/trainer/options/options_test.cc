@@ -135,6 +135,7 @@ TEST(Options, Rejects) {
       {"--zzzzzz", "'--zzzzzz'"},
       {"--lr_=0.1", "ambiguous option '--lr_': it could be --lr_init, --lr_warmup_epochs"},
       {"train", "unexpected argument 'train'"},
+      {"\u2013\u2013epochs=3", "options are written --name=value; its dash is one of a text"},
       // Values that are missing.
       {"--mode=predict", "--to_predict=FILE"},
       {"--batch_size", "--batch_size"},
