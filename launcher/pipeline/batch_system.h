@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The hosts that a batch system other than Slurm has given to the job: PBS Pro, OpenPBS and Torque
-// (PBS_NODEFILE), and LSF (LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS); and a launcher that has started ddlrun.
+// (PBS_NODEFILE), and LSF (LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS); and a launcher that has started
+// ddlrun.
 
 #pragma once
 
@@ -24,8 +25,8 @@ std::optional<Allocation> ReadBatchAllocation(
     const Environment& environment,
     const std::function<std::string(const std::string& path)>& read);
 
-// "" unless ddlrun itself is one of several processes of mpirun or mpiexec, each of which starts all
-// ranks: then what to write.  A launch that a rank of ddlrun starts is meant so.  Pure.
+// "" unless ddlrun itself is one of several processes of mpirun or mpiexec, each of which starts
+// all ranks: then what to write.  A launch that a rank of ddlrun starts is meant so.  Pure.
 std::string DescribeEnclosingLaunch(const Environment& environment);
 
 }  // namespace launcher

@@ -135,9 +135,13 @@ void WarnOfOtherMaster(const Settings& settings, const Environment& environment,
   if (!problem.empty()) plan->warnings.push_back(Coded(Message::kMasterAddrNotInJob, problem));
 }
 
-void WarnOfEnclosingLaunch(const Environment& environment, LaunchPlan* plan) {
+// In a job of Slurm their steps would wait for each other for ever.
+void WarnOfEnclosingLaunch(const Environment& environment, const std::string& job_id,
+                           LaunchPlan* plan) {
   const std::string problem = DescribeEnclosingLaunch(environment);
-  if (!problem.empty()) plan->warnings.push_back(Coded(Message::kStartedSeveralTimes, problem));
+  if (problem.empty()) return;
+  if (!job_id.empty()) throw LaunchError(EX_CONFIG, problem);
+  plan->warnings.push_back(Coded(Message::kStartedSeveralTimes, problem));
 }
 
 std::size_t OnlineCpus() {
@@ -302,7 +306,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
   }
   WarnOfLongHostList(options, settings, &planned.plan);
   WarnOfOtherMaster(settings, environment, &planned.plan);
-  WarnOfEnclosingLaunch(environment, &planned.plan);
+  WarnOfEnclosingLaunch(environment, planned.job_id, &planned.plan);
   for (const NodePlacement& node : planned.plan.nodes) {
     if (!IsThisMachine(node.host, environment)) planned.has_remote_ranks = true;
   }

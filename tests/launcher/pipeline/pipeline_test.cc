@@ -169,20 +169,31 @@ Environment FourNodes() {
 }
 
 PlannedJob PlanWithout(const std::vector<std::string>& lost_nodes,
-                       const std::vector<std::string>& arguments, const SiteConfig& site = {}) {
+                       const std::vector<std::string>& arguments, const SiteConfig& site = {},
+                       const Environment& environment = FourNodes()) {
   std::vector<std::string> all = {
       "--max-restarts=3",
       "--topology=" + tests::SourceDirectory() + "/tests/fixtures/hwloc/ac922_16c_4v100.xml"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   const Options options = ParseOptions(all);
-  const Settings settings = MergeSettings(options, site, FourNodes());
-  return PlanJob(options, settings, FourNodes(), lost_nodes);
+  const Settings settings = MergeSettings(options, site, environment);
+  return PlanJob(options, settings, environment, lost_nodes);
 }
 
 std::vector<std::string> HostsOf(const LaunchPlan& plan) {
   std::vector<std::string> hosts;
   for (const NodePlacement& node : plan.nodes) hosts.push_back(node.host);
   return hosts;
+}
+
+TEST(PlanJob, RejectsToBeOneOfSeveralInAJob) {
+  Environment environment = FourNodes();
+  environment["OMPI_COMM_WORLD_SIZE"] = "2";
+  EXPECT_THAT(
+      tests::Rejection<LaunchError>(EX_CONFIG, [&] { PlanWithout({}, {}, {}, environment); }),
+      HasSubstr("ddlrun is one of 2 processes of mpirun"));
+  environment["OMPI_COMM_WORLD_SIZE"] = "1";
+  EXPECT_EQ(PlanWithout({}, {}, {}, environment).plan.ranks.size(), 8);
 }
 
 TEST(PlanJob, RunsOnTheNodesThatAreLeft) {
