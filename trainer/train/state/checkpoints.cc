@@ -119,6 +119,7 @@ void Checkpoints::Save(const Position& position, const LossScale& loss_scale, Wa
   const auto write = [this] {
     Write();
     Tell();
+    WarnOfLastFailure();
   };
   if (is_root_ && wait == Wait::kForFile) write();
   if (is_root_ && wait == Wait::kForCopy) LeaveOutBad(write);
@@ -145,7 +146,20 @@ void Checkpoints::Note(std::int64_t step, double top1) {
   }
 }
 
+void Checkpoints::ThrowLastFailure() {
+  if (last_failure_) std::rethrow_exception(std::exchange(last_failure_, nullptr));
+}
+
+void Checkpoints::WarnOfLastFailure() {
+  try {
+    ThrowLastFailure();
+  } catch (const Error& error) {
+    deps_.snapshot.log->warn("{}; a newer checkpoint was written", error.what());
+  }
+}
+
 void Checkpoints::Look() {
+  ThrowLastFailure();
   LeaveOutBad([this] {
     if (thread_ && thread_->has_work() && thread_->Done()) Tell();
   });
@@ -163,6 +177,7 @@ void Checkpoints::FinishForRollback() {
 }
 
 void Checkpoints::FinishLast() {
+  ThrowLastFailure();
   if (!thread_ || !thread_->has_work()) return;
   thread_->Wait();
   Tell();
@@ -180,10 +195,16 @@ void Checkpoints::LeaveOutBad(const std::function<void()>& finish) {
 }
 
 void Checkpoints::WaitForLast(std::int64_t next_step, Wait wait) {
-  Look();
-  if (!thread_ || !thread_->has_work()) return;
   const auto begun = Clock::now();
-  LeaveOutBad([this] { FinishLast(); });
+  try {
+    Look();
+    if (!thread_ || !thread_->has_work()) return;
+    LeaveOutBad([this] { FinishLast(); });
+  } catch (const NotFinite&) {
+    throw;
+  } catch (const Error&) {
+    last_failure_ = std::current_exception();
+  }
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   // Of a run that ends nobody wonders why it waits.
   if (wait == Wait::kForFile || seconds < kLongWait || has_logged_waiting_) return;

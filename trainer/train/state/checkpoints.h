@@ -98,8 +98,9 @@ class Checkpoints {
   Checkpoints& operator=(const Checkpoints&) = delete;
 
   // Collective, between steps: a checkpoint of the state at `position`, with the top-1 of its
-  // weights if they were evaluated.  The one before it is durable when this returns.  Throws Error
-  // as WriteSnapshot, for this one or that.
+  // weights if they were evaluated.  The one before it is durable when this returns; where it could
+  // not be written, this one is all the same, and Look and Finish throw the reason, but for
+  // kForFile it is a warning, since a newer one is there.  Throws Error as WriteSnapshot.
   void Save(const Position& position, const LossScale& loss_scale, Wait wait,
             std::optional<double> top1 = {});
 
@@ -122,6 +123,8 @@ class Checkpoints {
   // Of rank 0 alone.
   void WaitForLast(std::int64_t next_step, Wait wait);
   void FinishLast();
+  void ThrowLastFailure();
+  void WarnOfLastFailure();
   void Note(std::int64_t step, double top1);
   void Write();
   void Tell();
@@ -133,7 +136,8 @@ class Checkpoints {
   std::optional<SnapshotCopy> copy_;  // of rank 0
   Clock::time_point begun_;           // of the last Save
   bool has_logged_waiting_ = false;
-  bool has_left_out_ = false;  // since the run began, or has gone back
+  bool has_left_out_ = false;        // since the run began, or has gone back
+  std::exception_ptr last_failure_;  // of the one before, which Save has found
   // By Write, for Tell.
   WrittenSnapshot written_;
   double seconds_ = 0;

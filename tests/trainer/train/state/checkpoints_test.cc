@@ -162,7 +162,32 @@ TEST_F(CheckpointsTest, WhatTheThreadThrowsIsThrownBetweenSteps) {
   EXPECT_THAT(text_.str(), Not(HasSubstr("step 2 written")));
 }
 
-TEST_F(CheckpointsTest, WhatTheThreadThrowsIsThrownByTheNextSave) {
+TEST_F(CheckpointsTest, OneThatCouldNotBeWrittenIsNotInTheWayOfTheNext) {
+  int renames = 0;
+  const auto checkpoints = Make([&](std::string_view call) {
+    if (call == "rename" && ++renames == 1) throw Error(EX_OSERR, "cannot rename: a disk fails");
+  });
+  Save(*checkpoints, 1, kForCopy);
+  Save(*checkpoints, 2, kForCopy);
+  EXPECT_EQ(FailureOf(*checkpoints, EX_OSERR), "cannot rename: a disk fails");
+  LookUntil(*checkpoints, [this] { return CountIn(text_.str(), "step 2 written") == 1; });
+  EXPECT_THAT(Listing(directory_.path()), ElementsAre("step-0000000002"));
+}
+
+TEST_F(CheckpointsTest, OneThatCouldNotBeWrittenIsAWarningWhereTheLastOneIs) {
+  int renames = 0;
+  const auto checkpoints = Make([&](std::string_view call) {
+    if (call == "rename" && ++renames == 1) throw Error(EX_OSERR, "cannot rename: a disk fails");
+  });
+  Save(*checkpoints, 1, kForCopy);
+  Save(*checkpoints, 2, kForFile);
+  checkpoints->Finish();
+  EXPECT_THAT(text_.str(), HasSubstr("warning: cannot rename: a disk fails; a newer checkpoint was "
+                                     "written"));
+  EXPECT_THAT(Listing(directory_.path()), ElementsAre("step-0000000002"));
+}
+
+TEST_F(CheckpointsTest, WhatTheLastSaveThrowsIsItsOwnFailure) {
   const auto checkpoints = Make([&](std::string_view call) {
     if (call == "rename") throw Error(EX_OSERR, "cannot rename: a disk fails");
   });
