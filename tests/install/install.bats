@@ -83,6 +83,7 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 ./share/doc/ddlrun/doc/reference.md
 ./share/doc/ddlrun/doc/report.png
 ./share/doc/ddlrun/doc/scaling.md
+./share/doc/ddlrun/doc/security.md
 ./share/doc/ddlrun/doc/user-guide.md
 ./share/lmod-modulefiles/ddlrun/$version.lua
 ./share/modulefiles/ddlrun/$version
