@@ -215,7 +215,9 @@ std::optional<RunningJob> FindRunningJob(const std::string& number,
     RunningJob job;
     std::string state;
     words >> state >> job.node >> job.number;
-    if (state == "RUNNING" && IsNodeName(job.node) && IsNumber(job.number)) return job;
+    // As IsStateOfRunningJob (launcher/slurm/slurm_job.h).
+    const bool runs = state == "RUNNING" || state == "SIGNALING" || state == "RESIZING";
+    if (runs && IsNodeName(job.node) && IsNumber(job.number)) return job;
     if (first_state.empty()) first_state = state;
   }
   throw Error(EX_UNAVAILABLE,

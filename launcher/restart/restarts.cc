@@ -174,7 +174,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
           end.is_near_end || *end.seconds_left < *options_.stop_before + kSecondsOfProgress;
     }
     // The user or the time limit has ended the job.  Ranks may end before ddlrun learns of it.
-    if (job && job->state != "RUNNING") {
+    if (job && !IsStateOfRunningJob(job->state)) {
       return {Decision::Next::kEnd, 0, "the job is " + job->state + ", so this is the end"};
     }
     const HostIndex left(job ? job->nodes : nodes_before_);

@@ -203,7 +203,7 @@ std::optional<SlurmJob> QuerySlurmForJob(const Environment& environment) {
 
 std::string RejectionOfHosts(const SlurmJob& job, const std::vector<std::string>& hosts) {
   constexpr std::size_t kMaxNames = 8;
-  if (job.state != "RUNNING") return "";
+  if (!IsStateOfRunningJob(job.state)) return "";
   const HostIndex left(job.nodes);
   std::vector<std::string> gone;
   std::string names;  // of those of `hosts` that are left

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/base/environment.h"
@@ -33,6 +34,13 @@ ScontrolAnswer RunScontrol(const std::vector<std::string>& arguments,
 
 // The same for a scontrol that was started before; null: there is none in PATH.
 ScontrolAnswer AnswerOfScontrol(CommandOutput* command);
+
+// Whether a job in this state runs.  A flag is shown in the place of the state that it is in: of
+// one that is being signalled (also by preemption) or changes its size ("Job State Codes" of
+// Slurm's documentation).
+constexpr bool IsStateOfRunningJob(std::string_view state) {
+  return state == "RUNNING" || state == "SIGNALING" || state == "RESIZING";
+}
 
 struct SlurmJob {
   std::string number;  // SLURM_JOB_ID of it

@@ -158,6 +158,18 @@ TEST_F(RestartsInSlurm, SayThatAJobOfAnExpeditedRequeueIsHeldAfterAFailure) {
   EXPECT_EQ(After(options, EndedWith(0)).reason, "");
 }
 
+// Slurm shows the flag for as long as its signals are under way.
+TEST_F(RestartsInSlurm, RequeueAJobThatIsBeingSignalledForAnotherOne) {
+  Options options;
+  options.requeue = 3;
+  for (const char* state : {"RUNNING", "SIGNALING"}) {
+    Answer("PreemptTime=2026-11-28T08:55:09 StartTime=2026-11-28T08:00:00", state);
+    EXPECT_EQ(After(options, EndedWith(143)).next, Decision::Next::kRequeue) << state;
+  }
+  Answer("PreemptTime=2026-11-28T08:55:09 StartTime=2026-11-28T08:00:00", "COMPLETING");
+  EXPECT_EQ(After(options, EndedWith(143)).reason, "the job is COMPLETING, so this is the end");
+}
+
 TEST_F(RestartsInSlurm, RejectWhatCannotBeRequeued) {
   struct Case {
     std::string job, count, answer, message;

@@ -16,6 +16,15 @@
 namespace launcher {
 namespace {
 
+TEST(SlurmJob, RunsWhileItIsSignalled) {
+  for (const char* state : {"RUNNING", "SIGNALING", "RESIZING"}) {
+    EXPECT_TRUE(IsStateOfRunningJob(state)) << state;
+  }
+  for (const char* state : {"COMPLETING", "PENDING", "REQUEUED", "CANCELLED", "PREEMPTED", ""}) {
+    EXPECT_FALSE(IsStateOfRunningJob(state)) << state;
+  }
+}
+
 TEST(SlurmJob, ReadsWhatScontrolSays) {
   const auto job = ParseSlurmJob(
       "JobId=1 JobName=job UserId=hpc(5000) JobState=RUNNING Reason=None Requeue=1 Restarts=0 "
