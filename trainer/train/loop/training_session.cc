@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/checkpoint/reader.h"
 #include "trainer/train/loop/training_session.h"
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
 #include "trainer/data/images/image_files.h"
 #include "trainer/model/network.h"
@@ -273,10 +273,10 @@ std::int64_t LoadWeights(Launch& launch) {
   }
   const std::filesystem::path directory = ModelDirectory(launch.config);
   const std::string misplaced = DescribeMisplaced(directory);
-  throw Error(EX_USAGE, "there are no weights: no checkpoint in '" + directory.string() + "'; " +
-                            (misplaced.empty()
-                                 ? "give the --model_dir of a run, or a file by --init_from"
-                                 : misplaced));
+  throw Error(EX_USAGE,
+              "there are no weights: no checkpoint in '" + directory.string() + "'; " +
+                  (misplaced.empty() ? "give the --model_dir of a run, or a file by --init_from"
+                                     : misplaced));
 }
 
 }  // namespace
