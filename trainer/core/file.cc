@@ -72,14 +72,16 @@ std::uint64_t FileSize(const support::Descriptor& file, const std::string& path)
 }
 
 std::size_t ReadAt(const support::Descriptor& file, const std::string& path, std::uint64_t offset,
-                   std::span<std::uint8_t> bytes) {
+                   std::span<std::uint8_t> bytes,
+                   const std::function<support::Descriptor()>& reopen) {
   const support::Transfer read = support::ReadAt(file.fd(), offset, std::as_writable_bytes(bytes));
   if (read.error == 0) return read.bytes;
-  if (!support::MayHelpToReopen(read.error)) throw OsError("cannot read " + path, read.error);
-  const support::Descriptor again(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!reopen || !support::MayHelpToReopen(read.error)) {
+    throw OsError("cannot read " + path, read.error);
+  }
+  const support::Descriptor again = reopen();
   const support::Transfer second =
-      again.is_open() ? support::ReadAt(again.fd(), offset, std::as_writable_bytes(bytes))
-                      : support::Transfer{0, errno};
+      support::ReadAt(again.fd(), offset, std::as_writable_bytes(bytes));
   if (second.error != 0) {
     throw OsError("cannot read " + path + ", not even after it was opened again", read.error);
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -47,11 +48,12 @@ FileIdentity IdentityOf(const std::string& path);
 std::uint64_t FileSize(const support::Descriptor& file, const std::string& path);
 
 // Fills `bytes` from `offset`; returns how many were there: fewer only at the end of the file.
-// Where it cannot be read (support::MayHelpToReopen) it is opened by its name once more, and where
-// that helps `file` is the new one.  Throws Error(EX_OSERR) naming `path`.  Safe from several
-// threads at once.
+// Where it cannot be read (support::MayHelpToReopen) and `reopen` is given, what that returns is
+// read once, and where that helps `file` is it from then on.  Throws Error(EX_OSERR) naming `path`,
+// and what `reopen` throws.  Safe from several threads at once.
 std::size_t ReadAt(const support::Descriptor& file, const std::string& path, std::uint64_t offset,
-                   std::span<std::uint8_t> bytes);
+                   std::span<std::uint8_t> bytes,
+                   const std::function<support::Descriptor()>& reopen = {});
 
 // The whole file.  Throws as OpenForReading, Error(EX_DATAERR) also if it is not regular or longer
 // than `max_bytes`, and Error(EX_OSERR) if it cannot be read.

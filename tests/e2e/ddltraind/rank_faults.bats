@@ -19,24 +19,38 @@ load common
   done
 }
 
-# with_fault KIND: a run of two, of which rank 1 cannot read after a while.
+# with_fault KIND STEPS OPTIONS...: a run of two, of which rank 1 cannot read once there is a file `now`.
 with_fault() {
   export FAULT=$1 FAULT_RANK=1 FAULT_IN=pread FAULT_WHEN=$PWD/now LD_PRELOAD=$PWD/fault.so
-  launcher=local start_training 2 --hang_floor_seconds=20 --results_dir="$1" --num_iter="$2" --mode=train
+  launcher=local start_training 2 --hang_floor_seconds=20 --results_dir="$1" --num_iter="$2" --mode=train "${@:3}"
   unset LD_PRELOAD
   wait_for 60 grep -q "iteration: 20" out
-  : > now
 }
 
 @test "a file that cannot be read is opened again; where that is no help the weights are saved" {
   cc -shared -fPIC -o fault.so "$BATS_TEST_DIRNAME/../../fault.c" -ldl
   with_fault stale 3000
+  : > now
   expect=0 end_of_training
   rm now
   with_fault eio 1000000
+  : > now
   expect=71 end_of_training
   grep -q "ddltraind: rank 1 on .*: cannot read .*train-.*, not even after it was opened again: Input/output error; the weights of step [0-9]* were saved" err
   [ "$(ls eio/checkpoints | tail -n 1)" = "step-$(printf %010d "$(sed -n 's/.*rank 1 on .*the weights of step \([0-9]*\) were saved.*/\1/p' err)")" ]
+}
+
+@test "a file that has become another one is not read in the place of one that is stale" {
+  cc -shared -fPIC -o fault.so "$BATS_TEST_DIRNAME/../../fault.c" -ldl
+  cp -r "$data" replaced
+  with_fault stale 1000000 --data_dir=replaced
+  for file in replaced/train-*; do
+    cp "$file" new
+    mv new "$file"
+  done
+  : > now
+  expect=65 end_of_training
+  grep -q "rank 1 on .*: replaced/train-.* was replaced by another file since the start.*; the weights of step [0-9]* were saved" err
 }
 
 @test "--resume_from takes an older checkpoint, and a complete training says that it is" {

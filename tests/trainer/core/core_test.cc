@@ -30,27 +30,40 @@ std::uint32_t Crc32c(const Bytes& bytes) {
 }
 
 // Reading from address 0 of a process is EIO.
-TEST(ReadAt, OpensAFileThatCannotBeReadByItsNameOnceMore) {
+TEST(ReadAt, OpensAFileThatCannotBeReadOnceMore) {
   const TemporaryDirectory directory;
   const std::string path = (directory.path() / "file").string();
   std::ofstream(path) << "0123456789";
   const support::Descriptor broken(::open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(broken.is_open());
   Bytes bytes(4);
-  EXPECT_EQ(ReadAt(broken, path, 0, bytes), 4U);
+  EXPECT_EQ(tests::Rejection<Error>(
+                EX_OSERR, [&] { ReadAt(broken, path, 0, bytes); }, "not refused"),
+            "cannot read " + path + ": Input/output error");
+  EXPECT_EQ(ReadAt(broken, path, 0, bytes, [&] { return OpenForReading(path); }), 4U);
   EXPECT_EQ(bytes, (Bytes{'0', '1', '2', '3'}));
   // It is the other file now.
   std::filesystem::remove(path);
   EXPECT_EQ(ReadAt(broken, path, 8, bytes), 2U);
   EXPECT_EQ(bytes[0], '8');
 
-  const support::Descriptor gone(::open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
+  const auto again = [] { return OpenForReading("/proc/self/mem"); };
+  const support::Descriptor gone = again();
   EXPECT_EQ(tests::Rejection<Error>(
-                EX_OSERR, [&] { ReadAt(gone, path, 0, bytes); }, "not refused"),
+                EX_OSERR, [&] { ReadAt(gone, path, 0, bytes, again); }, "not refused"),
             "cannot read " + path + ", not even after it was opened again: Input/output error");
+  EXPECT_EQ(tests::Rejection<Error>(
+                EX_DATAERR,
+                [&] {
+                  ReadAt(gone, path, 0, bytes, []() -> support::Descriptor {
+                    throw Error(EX_DATAERR, "it was replaced");
+                  });
+                },
+                "not refused"),
+            "it was replaced");
   const support::Descriptor other(::open(directory.path().c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(tests::Rejection<Error>(
-                EX_OSERR, [&] { ReadAt(other, path, 0, bytes); }, "not refused"),
+                EX_OSERR, [&] { ReadAt(other, path, 0, bytes, again); }, "not refused"),
             "cannot read " + path + ": Is a directory");
   EXPECT_TRUE(support::MayHelpToReopen(ESTALE));
   EXPECT_FALSE(support::MayHelpToReopen(0));

@@ -104,7 +104,7 @@ std::size_t RecordFile::ReadBytes(std::uint64_t offset, std::span<std::uint8_t> 
     const std::lock_guard lock(open_->mutex);
     if (!open_->file.is_open()) open_->file = Open();
   }
-  return ReadAt(open_->file, path_, offset, bytes);
+  return ReadAt(open_->file, path_, offset, bytes, [this] { return Open(); });
 }
 
 RecordPlace RecordFile::PlaceAt(std::uint64_t offset) const {
