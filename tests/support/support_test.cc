@@ -268,6 +268,32 @@ TEST(WholeNumber, IsNoneWithAnythingElse) {
   }
 }
 
+TEST(WithoutControls, ShowsWhatWouldMoveACursorOrForgeALine) {
+  const struct {
+    std::string_view text, shown;
+  } cases[] = {
+      {"plain\ttext", "plain\ttext"},
+      {"\x1b]0;PWN\a", "\\x1b]0;PWN\\x07"},
+      {"j\nddlrun: forged\n", "j\\x0addlrun: forged\n"},
+      {"a\r", "a\\x0d"},
+      {"\x7f", "\\x7f"},
+      {"\xc2\x9b"
+       "2J",
+       "\\x9b2J"},
+      {"\xe2\x80\xaegpj", "\\u202egpj"},
+      {"\xe2\x81\xa6", "\\u2066"},
+      {"\xe2\x80\xa8", "\\u2028"},
+      {"\xef\xbb\xbf", "\\ufeff"},
+      {"B\xc3\xa4r \xe7\x8a\xac \xf0\x9f\x90\x95", "B\xc3\xa4r \xe7\x8a\xac \xf0\x9f\x90\x95"},
+      {"\xe4 latin", "\\xe4 latin"},
+      {"\xc0\x9b", "\\xc0\\x9b"},
+      {"\xed\xa0\x80", "\\xed\\xa0\\x80"},
+      {"\xe2\x80", "\\xe2\\x80"},
+      {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}};
+  for (const auto& [text, shown] : cases) EXPECT_EQ(WithoutControls(text), shown);
+  EXPECT_EQ(WithoutControls("a\nb\x1b\n", /*keeps_lines=*/true), "a\nb\\x1b\n");
+}
+
 TEST(QuoteCommand, QuotesOnlyWhatAShellWouldChange) {
   EXPECT_EQ(QuoteCommand({"a-b_c=/d.e:f,g@h%i+j", "k l", "", "it's", "$HOME", "-mode p:4x1x1x1 "}),
             "a-b_c=/d.e:f,g@h%i+j 'k l' '' 'it'\\''s' '$HOME' '-mode p:4x1x1x1 '");
