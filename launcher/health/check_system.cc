@@ -142,9 +142,15 @@ Verdict CheckUsers(const Nodes& nodes, const CheckedJob& /*job*/) {
   const std::string check = "users";
   const HostsByText open = GroupHosts(nodes, [](const NodeInfo& info) { return info.other_users; });
   if (!open.empty()) {
+    std::string remedy;
+    for (const auto& [text, hosts] : open) remedy += text;
+    const bool has_directory = remedy.find("belongs to") != std::string::npos;
+    const bool has_sysctl = remedy.find("is 0") != std::string::npos;
     return {check, Status::kWarn, GroupsText(open),
-            "other users could make or link files that MPI opens: the admin sets the sysctl to 1, "
-            "and removes a directory of another user"};
+            std::string("other users could get in the way of MPI: the admin ") +
+                (has_directory ? "removes the directory" : "") +
+                (has_directory && has_sysctl ? " and " : "") +
+                (has_sysctl ? "sets the sysctl to 1" : "")};
   }
   return {check, Status::kOk, "what other users make in /tmp and /dev/shm is not opened", ""};
 }

@@ -300,6 +300,9 @@ std::vector<CheckCase> DirectoryCases() {
          made.info[0].other_users = made.info[2].other_users = "fs.protected_regular is 0";
        },
        "users", Status::kWarn, "fs.protected_regular is 0 (n[1,3])"},
+      {"Users_WarnsOfADirectoryOfAnother", 2,
+       [](FakeJob& made) { made.info[1].other_users = "/tmp/ompi.n2.7 belongs to user 8"; },
+       "users", Status::kWarn, "/tmp/ompi.n2.7 belongs to user 8 (n2)"},
       {"Directory_FailsWhenItIsNotShared", 3,
        [](FakeJob& made) { made.info[2].directory.is_shared = false; }, "directory", Status::kFail,
        "not the directory of ddlrun: /nobackup/work (n3)"},
