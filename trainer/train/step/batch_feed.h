@@ -67,7 +67,7 @@ class DeviceBatch {
   // must stay until arrived() is reached; on a host back end, until it has been used.  So must
   // `lambda`, mixup's weight of each of its images, or null for no mixup.
   void StartUpload(const HostBatch& batch, const float* lambda = nullptr);
-  // The same of black images, which come in the place of a batch that cannot be had.
+  // The same of black images, in the place of a batch that could not be read.
   void StartBlank();
   // The batch of the last StartUpload; makes later work of `stream` wait for it.  Starts the step's
   // numbers: told of the loss is what is given here, everything else is fresh.  They still have to

@@ -37,7 +37,7 @@ namespace trainer {
 // are the same in norms.
 struct PassDifference {
   std::size_t values = 0;  // that have other bits
-  double largest = 0;      // of |first - second|; infinite where one of the two is no number
+  double largest = 0;      // of |first - second|; infinite where one is NaN or infinite
   double relative = 0;     // norm of the difference to the larger of the norms; likewise
   bool is_finite = true;   // all values that were looked at
 };
@@ -96,7 +96,7 @@ struct ReplayRank {
   std::function<std::string()> device;  // what it computes with, as its owner finds it; may be null
 };
 
-// What is said on the rank that has `own`.  `differing` of `ranks` ranks have such a thing.  Pure.
+// The error of the rank that has `own`.  `differing` of `ranks` ranks have such a thing.  Pure.
 std::string DescribeReplayDifference(std::int64_t step, const ReplayDifference& own,
                                      const std::string& rank_name, const std::string& host,
                                      const std::string& device, int differing, int ranks);
