@@ -309,7 +309,7 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
   std::vector<ImageClass> classes;
   if (world.is_root()) {
     classes = NamedClasses(options, log);
-    config.settings = RecordedSettings(options, backend.name());
+    config.settings = RecordedSettings(options, backend);
     config.data = IdentityOfData(options, sources, classes);
     config.labels_file = LabelsFile(options);
     config.has_own_labels = !options.labels.empty();

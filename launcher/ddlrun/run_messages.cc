@@ -49,9 +49,10 @@ std::string LauncherReport(const JobResult& result) {
            ":\n";
     for (const std::string& line : result.launcher_lines) text += "ddlrun:   | " + line + "\n";
   }
-  return text + Failed(result.launcher_end + (result.is_before_start
-                                                  ? ", before any rank had started"
-                                                  : ", and no rank is known to have failed"));
+  return text + Failed(result.launcher_end +
+                       (result.is_before_start ? ", before any rank had started"
+                                               : ", and no rank is known to have failed") +
+                       (result.launcher_advice.empty() ? "" : "; ") + result.launcher_advice);
 }
 
 std::string ResultText(const JobResult& result, const Decision& decision) {

@@ -28,6 +28,10 @@ bool IsFailureOfDaemons(std::string_view line) {
          line.ends_with(") from launching");
 }
 
+bool IsFailedStartOfDaemon(std::string_view line) {
+  return line.starts_with("An ORTE daemon has unexpectedly failed after launch");
+}
+
 bool IsRemarkOnForwarding(std::string_view line) {
   const std::string remark = ": Forwarding signal " + std::to_string(kPeerFailedSignal) + " to job";
   return line.ends_with(remark) && line.find(' ') == line.size() - remark.size() + 1;

@@ -22,6 +22,11 @@ std::optional<std::string> ParseLostDaemon(std::string_view line);
 // (9) from launching".
 bool IsFailureOfDaemons(std::string_view line);
 
+// Whether mpirun says that a daemon ended before it had reached mpirun, for which it blames the
+// network: "An ORTE daemon has unexpectedly failed after launch and before".  One that may not
+// write its directory in /tmp ends so too (4.1.4).
+bool IsFailedStartOfDaemon(std::string_view line);
+
 // Whether mpirun says that it passes kPeerFailedSignal on, which is ddlrun's own doing: "mpirun:
 // Forwarding signal 23 to job".
 bool IsRemarkOnForwarding(std::string_view line);

@@ -7,6 +7,7 @@
 
 #include "launcher/allocation/host_index.h"
 #include "launcher/base/error.h"
+#include "launcher/launch/mpirun_lines.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/scanner.h"
 
@@ -41,6 +42,11 @@ void AddOwnEnd(const RankEventParser& reports, const LauncherTraits& launcher,
     result->launcher_has_given_up = true;
     const auto& lines = reports.other_lines().lines();
     result->launcher_lines.assign(lines.begin(), lines.end());
+    if (std::any_of(lines.begin(), lines.end(), IsFailedStartOfDaemon)) {
+      result->launcher_advice =
+          "if the network is well, see with 'ls -ld /tmp/ompi.*' on each node whether another user "
+          "has /tmp/ompi.HOST.UID";
+    }
     // By MPI_Abort, of which Hydra says nothing itself; 255 is a failure of its own.
     if (launcher.hides_exit_codes && reports.has_begun() && result->exit_code != 255) return;
   } else if (launcher.has_daemons && reports.has_begun()) {

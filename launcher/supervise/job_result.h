@@ -46,6 +46,7 @@ struct JobResult {
   std::string launcher_end;
   bool launcher_has_given_up = false;       // the latter
   std::vector<std::string> launcher_lines;  // then: its last ones
+  std::string launcher_advice;              // then: what to look at that these do not name
   // "rank 1 on n2": of an mpirun that ended with 0, of whose other ranks an end was reported.
   std::vector<std::string> unresponsive;
   bool is_before_start = false;  // no program of any rank of srun or mpirun has run

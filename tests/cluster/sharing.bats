@@ -82,6 +82,18 @@ EOF
   [ "$(cat victim/file)" = precious ]
 }
 
+@test "the directory of another user that keeps a daemon of mpirun from starting is named" {
+  [[ $(mpirun --version 2> /dev/null) == *"(Open MPI) 4."* ]] || skip "that of Open MPI 5 has a process id in its name"
+  sed -i 's/ddlrun/ddlrun --launcher=mpirun/' job
+  cluster at n2 sh -c 'mkdir -m 700 /tmp/ompi.n2.5000; chown other /tmp/ompi.n2.5000'
+  batch job -N2 --gres=gpu:2
+  expect_status 69
+  [[ $output == *", before any rank had started; if the network is well, "*"another user has /tmp/ompi.HOST.UID" ]]
+  sed -i 's/mpirun/srun --check=full/' job
+  batch job -N2 --gres=gpu:2
+  [[ $output == *"/tmp/ompi.n2.5000 belongs to user "* ]]
+}
+
 @test "a /tmp that cannot be written" {
   cluster at n1 chmod 0555 /tmp
   cluster at n2 chmod 0555 /tmp

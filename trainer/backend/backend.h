@@ -44,6 +44,9 @@ class Backend {
   // say otherwise.
   virtual double repeat_error() const { return 0; }
 
+  // The number of threads on which the order of sums depends, and so their rounding; 0: on none.
+  virtual int threads() const { return 0; }
+
   // Whether device memory is memory of the host, which anybody can read.
   virtual bool is_host() const = 0;
   // What this machine calls the device: the PCI bus id, "0000:1B:00.0"; "" if it is the host.

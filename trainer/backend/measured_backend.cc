@@ -432,6 +432,7 @@ class MeasuredBackend final : public Backend {
   std::string name() const override { return backend_.name(); }
   std::string description() const override { return backend_.description(); }
   std::string arithmetic() const override { return backend_.arithmetic(); }
+  int threads() const override { return backend_.threads(); }
   double repeat_error() const override { return backend_.repeat_error(); }
   bool is_host() const override { return backend_.is_host(); }
   std::string device_id() const override { return backend_.device_id(); }

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "support/number.h"
+#include "support/quoting.h"
 #include "trainer/core/error.h"
 #include "trainer/data/class_list.h"
 #include "trainer/data/data_loader.h"
@@ -160,10 +161,14 @@ std::string DescribeFewLabels(const DataLoaders& sources, const Options& options
     highest = source->SampleHighestLabel();
   }
   if (!highest || *highest < 1 || *highest >= options.classes - *highest) return "";
+  const std::string advice =
+      *highest == 1 ? "there is nothing to learn with one class; " +
+                          support::QuoteCommand({"ddldata", "stats", options.data_dir}) +
+                          " shows what the files have"
+                    : "--classes=" + std::to_string(*highest) + " trains for these";
   return "the labels in " + options.data_dir + " end at " + std::to_string(*highest) + " (" +
          origin + "), but --classes is " + std::to_string(options.classes) +
-         ": the other classes are never seen; --classes=" + std::to_string(*highest) +
-         " trains for these";
+         ": the other classes are never seen; " + advice;
 }
 
 void LogSources(const DataLoaders& sources, const Options& options, const DataLoaderDeps& deps,

@@ -181,12 +181,12 @@ DataIdentity IdentityOfData(const Options& options, const DataLoaders& sources,
 }
 
 std::map<std::string, std::string> RecordedSettings(const Options& options,
-                                                    const std::string& backend) {
+                                                    const Backend& backend) {
   const auto text = [](const auto& value) { return fmt::format("{}", value); };
   const ScheduleConfig& schedule = options.schedule;
   const std::string loss_scale =
       text(options.loss_scale) + (options.use_static_loss_scaling ? " static" : "");
-  return {
+  std::map<std::string, std::string> settings = {
       {"--image_size", text(options.image_size)},
       {"--augment", NameOf(kAugments, options.augment)},
       {"--augmentation", NameOf(kAugmentations, options.augmentation)},
@@ -211,8 +211,10 @@ std::map<std::string, std::string> RecordedSettings(const Options& options,
       {"--precision", options.precision},
       {"--loss_scale", loss_scale},
       {"--reduce_precision", NameOf(kReducePrecisions, options.reduce_precision)},
-      {"--backend", backend},
+      {"--backend", backend.name()},
   };
+  if (backend.threads() > 0) settings.emplace("--threads", text(backend.threads()));
+  return settings;
 }
 
 }  // namespace trainer

@@ -55,8 +55,7 @@ ConsistencyItem BackendConsistencyItem(const Backend& backend);
 
 // By name, as a person would write it: the options that change what is learned, and the back end.
 // Not what a checkpoint has fields of its own for, nor what a run is refused for.
-std::map<std::string, std::string> RecordedSettings(const Options& options,
-                                                    const std::string& backend);
+std::map<std::string, std::string> RecordedSettings(const Options& options, const Backend& backend);
 
 // The splits that `sources` read, and what their labels stand for: `classes`, which may be none.
 // Throws Error(EX_DATAERR) if the data directory cannot be read.

@@ -99,10 +99,11 @@ end_holder() {
   [[ $messages == *"changed since step 4: training data 200 images in 8"*" (now 175 images in 7 "*"; the order is another one"* ]]
   [ "$(grep -c "changed since" <<< "$messages")" -eq 3 ]
   small=("${small[@]/--batch_size=8/--batch_size=4}")
-  expect=0 train 2 --mode=train --num_iter=8 --results_dir=run --lr_init=0.5 --image_size=64 --data_dir=less
+  expect=0 train 2 --mode=train --num_iter=8 --results_dir=run --lr_init=0.5 --image_size=64 --data_dir=less --threads=3
   [[ $messages == *"changed since step 6: ranks 1 (now 2); "* ]]
+  [[ $messages == *"changed since step 6: --threads "*" (now 3); sums are added in another order"* ]]
   [[ $messages == *"changed since step 6: --batch_size 8 (now 4)"$'\n'* ]]
-  [ "$(grep -c "changed since" <<< "$messages")" -eq 2 ]
+  [ "$(grep -c "changed since" <<< "$messages")" -eq 3 ]
 }
 
 @test "a newest checkpoint that cannot be read is passed over, and the end is the same, bit for bit" {

@@ -108,6 +108,8 @@ TEST(EndText, OfALauncherThatHasGivenUpHasItsLastLines) {
             "before any rank had started\n");
   result.is_before_start = false;
   EXPECT_THAT(EndText(result, {}), HasSubstr("131, and no rank is known to have failed"));
+  result.launcher_advice = "see there";
+  EXPECT_THAT(EndText(result, {}), HasSubstr("is known to have failed; see there\n"));
 }
 
 TEST(EndText, NamesRanksOfWhichNoEndWasHeard) {

@@ -77,6 +77,9 @@ TEST(FailureOfDaemons, IsWhatMpirunSaysOfItsSrun) {
   EXPECT_TRUE(IsFailureOfDaemons("srun returned non-zero exit status (9) from launching"));
   EXPECT_FALSE(IsFailureOfDaemons("srun returned non-zero exit status (9)"));
   EXPECT_FALSE(IsFailureOfDaemons("python returned a status from launching"));
+  EXPECT_TRUE(
+      IsFailedStartOfDaemon("An ORTE daemon has unexpectedly failed after launch and before"));
+  EXPECT_FALSE(IsFailedStartOfDaemon("my An ORTE daemon has unexpectedly failed after launch"));
 }
 
 TEST(RemarkOnForwarding, IsThatOnTheSignalOfDdlrunAlone) {

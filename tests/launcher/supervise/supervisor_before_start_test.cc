@@ -117,6 +117,7 @@ TEST_F(SupervisorBeforeStartTest, AnEndOfSrunOrMpirunByItselfIsOfNoRank) {
         EXPECT_TRUE(result.launcher_has_given_up);
         EXPECT_TRUE(result.launcher_end.ends_with(" ended by itself, with exit code " + code));
         EXPECT_THAT(result.launcher_lines, ElementsAre("refused"));
+        EXPECT_EQ(result.launcher_advice, "");
         EXPECT_EQ(result.is_before_start, before.empty());
         EXPECT_FALSE(result.has_started);
       }
@@ -130,6 +131,10 @@ TEST_F(SupervisorBeforeStartTest, AnEndOfSrunOrMpirunByItselfIsOfNoRank) {
     const std::string rejected = "echo 'ddlrun-rank: [ERROR DDL-20-78] rank 1 on n2: x' >&2; ";
     EXPECT_EQ(RunLauncher(launcher, rejected + "exit 78").exit_code, 78);
   }
+  const JobResult without_daemon = RunLauncher(
+      "mpirun",
+      "echo 'An ORTE daemon has unexpectedly failed after launch and before' >&2; exit 1");
+  EXPECT_THAT(without_daemon.launcher_advice, HasSubstr("/tmp/ompi.HOST.UID"));
   const JobResult noticed = RunLauncher(
       "mpirun", starts +
                     "echo 'mpirun noticed that process rank 1 with PID 7 on node n2 exited on "

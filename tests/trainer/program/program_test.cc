@@ -235,6 +235,10 @@ TEST_F(FewLabelsTest, AreSaidWhereTheyAreBelowHalfOfTheClasses) {
   EXPECT_THAT(Describe(1000, 10),
               AllOf(HasSubstr("end at 10 (in some records of all its files)"),
                     HasSubstr("--classes is 1000"), HasSubstr("--classes=10 ")));
+  EXPECT_THAT(Describe(1000, 1),
+              AllOf(HasSubstr("nothing to learn with one class; ddldata stats /"),
+                    Not(HasSubstr("--classes=1 "))));
+  EXPECT_THAT(Describe(1000, 2), HasSubstr("--classes=2 trains for these"));
   EXPECT_NE(Describe(1000, 499), "");
   EXPECT_NE(Describe(1001, 500), "");
   for (const std::int64_t enough : {500, 999, 1000, 1001, 5000}) {

@@ -63,6 +63,7 @@ class CpuBackend final : public HostBackend {
            (threads_ == 1 ? " thread" : " threads");
   }
   // oneDNN can be told to leave out what the processor has; the loops beside it cannot.
+  int threads() const override { return threads_; }
   std::string arithmetic() const override {
     const dnnl_version_t* version = dnnl_version();
     const std::string loops = detail::InstructionSetOfBestLoops();

@@ -503,6 +503,7 @@ std::string OfPrecision(const CheckpointState& now) {
 // What comes of another `name`; "" where that is plain.
 std::string ConsequenceOf(const std::string& name, const CheckpointState& now) {
   if (name == "--backend") return "it computes the same but for rounding";
+  if (name == "--threads") return "sums are added in another order, so they are rounded otherwise";
   const bool is_order = name == "training data" || name == "--seed" || name == "--shuffle";
   if (is_order && now.epoch_samples > 0) {
     return fmt::format(

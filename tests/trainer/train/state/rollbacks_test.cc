@@ -349,6 +349,17 @@ TEST(Changes, EachIsATextOfItsOwnThatSaysWhatComesOfIt) {
           "--lr_init 0.1 (now 0.2)", "--shuffle epoch (now none)" + order));
 }
 
+TEST(Changes, OtherThreadsRoundOtherwise) {
+  CheckpointState then = State();
+  CheckpointState now = State();
+  then.settings["--threads"] = "4";
+  EXPECT_THAT(ChangesSince(then, now), IsEmpty());  // the back end has none now
+  now.settings["--threads"] = "2";
+  EXPECT_THAT(ChangesSince(then, now),
+              ElementsAre("--threads 4 (now 2); sums are added in another order, so they are "
+                          "rounded otherwise"));
+}
+
 TEST(Changes, AnotherOrderFromTheStartOfAnEpochHasNoImageTwice) {
   CheckpointState now = State();
   now.epoch_samples = 0;
