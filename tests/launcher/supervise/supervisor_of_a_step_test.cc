@@ -138,7 +138,7 @@ TEST_F(SupervisorOfAStepTest, TellsNobodyOfAFailureAfterAnOrderToStop) {
 TEST_F(SupervisorOfAStepTest, DoesNotWaitForALauncherWhoseRanksAreAllGone) {
   options_.hosts = {"n1", "n2"};
   options_.launcher_timeout = std::chrono::milliseconds(300);
-  options_.grace = kLong;  // in which squeue has to answer, on a machine that is busy
+  options_.grace = std::chrono::seconds(3);  // for squeue to answer; srun is killed after it
   const std::string fails =
       "on n1 (pid 7) ended with exit code 3' >&2; "
       "echo 'ddlrun-rank[key]: rank 0 is gone, 3";
