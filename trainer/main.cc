@@ -30,6 +30,7 @@
 #include "trainer/program/run_profile.h"
 #include "trainer/program/setup.h"
 #include "trainer/program/startup.h"
+#include "trainer/telemetry/formats/training_log.h"
 #include "trainer/train/evaluation/evaluate.h"
 #include "trainer/train/logging/log_dispatcher.h"
 #include "trainer/train/loop/trainer.h"
@@ -194,7 +195,9 @@ int Train(const World& world, const TrainConfig& config, const std::vector<Image
           RunProfile& measured, PlanCacheFile& plan_file, DataLoaders& sources,
           NetworkDefinition& network, RootOutputs* outputs, RunLock* lock) {
   const auto& [options, rank, met, watch, spans, line, log] = world;
-  RankOutputs own_outputs(options, rank, DDLRUN_VERSION, log);
+  const std::vector<std::unique_ptr<TrainingLog>> own_logs =
+      OpenLogs({options, rank.rank, HostOf(rank), DDLRUN_VERSION, /*job=*/"", log},
+               /*is_of_each_rank=*/true);
   Backend& backend = measured.backend();
   const std::unique_ptr<Communicator> nccl = MakeGradientCommunicator(options, backend, met, log);
   Communicator& communicator = nccl ? *nccl : met;
@@ -256,7 +259,7 @@ int Train(const World& world, const TrainConfig& config, const std::vector<Image
     if (communicator.size() > 1) communicator.Abort(ReportError(world.line, error, world.rank));
   };
   if (outputs != nullptr) deps.outputs = outputs->outputs();
-  deps.outputs = own_outputs.AddedTo(deps.outputs);
+  for (const auto& own : own_logs) deps.outputs.logs.push_back(own.get());
   TrainResult result;
   try {
     result = RunTrainer(config, deps);

@@ -93,7 +93,7 @@ ARROWS = {
     "trainer/comm": ["launcher/protocol/launchers.h", "trainer/core"],
     "trainer/telemetry/text": ["trainer/core"],
     "trainer/telemetry/meters": ["trainer/core", "trainer/telemetry/text"],
-    "trainer/telemetry/formats": ["trainer/core", "trainer/telemetry/text", "trainer/telemetry/meters"],
+    "trainer/telemetry/formats": ["trainer/core", "trainer/telemetry/text", "trainer/telemetry/meters", "trainer/options"],
     "trainer/telemetry/stacks": ["trainer/core"],
     "trainer/control": ["trainer/core", "trainer/checkpoint/run_lock.h", "trainer/telemetry"],
     "trainer/train": ["trainer/core", "trainer/model", "trainer/data"],

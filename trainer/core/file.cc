@@ -116,6 +116,14 @@ void MakeDirectories(const std::string& directory) {
   }
 }
 
+void MakeDirectory(const std::filesystem::path& directory, const std::string& option) {
+  const std::string obstacle = support::MakeDirectories(directory);
+  if (!obstacle.empty()) {
+    throw Error(EX_OSERR, "cannot make the directory '" + directory.string() + "': " + obstacle +
+                              "; give another " + option);
+  }
+}
+
 NewFile::NewFile(const std::string& path) : path_(path), file_(path, {.is_durable = true}) {
   Check("create", file_.error());
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <span>
@@ -62,6 +63,8 @@ std::string ReadWholeFile(const std::string& path,
 
 // With what is missing above it.  Throws Error(EX_OSERR) that says what is in its way.
 void MakeDirectories(const std::string& directory);
+// The same, and it says to give another `option`.
+void MakeDirectory(const std::filesystem::path& directory, const std::string& option);
 
 // A durable AtomicFile that throws Error(EX_OSERR) naming `path`.
 class NewFile {

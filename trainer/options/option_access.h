@@ -2,7 +2,7 @@
 //
 // How a row of ddltraind's option table gets into a member of Options and out of it again.  A
 // member is named by the path to it: <&Options::seed>, or <&Options::schedule,
-// &ScheduleConfig::num_iter>. Included by option_table.cc alone.
+// &ScheduleConfig::num_iter>. Included only where rows are: by option_table.cc, and by log formats.
 
 #pragma once
 
@@ -23,6 +23,13 @@
 #include "trainer/options/options.h"
 
 namespace trainer {
+
+inline constexpr bool kNvidia = true;
+inline constexpr bool kOurs = false;
+inline constexpr RankRule kSame = RankRule::kSame;
+inline constexpr RankRule kMustMatch = RankRule::kMustMatch;
+inline constexpr RankRule kOwn = RankRule::kOwn;
+inline constexpr RankRule kOtherName = RankRule::kOtherName;
 
 template <auto... kPath>
 auto& Member(Options& options) {
@@ -158,6 +165,12 @@ inline support::Option Choice(support::Option option, const std::vector<std::str
                  Needs("one of " + Joined(choices, ", "), is_one));
 }
 
+// A text that is one of some words.
+template <const auto& kWords, auto... kPath>
+support::Option OneOf(const OptionRow& row, Options& options) {
+  return Choice(Value<kPath...>(row, options), {std::begin(kWords), std::end(kWords)});
+}
+
 // A member whose values have the names of a table in option_names.h.
 template <const auto& kNames, auto... kPath>
 support::Option FromNames(const OptionRow& row, Options& options) {
@@ -224,6 +237,8 @@ constexpr OptionAccess With(support::Option (*describe)(const OptionRow&, Option
 }
 template <const auto& kNames, auto... kPath>
 constexpr OptionAccess kNamed = {FromNames<kNames, kPath...>, ShowNamed<kNames, kPath...>, false};
+template <const auto& kWords, auto... kPath>
+constexpr OptionAccess kOneOf = With<kPath...>(OneOf<kWords, kPath...>);
 template <auto... kPath>
 constexpr OptionAccess kPaths = With<kPath...>(Paths<kPath...>);
 template <auto... kPath>
@@ -248,7 +263,7 @@ template <int kMin, int kMax, auto... kPath>
 constexpr OptionAccess kBetweenIfGiven = {BetweenIfGiven<kMin, kMax, kPath...>,
                                           ShowIfGiven<kPath...>, false};
 template <auto... kPath>
-constexpr OptionAccess kSwitch = With<kPath...>(Switch<kPath...>);
+constexpr OptionAccess kSwitch = {Switch<kPath...>, Show<kPath...>, true, /*is_switch=*/true};
 template <auto... kPath>
 constexpr OptionAccess kFlag = With<kPath...>(Flag<kPath...>);
 

@@ -57,7 +57,7 @@ std::vector<Spelling> AllSpellings() {
   std::vector<Spelling> spellings = {{"--help", true}, {"--version", true}};
   for (const OptionRow& row : OptionTable()) {
     spellings.push_back({"--" + row.name, row.nvidia});
-    if (row.is_switch) spellings.push_back({"--no" + row.name, row.nvidia});
+    if (row.access.is_switch) spellings.push_back({"--no" + row.name, row.nvidia});
   }
   return spellings;
 }
@@ -183,15 +183,6 @@ void Translate(const std::set<std::string>& given, Options& options) {
   if (options.mode == RunMode::kPredict) options.batch_size = 1;
 }
 
-// What cannot be meant together, and what to do about it.
-struct Contradiction {
-  bool is_there = false;
-  std::string text;
-};
-
-// Of the first that counts, in an order from what the run is to details of it.
-using Contradictions = std::vector<Contradiction>;
-
 Contradictions OfModes(const std::set<std::string>& given, const Options& options) {
   const bool predicts = options.mode == RunMode::kPredict;
   const std::string mode = NameOf(kModes, options.mode);
@@ -288,70 +279,45 @@ Contradictions OfTraining(const std::set<std::string>& given, const Options& opt
            std::string(in_epochs ? "epochs" : "steps")}};
 }
 
-// What the compliance checker of MLPerf holds both optimizers to; a recipe's values are looked at
-// when they are there.
-bool BreaksRulesOfMlperf(const Options& options) {
-  if (options.mllog_division != "closed" || options.recipe != "none") return false;
-  int power = 0;  // of two
-  const double weight_decay = std::frexp(options.weight_decay / 0.0001, &power);
-  return options.schedule.lr_schedule != RateDecay::kPolynomial ||
-         options.schedule.lr_end != 0.0001 || weight_decay != 0.5;
-}
-
 // Logs that would stay empty, and what belongs to one that was not asked for.
-Contradictions OfLogs(const std::set<std::string>& given, const Options& options) {
-  const std::string mode = NameOf(kModes, options.mode);
-  const bool trains = IsTraining(options.mode);
+Contradictions OfLogs(const Options& options) {
   const bool is_profiled = options.profile.count > 0;
   const bool is_studied = !options.variability_dir.empty();
-  Contradictions contradictions;
-  for (const std::string name :
-       {"--mllog_division", "--mllog_org", "--mllog_platform", "--mllog_status"}) {
-    contradictions.push_back({given.contains(name) && options.mllog.empty(),
-                              name + " is for the log of --mllog=FILE, which is not asked for"});
+  const auto of_steps = [&](const std::string& option, bool is_given) {
+    return Contradiction{is_given && !IsTraining(options.mode),
+                         option + " shows the steps of a training: --mode=" +
+                             NameOf(kModes, options.mode) + " has none"};
+  };
+  return {of_steps("--trace", options.trace.count > 0),
+          of_steps("--profile", is_profiled),
+          of_steps("--variability_dir", is_studied),
+          {!options.roofline.empty() && !is_profiled,
+           "--roofline is for --profile, which is not asked for"},
+          {(is_profiled || is_studied) && options.graph == StepGraph::kOn,
+           std::string(is_profiled ? "--profile" : "--variability_dir") +
+               " times each op, which one graph of them all does not show: leave out --graph=on"},
+          {is_profiled && is_studied,
+           "--profile and --variability_dir both time each op, of other steps: give one of them"}};
+}
+
+void Reject(const Contradictions& contradictions) {
+  for (const Contradiction& contradiction : contradictions) {
+    if (contradiction.is_there) throw UsageError(contradiction.text);
   }
-  contradictions.push_back(
-      {BreaksRulesOfMlperf(options),
-       "--mllog_division=closed: MLPerf's rules want --lr_schedule=polynomial --lr_end=0.0001 and "
-       "a --weight_decay of 0.0001 times a power of two (--recipe=mlperf has them); "
-       "--mllog_division=open has no such rules"});
-  contradictions.push_back(
-      {!options.mllog.empty() && options.mode != RunMode::kTrainAndEvaluate,
-       "--mllog is the log of a training with its evaluation: it needs --mode=train_and_evaluate, "
-       "not " +
-           mode});
-  for (const auto& [name, is_given] :
-       {std::pair("--trace", options.trace.count > 0), std::pair("--profile", is_profiled),
-        std::pair("--variability_dir", is_studied)}) {
-    contradictions.push_back(
-        {is_given && !trains,
-         std::string(name) + " shows the steps of a training: --mode=" + mode + " has none"});
-  }
-  contradictions.insert(
-      contradictions.end(),
-      {{!options.roofline.empty() && !is_profiled,
-        "--roofline is for --profile, which is not asked for"},
-       {(is_profiled || is_studied) && options.graph == StepGraph::kOn,
-        std::string(is_profiled ? "--profile" : "--variability_dir") +
-            " times each op, which one graph of them all does not show: leave out --graph=on"},
-       {is_profiled && is_studied,
-        "--profile and --variability_dir both time each op, of other steps: give one of them"},
-       {options.job_comment && !trains,
-        "--job_comment shows how far a training is: --mode=" + mode + " has no steps"}});
-  for (const auto& [name, value] : {std::pair("--prometheus_dir", &options.prometheus_dir),
-                                    std::pair("--tensorboard_dir", &options.tensorboard_dir)}) {
-    contradictions.push_back({!value->empty() && options.mode == RunMode::kPredict,
-                              std::string(name) + " has nothing to show of --mode=predict"});
-  }
-  return contradictions;
 }
 
 void RejectContradictions(const std::set<std::string>& given, const Options& options) {
-  for (const auto of_subject : {OfModes, OfTraining, OfLogs}) {
-    for (const Contradiction& contradiction : of_subject(given, options)) {
-      if (contradiction.is_there) throw UsageError(contradiction.text);
+  Reject(OfModes(given, options));
+  Reject(OfTraining(given, options));
+  for (const LogFormat* format : LogFormats()) {
+    if (format->contradictions != nullptr) Reject(format->contradictions(given, options));
+    for (const OptionRow& row : format->options) {
+      const std::string name = "--" + row.name;
+      Reject({{given.contains(name) && options.mode == RunMode::kPredict,
+               name + " has nothing to show of --mode=predict"}});
     }
   }
+  Reject(OfLogs(options));
 }
 
 }  // namespace

@@ -10,8 +10,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -107,19 +109,47 @@ struct OptionAccess {
   support::Option (*describe)(const OptionRow& row, Options& options);
   std::string (*value)(const Options& options);  // "" where there is none, or it is off
   bool is_on_or_off;                             // it has no value but that
+  bool is_switch = false;                        // and a twin "no<name>", as in main.py
 };
 
 // One row of the table: how an option is spelled, explained and read.
 struct OptionRow {
-  std::string name;   // "batch_size"; with a twin "no<name>" when it is a switch of NVIDIA's
-  std::string group;  // heading in --help
-  std::string help;   // what it does, with unit
-  bool nvidia;        // one of main.py's: these win when an abbreviation could mean several
-  bool is_switch;
+  std::string name;    // "batch_size"
+  std::string help;    // what it does, with unit
+  bool nvidia;         // one of main.py's: these win when an abbreviation could mean several
   RankRule rank_rule;  // never left out: who adds an option says whether ranks are held to it
   OptionAccess access;
+  std::string group = {};  // heading in --help
 };
+// Those of log formats among them.
 const std::vector<OptionRow>& OptionTable();
+
+// What cannot be meant together, and what to do about it.
+struct Contradiction {
+  bool is_there = false;
+  std::string text;
+};
+// Of the first that counts, in an order from what the run is to details of it.
+using Contradictions = std::vector<Contradiction>;
+
+class TrainingLog;
+struct LoggedLaunch;
+
+// A log that an option asks for: the rows of its options, what they contradict and how it is opened
+// are in the format's own file in telemetry/formats.
+struct LogFormat {
+  std::vector<OptionRow> options;
+  // Null where the options do not ask for it.  A later launch of a run adds to what the earlier
+  // ones have written; what is lost later is told to the log for people.  Throws Error(EX_OSERR)
+  // that names the file or directory which cannot be written, and its option.
+  std::unique_ptr<TrainingLog> (*open)(const LoggedLaunch& launch);
+  bool is_of_each_rank = false;  // not of rank 0 alone
+  // Besides a prediction, of which no log shows anything; may be null.  `given`: ParsedOptions.
+  Contradictions (*contradictions)(const std::set<std::string>& given,
+                                   const Options& options) = nullptr;
+};
+// In the order of --help; telemetry/formats/log_formats.cc lists them.
+std::span<const LogFormat* const> LogFormats();
 
 // What is to be the same on all ranks, in the order of the table: the value that counts, however it
 // was spelled.

@@ -4,8 +4,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -18,7 +20,6 @@
 #include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/formats/dllogger.h"
-#include "trainer/telemetry/formats/mllog.h"
 #include "trainer/telemetry/formats/nvlog.h"
 #include "trainer/telemetry/formats/progress.h"
 #include "trainer/telemetry/formats/training_json.h"
@@ -46,6 +47,10 @@ LogFields LoggedParameters(const Options& options) {
     }
   }
   return parameters;
+}
+
+std::string HostOf(const launcher::RankInfo& rank) {
+  return rank.host.empty() ? HostName() : rank.host;
 }
 
 LogFields DescribeLaunch(const RunMetadata& items, const launcher::RankInfo& rank,
@@ -82,7 +87,7 @@ RootOutputs::RootOutputs(const RootOutputsDeps& deps, RedrawnLine& line, const L
       text_buffer_(STDOUT_FILENO, /*is_own=*/false, LogDroppedOutput(log, kStandardOutput),
                    BeforeText(deps.progress, line)) {
   const Options& options = deps.options;
-  const std::string host = deps.rank.host.empty() ? HostName() : deps.rank.host;
+  const std::string host = HostOf(deps.rank);
   if (!deps.device_id.empty()) gpu_.emplace("libnvidia-ml.so.1", deps.device_id);
 
   logs_.push_back(std::make_unique<NvLog>(text_));
@@ -95,41 +100,15 @@ RootOutputs::RootOutputs(const RootOutputsDeps& deps, RedrawnLine& line, const L
   }
   logs_.push_back(std::move(dllogger));
 
-  if (!options.mllog.empty()) {
-    mllog_file_.emplace(options.mllog, "another --mllog", log);
-    logs_.push_back(std::make_unique<MlLog>(
-        mllog_file_->stream(), MlLogSubmission{options.mllog_division, options.mllog_org,
-                                               options.mllog_platform, options.mllog_status}));
-  }
   if (KeepsWeights(options.mode)) {
     const std::filesystem::path path = options.results_dir / "training.json";
     TryToWrite(path, "another --results_dir");
     logs_.push_back(std::make_unique<TrainingJson>(path, LogOldText(log, path.string())));
   }
-  if (!options.tensorboard_dir.empty()) {
-    MakeDirectory(options.tensorboard_dir, "--tensorboard_dir");
-    auto events =
-        std::make_unique<EventFile>(options.tensorboard_dir, host, "another --tensorboard_dir",
-                                    LogDroppedOutput(log, options.tensorboard_dir, "events"));
-    events_ = events.get();
-    logs_.push_back(std::move(events));
-  }
   logs_.push_back(std::make_unique<Progress>(deps.progress, line));
-  if (options.job_comment) CommentJob(deps.launch.job);
-}
-
-void RootOutputs::CommentJob(const std::string& job_id) {
-  if (job_id.empty()) {
-    log_->warn("--job_comment: there is no Slurm job to comment on (SLURM_JOB_ID is not set)");
-    return;
-  }
-  comment_order_.emplace([log = log_, has_reported = false](const std::string& why) mutable {
-    if (std::exchange(has_reported, true)) return;
-    log->warn("--job_comment: the comment of the job may be an old one: {}", why);
-  });
-  logs_.push_back(std::make_unique<JobComment>([this, job_id](const std::string& comment) {
-    comment_order_->Give(CommentOrder(job_id, comment));
-  }));
+  std::ranges::move(
+      OpenLogs({options, deps.rank.rank, host, deps.launch.version, deps.launch.job, log}, false),
+      std::back_inserter(logs_));
 }
 
 Outputs RootOutputs::outputs() {
@@ -140,46 +119,9 @@ Outputs RootOutputs::outputs() {
 
 bool RootOutputs::End() {
   json_.LogDroppedOutputs();
-  if (mllog_file_) mllog_file_->LogDroppedOutputs();
-  if (events_ != nullptr) {
-    LogDroppedOutputs(log_, events_->path().string(), events_->lost_events(), "event");
-  }
+  for (const auto& log : logs_) log->LogDroppedOutputs();
   LogDroppedOutputs(log_, kStandardOutput, text_buffer_.lost_lines());
   return text_buffer_.lost_lines() == 0;
-}
-
-namespace {
-
-// What tells the runs of a node apart.
-std::string NameOfRun(const Options& options) {
-  std::error_code ignored;
-  const std::filesystem::path results = std::filesystem::weakly_canonical(
-      std::filesystem::absolute(options.results_dir, ignored), ignored);
-  return results.empty() ? options.results_dir.string() : results.string();
-}
-
-}  // namespace
-
-RankOutputs::RankOutputs(const Options& options, const launcher::RankInfo& rank,
-                         const std::string& version, const Logger& log) {
-  if (options.prometheus_dir.empty()) return;
-  MakeDirectory(options.prometheus_dir, "--prometheus_dir");
-  const MetricsOwner owner = {rank.rank, rank.host.empty() ? HostName() : rank.host, version,
-                              NameOfRun(options)};
-  prometheus_.emplace(options.prometheus_dir, owner, LogOldText(log, options.prometheus_dir));
-  if (const int failure = prometheus_->Start(); failure != 0) {
-    log->warn("{}: cannot be written: {}; the run continues without its metrics there",
-              prometheus_->path().string(), std::generic_category().message(failure));
-  }
-}
-
-RankOutputs::~RankOutputs() {
-  if (prometheus_) prometheus_->End();
-}
-
-Outputs RankOutputs::AddedTo(Outputs outputs) {
-  if (prometheus_) outputs.logs.push_back(&*prometheus_);
-  return outputs;
 }
 
 void TryToWrite(const std::filesystem::path& file, std::string_view instead) {
@@ -194,14 +136,6 @@ void TryToWrite(const std::filesystem::path& file, std::string_view instead) {
   std::filesystem::remove(partial, ignored);  // of an earlier process with our number
   WriteNewFile(partial, {}, {no_hook, instead});
   std::filesystem::remove(partial, ignored);
-}
-
-void MakeDirectory(const std::filesystem::path& directory, const std::string& option) {
-  const std::string obstacle = support::MakeDirectories(directory);
-  if (!obstacle.empty()) {
-    throw Error(EX_OSERR, "cannot make the directory '" + directory.string() + "': " + obstacle +
-                              "; give another " + option);
-  }
 }
 
 std::unique_ptr<RunLock> PrepareDirectories(const TrainConfig& config,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run writes for other programs: rank 0 NVLOG and DLLogger lines on standard output,
-// DLLogger's JSON and other files, and progress on standard error; every rank its own Prometheus
-// file.
+// What rank 0 writes for other programs: NVLOG and DLLogger lines on standard output, DLLogger's
+// JSON and other files, and progress on standard error.
 
 #pragma once
 
@@ -17,9 +16,7 @@
 #include "launcher/protocol/rank_environment.h"
 #include "trainer/checkpoint/run_lock.h"
 #include "trainer/options/options.h"
-#include "trainer/telemetry/formats/event_file.h"
 #include "trainer/telemetry/formats/progress.h"
-#include "trainer/telemetry/formats/prometheus_file.h"
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/log.h"
 #include "trainer/telemetry/text/python_format.h"
@@ -30,6 +27,9 @@ namespace trainer {
 
 // What a run was told, by option, for machines to read; options without a value are left out.
 LogFields LoggedParameters(const Options& options);
+
+// The name of its node, also where no launcher has said it.
+std::string HostOf(const launcher::RankInfo& rank);
 
 // What log.json has of a launch besides its options, for those who compare runs later: a line
 // METADATA of the metric "run".  Pure.
@@ -57,7 +57,7 @@ struct RootOutputsDeps {
 
 class RootOutputs {
  public:
-  // A later launch of a run adds to what the earlier ones have written.  Makes --tensorboard_dir.
+  // A later launch of a run adds to what the earlier ones have written.
   // `line`, on standard error, is for progress.  Lines that are lost, on a full disk, are told to
   // `log`: a training does not end for them, nor for a comment that its job does not get.
   // Throws Error(EX_OSERR) naming a file that cannot be written, and its option.
@@ -73,42 +73,16 @@ class RootOutputs {
   bool End();
 
  private:
-  void CommentJob(const std::string& job_id);
-
   Logger log_;
   LogFile json_;
-  std::optional<LogFile> mllog_file_;
   LineOutput text_buffer_;
   std::ostream text_{&text_buffer_};
-  std::optional<BackgroundCommand> comment_order_;
   std::vector<std::unique_ptr<TrainingLog>> logs_;
-  const EventFile* events_ = nullptr;  // of logs_; null: there is none
   std::optional<GpuMeter> gpu_;
-};
-
-class RankOutputs {
- public:
-  // Makes the directories.  Throws Error(EX_OSERR) that names the file or directory which cannot be
-  // written, and its option; what is lost later is told to `log`.
-  RankOutputs(const Options& options, const launcher::RankInfo& rank, const std::string& version,
-              const Logger& log);
-  // Says in the files that the run is over.
-  ~RankOutputs();
-  RankOutputs(const RankOutputs&) = delete;
-  RankOutputs& operator=(const RankOutputs&) = delete;
-
-  // `outputs` with pointers into this object.
-  Outputs AddedTo(Outputs outputs);
-
- private:
-  std::optional<PrometheusFile> prometheus_;
 };
 
 // The directories that a run writes to, before its first step: what cannot be written is known
 // then, not after days of training.
-
-// With what is missing above it.  Throws Error(EX_OSERR) that says to give another `option`.
-void MakeDirectory(const std::filesystem::path& directory, const std::string& option);
 
 // Whether `file`, as it will be once it is renamed into its place, can be written is known for
 // certain only by writing beside it.  Throws Error(EX_OSERR) that names it and says to give

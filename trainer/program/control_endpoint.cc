@@ -15,6 +15,7 @@
 #include "trainer/comm/rank_consistency.h"
 #include "trainer/control/stack_dump_request.h"
 #include "trainer/core/error.h"
+#include "trainer/outputs/run_outputs.h"
 
 namespace trainer {
 
@@ -24,7 +25,7 @@ ControlPointOptions MakeControlPointOptions(const Options& options, const launch
   ControlPointOptions point;
   point.results_dir = options.results_dir;
   point.identity = {.ranks = rank.world_size,
-                    .host = rank.host.empty() ? HostName() : rank.host,
+                    .host = HostOf(rank),
                     .pid = ::getpid(),
                     .version = version,
                     .job = get("SLURM_JOB_ID").value_or("")};
@@ -107,7 +108,7 @@ std::unique_ptr<StackDumpService> StartStackDumpService(const Options& options,
   StackDumpServiceOptions own = {.request = fs::path(options.results_dir) / kStackDumpRequestName,
                                  .model_dir = ModelDirectory(options),
                                  .rank = communicator.rank(),
-                                 .host = rank.host.empty() ? HostName() : rank.host,
+                                 .host = HostOf(rank),
                                  .doing = std::move(doing)};
   const std::vector<std::string> hosts = GatherTexts(communicator, own.host);
   const std::vector<std::uint64_t> processes =

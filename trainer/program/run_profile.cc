@@ -7,7 +7,6 @@
 
 #include "trainer/backend/measured_backend.h"
 #include "trainer/backend/op_work.h"
-#include "trainer/checkpoint/manifest.h"
 #include "trainer/outputs/run_outputs.h"
 
 namespace trainer {
@@ -66,7 +65,7 @@ void RunProfile::Study(const launcher::RankInfo& rank) {
   MakeDirectory(options_.variability_dir, "--variability_dir");
   is_studied_ = true;
   variability_.local_rank = rank.local_rank;
-  variability_.host = rank.host.empty() ? HostName() : rank.host;
+  variability_.host = HostOf(rank);
   if (device_.is_host()) {
     variability_.recorder = MeasureOps();
     variability_.device = "CPU cores";  // of two words, as readers have it

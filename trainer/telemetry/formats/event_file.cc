@@ -14,6 +14,8 @@
 #include <utility>
 
 #include "trainer/core/crc32c.h"
+#include "trainer/core/file.h"
+#include "trainer/options/option_access.h"
 #include "trainer/telemetry/formats/event.pb.h"
 #include "trainer/telemetry/text/log.h"
 
@@ -85,9 +87,9 @@ std::string ScalarsRecord(TimePoint now, std::int64_t step, std::span<const Scal
 }
 
 EventFile::EventFile(const std::filesystem::path& directory, const std::string& host,
-                     std::string_view instead, std::function<void(int error)> on_loss,
-                     WallClock clock)
-    : on_loss_(std::move(on_loss)),
+                     std::string_view instead, Logger log, WallClock clock)
+    : log_(std::move(log)),
+      on_loss_(LogDroppedOutput(log_, directory.string(), "events")),
       clock_(std::move(clock)),
       path_(directory / NewName(clock_(), host)),
       file_(OpenNew(path_, instead)) {
@@ -152,5 +154,24 @@ void EventFile::Append(const std::string& record) {
   ++lost_events_;
   if (!was_losing) on_loss_(appended.error);
 }
+
+namespace {
+
+std::unique_ptr<TrainingLog> OpenEventFile(const LoggedLaunch& launch) {
+  const std::string& directory = launch.options.tensorboard_dir;
+  if (directory.empty()) return nullptr;
+  MakeDirectory(directory, "--tensorboard_dir");
+  return std::make_unique<EventFile>(directory, launch.host, "another --tensorboard_dir",
+                                     launch.log);
+}
+
+}  // namespace
+
+const LogFormat kEventFile = {
+    .options =
+        {{"tensorboard_dir",
+          "directory of event files for TensorBoard, with numbers of every --display_every-th step",
+          kOurs, kMustMatch, kText<&Options::tensorboard_dir>}},
+    .open = OpenEventFile};
 
 }  // namespace trainer

@@ -18,10 +18,13 @@
 #include <string_view>
 
 #include "support/descriptor.h"
+#include "trainer/options/options.h"
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/clock.h"
 
 namespace trainer {
+
+extern const LogFormat kEventFile;
 
 struct Scalar {
   std::string_view tag;  // "train/total_loss"; what is in front of the slash is a group of plots
@@ -36,27 +39,29 @@ std::string ScalarsRecord(TimePoint now, std::int64_t step, std::span<const Scal
 class EventFile : public TrainingLog {
  public:
   // Makes a new file in `directory`, events.out.tfevents.SECONDS.HOST.PID.  A record that cannot be
-  // written is left out as a whole; `on_loss` is told errno when the one before was written.
+  // written is left out as a whole; `log` is told when the one before was written.
   // Throws Error(EX_OSERR) that names the file, and says to give `instead`, if it cannot be made.
   EventFile(const std::filesystem::path& directory, const std::string& host,
-            std::string_view instead, std::function<void(int error)> on_loss,
-            WallClock clock = SystemClock());
+            std::string_view instead, Logger log, WallClock clock = SystemClock());
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  std::int64_t lost_events() const { return lost_events_; }
 
   void StartTraining(const TrainingSummary& summary) override;
   // Those that are displayed.
   void Step(const StepMetrics& metrics) override;
   void RolledBack(const RollbackSummary& summary) override;
   void EndEvaluation(const EvaluationMetrics& metrics) override;
+  void LogDroppedOutputs() const override {
+    trainer::LogDroppedOutputs(log_, path_.string(), lost_events_, "event");
+  }
 
  private:
   void Scalars(std::int64_t step, std::span<const Scalar> scalars);
   void Append(const std::string& record);
 
+  const Logger log_;
   const std::function<void(int)> on_loss_;
   WallClock clock_;
   const std::filesystem::path path_;

@@ -5,18 +5,21 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <string>
 #include <utility>
 
+#include "trainer/options/option_access.h"
+
 namespace trainer {
 
-MlLog::MlLog(std::ostream& out, const MlLogSubmission& submission, WallClock clock)
+MlLog::MlLog(std::ostream& out, const Options& options, WallClock clock)
     : out_(out), clock_(std::move(clock)) {
   Point("submission_benchmark", "resnet");
-  Point("submission_division", submission.division);
-  Point("submission_org", submission.org);
-  Point("submission_platform", submission.platform);
-  Point("submission_status", submission.status);
+  Point("submission_division", options.mllog_division);
+  Point("submission_org", options.mllog_org);
+  Point("submission_platform", options.mllog_platform);
+  Point("submission_status", options.mllog_status);
   // The caches of the file system are the job's to clear, not this program's.
   Point("cache_clear", false);
   Start("init_start", {});
@@ -121,5 +124,70 @@ void MlLog::Line(std::string_view type, std::string_view key, std::string_view v
               milliseconds, type, key, value, PythonJson(metadata))
        << std::flush;
 }
+
+namespace {
+
+constexpr const char* kDivisions[] = {"open", "closed"};
+constexpr const char* kStatuses[] = {"research", "onprem", "cloud", "preview"};
+
+// What the compliance checker of MLPerf holds both optimizers to; a recipe's values are looked at
+// when they are there.
+bool BreaksRulesOfMlperf(const Options& options) {
+  if (options.mllog_division != "closed" || options.recipe != "none") return false;
+  int power = 0;  // of two
+  const double weight_decay = std::frexp(options.weight_decay / 0.0001, &power);
+  return options.schedule.lr_schedule != RateDecay::kPolynomial ||
+         options.schedule.lr_end != 0.0001 || weight_decay != 0.5;
+}
+
+Contradictions ContradictionsOfMlLog(const std::set<std::string>& given, const Options& options) {
+  const auto of_file = [&](const std::string& option) {
+    return Contradiction{given.contains(option) && options.mllog.empty(),
+                         option + " is for the log of --mllog=FILE, which is not asked for"};
+  };
+  return {of_file("--mllog_division"),
+          of_file("--mllog_org"),
+          of_file("--mllog_platform"),
+          of_file("--mllog_status"),
+          {BreaksRulesOfMlperf(options),
+           "--mllog_division=closed: MLPerf's rules want --lr_schedule=polynomial --lr_end=0.0001 "
+           "and a --weight_decay of 0.0001 times a power of two (--recipe=mlperf has them); "
+           "--mllog_division=open has no such rules"},
+          {!options.mllog.empty() && options.mode != RunMode::kTrainAndEvaluate,
+           "--mllog is the log of a training with its evaluation: it needs "
+           "--mode=train_and_evaluate, not " +
+               NameOf(kModes, options.mode)}};
+}
+
+struct MlLogInFile : LogFile, MlLog {
+  MlLogInFile(const Options& options, const Logger& log)
+      : LogFile(options.mllog, "another --mllog", log), MlLog(stream(), options) {}
+  void LogDroppedOutputs() const override { LogFile::LogDroppedOutputs(); }
+};
+
+std::unique_ptr<TrainingLog> OpenMlLog(const LoggedLaunch& launch) {
+  if (launch.options.mllog.empty()) return nullptr;
+  return std::make_unique<MlLogInFile>(launch.options, launch.log);
+}
+
+}  // namespace
+
+const LogFormat kMlLog = {
+    .options = {{"mllog",
+                 "file that gets the :::MLLOG lines of MLPerf (training 4.0); needs "
+                 "--mode=train_and_evaluate",
+                 kOurs, kMustMatch, kText<&Options::mllog>},
+                {"mllog_division",
+                 "division of MLPerf whose rules the run keeps, for --mllog; closed: a polynomial "
+                 "decay to 0.0001, and a weight decay of 0.0001 times a power of two",
+                 kOurs, kSame, kOneOf<kDivisions, &Options::mllog_division>},
+                {"mllog_org", "who submits, for --mllog", kOurs, kSame,
+                 kValue<&Options::mllog_org>},
+                {"mllog_platform", "the system that is measured, for --mllog", kOurs, kSame,
+                 kValue<&Options::mllog_platform>},
+                {"mllog_status", "how the system can be had, for --mllog", kOurs, kSame,
+                 kOneOf<kStatuses, &Options::mllog_status>}},
+    .open = OpenMlLog,
+    .contradictions = ContradictionsOfMlLog};
 
 }  // namespace trainer

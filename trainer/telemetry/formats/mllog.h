@@ -16,24 +16,20 @@
 #include <string>
 #include <string_view>
 
+#include "trainer/options/options.h"
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/telemetry/text/python_format.h"
 
 namespace trainer {
 
-// Who submits, what on.  Each must have a value.
-struct MlLogSubmission {
-  std::string division;  // "open" or "closed"
-  std::string org;
-  std::string platform;
-  std::string status;  // "cloud", "onprem", "preview" or "research"
-};
+extern const LogFormat kMlLog;
 
 class MlLog : public TrainingLog {
  public:
-  // `out` must stay alive.  Writes the submission and the start of the initialisation.
-  MlLog(std::ostream& out, const MlLogSubmission& submission, WallClock clock = SystemClock());
+  // `out` must stay alive.  Writes the submission that `options` tell, and the start of the
+  // initialisation.
+  MlLog(std::ostream& out, const Options& options, WallClock clock = SystemClock());
 
   // The end of the initialisation, and the beginning of the first epoch.
   void StartTraining(const TrainingSummary& summary) override;

@@ -15,6 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include "trainer/options/option_access.h"
+
 namespace trainer {
 namespace {
 
@@ -193,5 +195,41 @@ std::string JobComment::Text(const StepMetrics& metrics, TimePoint now) const {
 std::vector<std::string> CommentOrder(const std::string& job_id, const std::string& comment) {
   return {"scontrol", "update", "JobId=" + job_id, "Comment=" + comment};
 }
+
+namespace {
+
+Contradictions ContradictionsOfJobComment(const std::set<std::string>& /*given*/,
+                                          const Options& options) {
+  return {{options.job_comment && !IsTraining(options.mode),
+           "--job_comment shows how far a training is: --mode=" + NameOf(kModes, options.mode) +
+               " has no steps"}};
+}
+
+std::unique_ptr<TrainingLog> OpenJobComment(const LoggedLaunch& launch) {
+  if (!launch.options.job_comment) return nullptr;
+  if (launch.job.empty()) {
+    launch.log->warn(
+        "--job_comment: there is no Slurm job to comment on (SLURM_JOB_ID is not set)");
+    return nullptr;
+  }
+  const auto order = std::make_shared<BackgroundCommand>(
+      [log = launch.log, has_reported = false](const std::string& why) mutable {
+        if (std::exchange(has_reported, true)) return;
+        log->warn("--job_comment: the comment of the job may be an old one: {}", why);
+      });
+  return std::make_unique<JobComment>([order, job = launch.job](const std::string& comment) {
+    order->Give(CommentOrder(job, comment));
+  });
+}
+
+}  // namespace
+
+const LogFormat kJobComment = {
+    .options = {{"job_comment",
+                 "show how far the training is as the comment of its Slurm job (scontrol, once a "
+                 "minute), which replaces the one it has",
+                 kOurs, kSame, kFlag<&Options::job_comment>}},
+    .open = OpenJobComment,
+    .contradictions = ContradictionsOfJobComment};
 
 }  // namespace trainer

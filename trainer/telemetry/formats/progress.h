@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/options/options.h"
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/telemetry/text/log.h"
@@ -68,6 +69,8 @@ class Progress : public TrainingLog {
 // who are not logged in where it runs.
 //   ddltraind step 1200/25000 epoch 3/50 loss 2.4141 365.1 images/s eta 0:42:07
 // Not thread-safe; rank 0 alone has one.
+
+extern const LogFormat kJobComment;
 
 // Runs one order at a time and does not wait for it.
 class BackgroundCommand {

@@ -7,10 +7,13 @@
 #include <cmath>
 #include <iterator>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "support/file.h"
 #include "trainer/core/crc32c.h"
+#include "trainer/core/file.h"
+#include "trainer/options/option_access.h"
 
 namespace trainer {
 namespace {
@@ -193,5 +196,39 @@ void PrometheusFile::Sample(const char* name, const std::string& more_labels, do
   fmt::format_to(std::back_inserter(text_), "{}{{{}{}}} {}\n", name, labels_, more_labels,
                  Number(value));
 }
+
+namespace {
+
+// What tells the runs of a node apart.
+std::string NameOfRun(const Options& options) {
+  std::error_code ignored;
+  const std::filesystem::path results = std::filesystem::weakly_canonical(
+      std::filesystem::absolute(options.results_dir, ignored), ignored);
+  return results.empty() ? options.results_dir.string() : results.string();
+}
+
+std::unique_ptr<TrainingLog> OpenPrometheusFile(const LoggedLaunch& launch) {
+  const std::string& directory = launch.options.prometheus_dir;
+  if (directory.empty()) return nullptr;
+  MakeDirectory(directory, "--prometheus_dir");
+  const MetricsOwner owner = {launch.rank, launch.host, launch.version, NameOfRun(launch.options)};
+  auto file = std::make_unique<PrometheusFile>(directory, owner, LogOldText(launch.log, directory));
+  if (const int failure = file->Start(); failure != 0) {
+    launch.log->warn("{}: cannot be written: {}; the run continues without its metrics there",
+                     file->path().string(), std::generic_category().message(failure));
+  }
+  return file;
+}
+
+}  // namespace
+
+const LogFormat kPrometheusFile = {
+    .options =
+        {{"prometheus_dir",
+          "directory of a text file for each rank and run, ddltraind-rank-00003-1f3a90c2.prom, "
+          "with what it does now, for Prometheus' node exporter",
+          kOurs, kMustMatch, kText<&Options::prometheus_dir>}},
+    .open = OpenPrometheusFile,
+    .is_of_each_rank = true};
 
 }  // namespace trainer

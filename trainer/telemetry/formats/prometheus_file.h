@@ -23,12 +23,15 @@
 #include <optional>
 #include <string>
 
+#include "trainer/options/options.h"
 #include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/telemetry/text/log.h"
 
 namespace trainer {
+
+extern const LogFormat kPrometheusFile;
 
 // Whose metrics they are.
 struct MetricsOwner {
@@ -46,6 +49,7 @@ class PrometheusFile : public TrainingLog {
   // FOLDER/ddltraind-rank-00003-1f3a90c2.prom.  `on_loss`: ReplacedFile.
   PrometheusFile(const std::filesystem::path& directory, MetricsOwner owner,
                  std::function<void(int error)> on_loss, WallClock clock = SystemClock());
+  ~PrometheusFile() override { End(); }
 
   const std::filesystem::path& path() const { return file_.path(); }
 

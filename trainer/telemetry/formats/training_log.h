@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a log is told of a training.  Each format is a log (nvlog.h, mllog.h, ...) and overrides
-// what its readers look for; train/logging tells all of them alike, one after the other, and
-// outputs/run_outputs.cc opens them.  Not thread-safe: the training loop tells them.
+// What a log is told of a training.  Each format is a log (nvlog.h, ...) and overrides what its
+// readers look for; train/logging tells all of them alike, one after the other. OpenLogs and
+// outputs/run_outputs.cc open them.  Not thread-safe: the training loop tells them.
 
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "trainer/telemetry/meters/step_timer.h"
+#include "trainer/telemetry/text/log.h"
 
 namespace trainer {
+
+struct Options;
 
 // The training that this launch is to make.
 struct TrainingSummary {
@@ -110,6 +116,23 @@ class TrainingLog {
 
   // Of the median step.
   virtual void EndInferenceBenchmark(double /*images_per_second*/) {}
+
+  // Tells the log for people how many lines were lost, if any were.
+  virtual void LogDroppedOutputs() const {}
 };
+
+// The launch that a log is of.
+struct LoggedLaunch {
+  const Options& options;
+  int rank = 0;
+  std::string host;     // of the rank
+  std::string version;  // of the program
+  std::string job;      // "" outside Slurm
+  Logger log;           // for people
+};
+
+// Opens the logs that are asked for, as LogFormat::open: those of rank 0, or of each rank.
+std::vector<std::unique_ptr<TrainingLog>> OpenLogs(const LoggedLaunch& launch,
+                                                   bool is_of_each_rank);
 
 }  // namespace trainer

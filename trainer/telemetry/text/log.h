@@ -135,7 +135,7 @@ void LogDroppedOutputs(const Logger& log, const std::string& where, std::int64_t
                        const std::string& what = "line");
 
 // Throws Error(EX_OSERR) that names `path`, errno `error`, and says to give `instead` ("another
-// --mllog").
+// --results_dir").
 [[noreturn]] void RejectFile(const std::filesystem::path& path, int error,
                              std::string_view instead);
 

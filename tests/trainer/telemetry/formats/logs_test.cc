@@ -226,7 +226,15 @@ class MlLogTest : public ::testing::Test {
 
   TimePoint now_{std::chrono::microseconds(1593597600123999)};
   std::ostringstream out_;
-  MlLog log_{out_, {"closed", "Durham", "Bede", "onprem"}, [this] { return now_; }};
+  Options options_ = [] {
+    Options options;
+    options.mllog_division = "closed";
+    options.mllog_org = "Durham";
+    options.mllog_platform = "Bede";
+    options.mllog_status = "onprem";
+    return options;
+  }();
+  MlLog log_{out_, options_, [this] { return now_; }};
 };
 
 TEST_F(MlLogTest, WritesALineAsMlperfsLibraryDoes) {

@@ -149,7 +149,7 @@ TEST_F(ReportTest, DlloggerHasAHundredLinesOf120Steps) {
 
 TEST_F(ReportTest, MllogHasTheEpochsTheSetsAndTheAccuracy) {
   std::ostringstream text;
-  MlLog mllog(text, {"open", "org", "platform", "research"});
+  MlLog mllog(text, Options{});
   outputs_.logs = {&mllog};
   RunReport(0);
   EXPECT_EQ(Count(text.str(), "\"epoch_start\""), 3);
@@ -169,9 +169,9 @@ TEST_F(ReportTest, MllogHasTheEpochsTheSetsAndTheAccuracy) {
 // The step that found no number was the last of its epoch, of which no image is taken any more.
 TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
   std::ostringstream text;
-  MlLog mllog(text, {"open", "org", "platform", "research"});
+  MlLog mllog(text, Options{});
   const TemporaryDirectory directory;
-  EventFile events(directory.path(), "node", "", [](int) {});
+  EventFile events(directory.path(), "node", "", nullptr);
   PrometheusFile prometheus(directory.path(), {}, [](int) {});
   ThreadCommunicator communicator(world_, 0);
   outputs_ = {.log = MakeLogger(log_text_, 0, "info"), .logs = {&mllog, &events, &prometheus}};
@@ -202,7 +202,7 @@ TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
 // third.
 TEST_F(ReportTest, ARollbackOpensNoEpochBehindTheEndOfTheLaunch) {
   std::ostringstream text;
-  MlLog mllog(text, {"open", "org", "platform", "research"});
+  MlLog mllog(text, Options{});
   ThreadCommunicator communicator(world_, 0);
   outputs_ = {.log = MakeLogger(log_text_, 0, "info"), .logs = {&mllog}};
   TrainConfig config = config_;
