@@ -10,6 +10,7 @@
 #include "launcher/base/error.h"
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/launcher.h"
+#include "launcher/system/files.h"
 #include "launcher/system/run_directory.h"
 
 namespace launcher {
@@ -91,6 +92,26 @@ void SetStep(const LaunchRequest& job, Environment* environment) {
 }
 
 }  // namespace
+
+// Under the first of its names that is one.
+std::string FindHydra(const std::string& mpirun, bool is_known, const Environment& environment) {
+  for (const std::string& name : {mpirun, std::string("mpiexec"), std::string("mpiexec.hydra")}) {
+    const std::string path = FindProgram(name, environment);
+    const auto requested = is_known ? nullptr : QueryMpirun(path, environment);
+    const bool is_hydra =
+        requested != nullptr && AnswerOfMpirun(requested.get()).other_launcher == "hydra";
+    if (!is_known && !is_hydra) continue;
+    // Intel's mpirun is a script, which a signal for the ranks would end.
+    const std::string beside =
+        FindProgram(path.substr(0, path.rfind('/') + 1) + "mpiexec.hydra", environment);
+    return beside.empty() ? path : beside;
+  }
+  throw LaunchError(EX_UNAVAILABLE,
+                    "neither " + mpirun +
+                        " nor mpiexec nor mpiexec.hydra is that of MPICH, MVAPICH or Intel MPI: "
+                        "load one of these ('module load mpich'), or name its mpiexec in the site "
+                        "file (mpirun: PATH)");
+}
 
 std::string Machinefile(const LaunchPlan& plan) {
   std::string text;

@@ -29,7 +29,7 @@ const Launcher& FindLauncher(const std::string& name) {
       {"srun", MakeSrunCommands},
       {"mpirun", MakeMpirunCommands},
       {"local", MakeLocalCommands},
-      {"hydra", MakeHydraCommands},
+      {"hydra", MakeHydraCommands, FindHydra},
   }};
   for (const Launcher& launcher : launchers) {
     if (launcher.name == name) return launcher;

@@ -3,7 +3,7 @@
 // Launchers make of a LaunchRequest the commands of the child processes that ddlrun starts.  A new
 // one is a row in protocol/launchers.h, which has all else that differs between them, a file
 // NAME_launcher.cc, a line here and a line in launcher.cc.  A command is a vector of arguments and
-// never a text for a shell.  Pure.
+// never a text for a shell.  Pure, but for the search for a program.
 
 #pragma once
 
@@ -58,7 +58,7 @@ struct LaunchRequest {
   std::vector<std::string> srun_arguments;  // from the site file and --srunarg
   std::string mpi_type;                     // of --mpi: "pmix", "pmix_v4", "pmi2", "none"
 
-  // For mpirun, and of Hydra's mpiexec.
+  // For mpirun and mpiexec.
   std::vector<std::string> hosts_of_job;  // in the order of Slurm, whether or not they run ranks
   // The nodes have other host names than these: mpirun does not know that it runs on one of them.
   bool has_other_host_names = false;
@@ -109,6 +109,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const LaunchRequest& job);
 // One command of Hydra's mpiexec, which places the ranks by the MACHINEFILE in the run directory.
 // Throws LaunchError(EX_CONFIG) for an order of nodes that is not that of the Slurm job.
 std::vector<ChildCommand> MakeHydraCommands(const LaunchRequest& job);
+std::string FindHydra(const std::string& mpirun, bool is_known, const Environment& environment);
 
 // The file that Hydra reads: a line with a host and how many ranks it gets, in the order of ranks.
 std::string Machinefile(const LaunchPlan& plan);
@@ -120,6 +121,10 @@ std::vector<ChildCommand> MakeLocalCommands(const LaunchRequest& job);
 struct Launcher {
   std::string name;
   std::vector<ChildCommand> (*make_commands)(const LaunchRequest& job);
+  // The path of its program, by the name or path of an mpirun; `is_known`: which is of its MPI.
+  // Null where that is the mpirun itself, or it has none.  Throws LaunchError(EX_UNAVAILABLE).
+  std::string (*find_program)(const std::string& mpirun, bool is_known,
+                              const Environment& environment) = nullptr;
 };
 
 // The launcher called `name`, which is one of the values of --launcher and the site file.

@@ -37,8 +37,8 @@ bool IsRemarkOnForwarding(std::string_view line);
 std::optional<RankExit> ParseMpirunNotice(std::string_view line);
 
 // The rank of MPICH and its exit code where it has called MPI_Abort: "Abort(3) on node 1 (rank 1 in
-// comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1".  Hydra then kills all
-// ranks and their shims, so that no shim reports an end.  nullopt for any other line.
+// comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1".  mpiexec then kills
+// all ranks and their shims, so that no shim reports an end.  nullopt for any other line.
 std::optional<RankExit> ParseMpichAbort(std::string_view line);
 
 }  // namespace launcher

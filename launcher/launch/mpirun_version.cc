@@ -66,17 +66,19 @@ MpirunVersion ParseMpirunVersion(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     if (result.first_line.empty()) result.first_line = Trimmed(line).substr(0, kLongestName);
     if (ReadOpenMpi(line, &result)) return result;
+    // With "2021.10 Build 20230619 (id: c2e19c2f3e)" behind it.
     const std::string intel = WordAfter(line, "Intel(R) MPI Library for Linux* OS, Version ");
     if (!intel.empty()) {
       result.name = "Intel MPI " + intel;
-      result.is_hydra = true;
+      result.other_launcher = "hydra";
       return result;
     }
+    // MPICH and those made of it, with "    Version:   4.0.2" next.
     if (line.starts_with("HYDRA build details")) {
-      result.is_hydra = true;
+      result.other_launcher = "hydra";
       result.name = "MPICH (Hydra)";
     }
-    const std::string hydra = result.is_hydra ? WordAfter(line, " Version:") : "";
+    const std::string hydra = result.other_launcher.empty() ? "" : WordAfter(line, " Version:");
     if (!hydra.empty()) {
       result.name = "MPICH (Hydra " + hydra + ")";
       return result;
@@ -89,7 +91,9 @@ std::string MpirunLacks(const std::string& path, const MpirunVersion& version) {
   if (version.runtime) return "";
   if (!version.name.empty()) {
     return path + " is of " + version.name + ", not of Open MPI" +
-           (version.is_hydra ? " (--launcher=hydra starts ranks by it)" : "");
+           (version.other_launcher.empty()
+                ? ""
+                : " (--launcher=" + version.other_launcher + " starts ranks by it)");
   }
   return path + " does not say that it is of Open MPI: 'mpirun --version' says " +
          (version.first_line.empty() ? "nothing" : "'" + version.first_line + "'");

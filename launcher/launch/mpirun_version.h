@@ -9,10 +9,8 @@
 //   prterun (PRRTE) 3.0.8
 //   mpiexec (OpenRTE) 4.1.4
 //   mpirun (IBM Spectrum MPI) 10.3.1  made of Open MPI 3 and 4
-//   HYDRA build details:              MPICH and those made of it, with "    Version:   4.0.2" next
-//   Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 20230619 (id: c2e19c2f3e)
-//
-// ORTE and PRRTE take different options and variables.
+// or one of another launcher's program, as mpirun_version.cc has them.  ORTE and PRRTE take
+// different options and variables.
 
 #pragma once
 
@@ -31,7 +29,7 @@ enum class MpiRuntime { kOrte, kPrrte };
 struct MpirunVersion {
   std::string name;                   // "Open MPI 5.0.7", "Intel MPI 2021.10"; "" when not known
   std::optional<MpiRuntime> runtime;  // nullopt: it is not the mpirun of Open MPI
-  bool is_hydra = false;              // that of MPICH and of what is made of it
+  std::string other_launcher;         // whose program it is, if not of "mpirun"; "" when not known
   std::string first_line;             // of what it printed, for a message; at most 80 bytes
 };
 

@@ -41,44 +41,20 @@ bool HasOneNode(const Environment& environment) {
          !environment.contains("SLURM_HET_SIZE");
 }
 
-// The mpiexec.hydra beside an mpirun of Hydra, where there is one: Intel's mpirun is a script,
-// which a signal for the ranks would end.
-std::string HydraBeside(const std::string& mpirun, const Environment& environment) {
-  const std::string beside =
-      FindProgram(mpirun.substr(0, mpirun.rfind('/') + 1) + "mpiexec.hydra", environment);
-  return beside.empty() ? mpirun : beside;
-}
-
-// The path of an mpiexec of Hydra, under the first of its names that is one.
-std::string FindHydra(const std::string& mpirun, const Environment& environment) {
-  for (const std::string& name : {mpirun, std::string("mpiexec"), std::string("mpiexec.hydra")}) {
-    const std::string path = FindProgram(name, environment);
-    const std::unique_ptr<CommandOutput> requested = QueryMpirun(path, environment);
-    if (requested != nullptr && AnswerOfMpirun(requested.get()).is_hydra) {
-      return HydraBeside(path, environment);
-    }
-  }
-  throw LaunchError(
-      EX_UNAVAILABLE,
-      "neither " + mpirun +
-          " nor mpiexec nor mpiexec.hydra is that of MPICH, MVAPICH "
-          "or Intel MPI: load one of these ('module load mpich'), or name its mpiexec in "
-          "the site file (mpirun: PATH)");
-}
-
 // Why mpirun cannot start the ranks; "" when it can.  Sets launch->mpi_runtime and the launcher of
-// mpirun, which may be Hydra where `may_be_hydra`.  `requested` is the answer of mpirun, or null
-// where it was not asked yet.
+// mpirun, which may be another than "mpirun" where `may_be_another`.  `requested` is the answer of
+// mpirun, or null where it was not asked yet.
 std::string LookAtMpirun(const std::string& name, const LaunchPlan& plan,
-                         const Environment& environment, bool may_be_hydra,
+                         const Environment& environment, bool may_be_another,
                          std::unique_ptr<CommandOutput> requested, Launch* launch,
                          std::string* launcher) {
   if (requested == nullptr) requested = QueryMpirun(launch->mpirun, environment);
   if (requested == nullptr) return name + " is not in PATH";
   const MpirunVersion version = AnswerOfMpirun(requested.get());
-  if (version.is_hydra && may_be_hydra) {
-    *launcher = "hydra";
-    launch->mpirun = HydraBeside(launch->mpirun, environment);
+  if (!version.other_launcher.empty() && may_be_another) {
+    *launcher = version.other_launcher;
+    launch->mpirun =
+        FindLauncher(*launcher).find_program(launch->mpirun, /*is_known=*/true, environment);
     return "";
   }
   launch->mpi_runtime = version.runtime.value_or(launch->mpi_runtime);
@@ -173,8 +149,8 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
     launch.choice.reason = "";
   } else {
     launch.choice = {requested.name, "", ""};
-    if (requested.has_daemons && !requested.is_open_mpi) {
-      launch.mpirun = FindHydra(settings.mpirun, environment);
+    if (const auto find = FindLauncher(requested.name).find_program) {
+      launch.mpirun = find(settings.mpirun, /*is_known=*/false, environment);
     }
   }
   const bool may_have_fewer = options.min_nodes && planned.dispensable_nodes > 0;

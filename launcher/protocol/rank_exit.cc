@@ -79,7 +79,7 @@ bool IsLabel(std::string_view text) {
     const std::string_view rest = text.substr(stream + kStream.size());
     return rest.empty() || rest == " ";
   }
-  // "[3] " of Hydra.
+  // "[3] " of MPICH and Intel MPI.
   if (text.front() == '[' && text.ends_with("] ")) {
     return text.size() > 3 && text.find_first_not_of("0123456789", 1) == text.size() - 2;
   }

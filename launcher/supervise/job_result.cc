@@ -47,7 +47,7 @@ void AddOwnEnd(const RankEventParser& reports, const LauncherTraits& launcher,
           "if the network is well, see with 'ls -ld /tmp/ompi.*' on each node whether another user "
           "has /tmp/ompi.HOST.UID";
     }
-    // By MPI_Abort, of which Hydra says nothing itself; 255 is a failure of its own.
+    // By MPI_Abort, of which its program says nothing itself; 255 is a failure of its own.
     if (launcher.hides_exit_codes && reports.has_begun() && result->exit_code != 255) return;
   } else if (launcher.has_daemons && reports.has_begun()) {
     // Open MPI 4.1.4 ends with 0 after the death of a node.

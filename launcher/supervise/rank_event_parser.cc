@@ -65,7 +65,7 @@ RankEventParser::Reading RankEventParser::Read(std::string_view line, double sec
   return {std::nullopt, event};
 }
 
-// MPICH tells Hydra of it, or prints it itself.
+// MPICH tells its mpiexec of it, or prints it itself.
 void RankEventParser::ReadAbort(std::string_view line, double seconds) {
   const std::optional<RankExit> abort = ParseMpichAbort(line);
   if (!abort || abort_) return;

@@ -180,7 +180,8 @@ TEST(MpirunVersion, KnowsTheMakersLines) {
     EXPECT_EQ(version.name, vector.name) << vector.text;
     EXPECT_EQ(version.runtime, vector.runtime) << vector.text;
     const std::string name = vector.name;
-    EXPECT_EQ(version.is_hydra, name.starts_with("MPICH") || name.starts_with("Intel"));
+    EXPECT_EQ(version.other_launcher,
+              name.starts_with("MPICH") || name.starts_with("Intel") ? "hydra" : "");
   }
 }
 
