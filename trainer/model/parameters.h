@@ -53,9 +53,9 @@ struct ParameterLayout {
   std::vector<std::size_t> complete_from;
   // Covers [0, elements): neighbours with the same decay are one segment, gaps included.
   std::vector<ParameterSegment> segments;
-  // Each trained parameter, with what pads it in the back end's layout; decay: its rate goes by its
-  // norms in LARS, and it has decay there: weights of convolutions and of the last layer, neither
-  // biases nor batch norm.
+  // Each trained parameter, with what pads it in the back end's layout; decay: an
+  // optimizer that goes by tensors gives it decay, and a rate by its norms: weights of convolutions
+  // and of the last layer, neither biases nor batch norm.
   std::vector<ParameterSegment> tensors;
 };
 

@@ -73,8 +73,9 @@ TEST(CpuLoops, UpdateAlikeOnEveryInstructionSet) {
   for (const Loops* loops : LoopsOfThisMachine()) {
     Floats weight = RandomFloats(1003, 2);
     Floats momentum = RandomFloats(1003, 3);
-    loops->sgd(call, gradient.size(), gradient.data(), weight.data(), momentum.data());
-    loops->lars(call, gradient.size(), gradient.data(), weight.data(), momentum.data());
+    loops->update(call, gradient.size(), gradient.data(), weight.data(), momentum.data());
+    loops->update_with_rated_momentum(call, gradient.size(), gradient.data(), weight.data(),
+                                      momentum.data());
     loops->add(weight.data(), momentum.data(), weight.size());
     momentum.push_back(loops->sum_of_squares(weight.data(), weight.size()));
     if (expected.empty()) expected = momentum;

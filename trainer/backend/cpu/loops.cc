@@ -240,33 +240,23 @@ float SumOfSquares(const float* values, std::size_t count) {
   return static_cast<float>(total);
 }
 
-void SgdUpdate(const UpdateParameters& call, std::size_t count, const float* __restrict gradient,
-               float* __restrict weight, float* __restrict momentum) {
+template <bool has_rated_momentum>
+void Update(const UpdateParameters& call, std::size_t count, const float* __restrict gradient,
+            float* __restrict weight, float* __restrict momentum) {
   const float scale = call.gradient_scale;
   const float decay = call.weight_decay;
   const float factor = call.momentum_factor;
   const float rate = call.learning_rate;
   for (std::size_t i = 0; i < count; ++i) {
-    momentum[i] = factor * momentum[i] + (scale * gradient[i] + decay * weight[i]);
-    weight[i] -= rate * momentum[i];
-  }
-}
-
-void LarsUpdate(const UpdateParameters& call, std::size_t count, const float* __restrict gradient,
-                float* __restrict weight, float* __restrict momentum) {
-  const float scale = call.gradient_scale;
-  const float decay = call.weight_decay;
-  const float factor = call.momentum_factor;
-  const float rate = call.learning_rate;
-  for (std::size_t i = 0; i < count; ++i) {
-    momentum[i] = factor * momentum[i] + rate * (scale * gradient[i] + decay * weight[i]);
-    weight[i] -= momentum[i];
+    const float g = scale * gradient[i] + decay * weight[i];
+    momentum[i] = factor * momentum[i] + (has_rated_momentum ? rate * g : g);
+    weight[i] -= has_rated_momentum ? momentum[i] : rate * momentum[i];
   }
 }
 
 }  // namespace
 
-const Loops DDL_LOOPS = {Moments,   Normalise,    GradientSums, GradientApply, Add,
-                         AllFinite, SumOfSquares, SgdUpdate,    LarsUpdate};
+const Loops DDL_LOOPS = {Moments,   Normalise,    GradientSums,  GradientApply, Add,
+                         AllFinite, SumOfSquares, Update<false>, Update<true>};
 
 }  // namespace trainer::detail

@@ -66,12 +66,12 @@ struct Loops {
   bool (*all_finite)(const float* values, std::size_t count);
   float (*sum_of_squares)(const float* values, std::size_t count);
 
-  // The formulas of SGD and LARS (backend/ops.h), decay included; that of LARS with the ratio in
-  // the learning rate.
-  void (*sgd)(const UpdateParameters& call, std::size_t count, const float* gradient, float* weight,
-              float* momentum);
-  void (*lars)(const UpdateParameters& call, std::size_t count, const float* gradient,
-               float* weight, float* momentum);
+  // The formulas of an Optimizer (backend/ops.h), decay included: whose momentum is of gradients,
+  // or of gradients times the learning rate, in which a tensor's ratio is.
+  void (*update)(const UpdateParameters& call, std::size_t count, const float* gradient,
+                 float* weight, float* momentum);
+  void (*update_with_rated_momentum)(const UpdateParameters& call, std::size_t count,
+                                     const float* gradient, float* weight, float* momentum);
 };
 
 extern const Loops kGenericLoops;

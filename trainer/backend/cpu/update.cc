@@ -98,8 +98,8 @@ class CpuSgd final : public Optimizer {
       const ParameterSegment& piece = pieces_[p];
       pieces_.Sum(p, weight, gradient);
       if (finite) {
-        loops_.sgd(piece.decay ? call : plain, piece.count, gradient + piece.begin,
-                   weight + piece.begin, momentum + piece.begin);
+        loops_.update(piece.decay ? call : plain, piece.count, gradient + piece.begin,
+                      weight + piece.begin, momentum + piece.begin);
       }
     }
     *sums = pieces_.Sums(finite);
@@ -135,7 +135,8 @@ class CpuLars final : public Optimizer {
 #pragma omp parallel for schedule(static)
     for (std::size_t p = 0; p < pieces_.count(); ++p) {
       const std::size_t begin = pieces_[p].begin;
-      loops_.lars(calls_[p], pieces_[p].count, gradient + begin, weight + begin, momentum + begin);
+      loops_.update_with_rated_momentum(calls_[p], pieces_[p].count, gradient + begin,
+                                        weight + begin, momentum + begin);
     }
   }
 
