@@ -102,15 +102,15 @@ Tensor Network::TensorOf(Part part, const Parameter& parameter) const {
   return Fp32Tensor(parameter, reinterpret_cast<float*>(buffer.data()));
 }
 
-void Network::InitEma(Stream& stream) {
-  DDL_CHECK(has_ema());
+void Network::StartFromValues(Stream& stream) {
+  if (!has_ema()) return;
   backend_.CopyOnDevice(ema_weights_.data(), weights_.data(), weights_.bytes(), stream);
   backend_.CopyOnDevice(ema_statistics_.data(), statistics_.data(), statistics_.bytes(), stream);
 }
 
-void Network::UpdateEma(double decay, const UpdateSums* sums, Stream& stream) {
-  DDL_CHECK(has_ema());
-  const auto share = static_cast<float>(1 - decay);
+void Network::FollowUpdate(const UpdateSums* sums, Stream& stream) {
+  if (!has_ema()) return;
+  const auto share = static_cast<float>(1 - plan_.spec.ema);
   const auto move = [&](const Buffer& values, const Buffer& ema) {
     backend_.MoveAverage(reinterpret_cast<const float*>(values.data()), share, sums,
                          reinterpret_cast<float*>(ema.data()), values.bytes() / sizeof(float),

@@ -68,7 +68,7 @@ NetworkBytes NetworkDefinition::bytes() const {
   bytes.weights = layout.elements * (sizeof(float) + of_type) + statistics;
   bytes.gradients = layout.elements * (sizeof(float) + of_type);
   bytes.momentum = layout.elements * sizeof(float);
-  if (spec.has_ema) bytes.ema = layout.elements * sizeof(float) + statistics;
+  if (spec.has_ema()) bytes.ema = layout.elements * sizeof(float) + statistics;
   bytes.workspace = arena.passing_bytes();
   bytes.activations = arena.total_bytes() - bytes.workspace;
   return bytes;
@@ -86,7 +86,7 @@ std::vector<std::string> NetworkDefinition::Describe() const {
   add("gradients", elements * sizeof(float), "");
   add("momentum", elements * sizeof(float), "");
   add("statistics", layout.statistic_elements * sizeof(float), "");
-  if (spec.has_ema) add("EMA", bytes().ema, "");
+  if (spec.has_ema()) add("EMA", bytes().ema, "");
   if (compute_type != DType::kFloat32) {
     add("weights, compute type", elements * SizeOf(compute_type), "");
     add("gradients, compute type", elements * SizeOf(compute_type), "");

@@ -28,7 +28,9 @@ struct NetworkSpec {
   std::int64_t width = 224;
   std::int64_t classes = 1000;
   float label_smoothing = 0;
-  bool has_ema = false;  // of weights and statistics, moving ones
+  double ema = 0;  // decay of the moving averages of weights and statistics; 0: none are kept
+
+  bool has_ema() const { return ema > 0; }
 };
 
 // Memory of the device, in bytes.

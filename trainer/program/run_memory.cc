@@ -80,7 +80,7 @@ std::vector<MemoryItem> MemoryItems(const NetworkDefinition& plan, const RunMemo
   // checkpoint reads it beside such a copy.
   const std::size_t copies = run.rolls_back ? 2 : 1;
   // With EMA as much of it but for momentum; and what an evaluation puts them instead of.
-  const bool holds_ema = plan.spec.has_ema;
+  const bool holds_ema = plan.spec.has_ema();
   std::size_t snapshot =
       copies * (holds_ema ? 3 : 2) * values + static_cast<std::size_t>(run.ranks + 2) * statistics;
   if (holds_ema) snapshot += static_cast<std::size_t>(run.ranks + 2) * statistics;

@@ -159,8 +159,8 @@ inline GlobalBatch GlobalBatchOf(const TrainConfig& config, int world_size) {
 inline NetworkSpec NetworkSpecOf(const TrainConfig& config) {
   const std::int64_t size = config.image_size;
   const auto smoothing = static_cast<float>(config.label_smoothing);
-  const bool has_ema = config.ema > 0 && IsTraining(config.mode);
-  return {config.arch, config.batch_size, size, size, config.classes, smoothing, has_ema};
+  const double ema = IsTraining(config.mode) ? config.ema : 0;
+  return {config.arch, config.batch_size, size, size, config.classes, smoothing, ema};
 }
 
 // Where checkpoints are, which all ranks see.

@@ -382,7 +382,7 @@ TEST(MemoryNeeds, AveragesAreCountedOnTheDeviceInCheckpointsAndInPlaceOfTheWeigh
   const auto backend = MakeBackend("reference", {.threads = 1});
   NetworkSpec spec = PlanOf(4).spec;
   const auto without = MemoryItems(DefineNetwork(*backend, spec), {.is_host = false});
-  spec.has_ema = true;
+  spec.ema = 0.5;
   const NetworkDefinition plan = DefineNetwork(*backend, spec);
   const auto with = MemoryItems(plan, {.is_host = false});
   const std::size_t values = plan.layout.elements * 4;

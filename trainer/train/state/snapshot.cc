@@ -343,7 +343,7 @@ WrittenSnapshot WriteSnapshot(const SnapshotCopy& copy, const TrainConfig& confi
 }
 
 void ExportModel(const SnapshotDeps& deps, const std::filesystem::path& path) {
-  SwapInEma(deps.network, deps.stream, [&] {
+  WithEvaluatedValues(deps.network, deps.stream, [&] {
     const std::vector<float> own = ExportStatistics(deps.network, deps.stream);
     const std::vector<float> mean = MeanOverRanks(own, deps.communicator);
     if (!IsRoot(deps)) return;
@@ -445,13 +445,11 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
   const int ranks = deps.communicator.size();
   const bool has_rows = ranks > 1 && header.world_size == ranks;
   if (has_rows) TakeOwnRow(deps, kValue, rows.values);
-  if (deps.network.has_ema()) {
-    if (header.holds_ema != 0) {
-      BroadcastPart(deps.network, kAverage, deps.communicator, deps.stream);
-      if (has_rows) TakeOwnRow(deps, kAverage, rows.ema);
-    } else {
-      deps.network.InitEma(deps.stream);
-    }
+  if (header.holds_ema == 0) {
+    deps.network.StartFromValues(deps.stream);
+  } else if (deps.network.has_ema()) {
+    BroadcastPart(deps.network, kAverage, deps.communicator, deps.stream);
+    if (has_rows) TakeOwnRow(deps, kAverage, rows.ema);
   }
   if (header.loss_scale > 0) loss_scale.Restore(header.loss_scale, header.good_steps);
   return header.position;

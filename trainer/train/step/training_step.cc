@@ -302,9 +302,7 @@ void TrainingStep::QueueUpdate() {
   {
     const RangeOfScope range(deps_.backend, NameOf(StepPhase::kUpdate).data());
     overlap_.Update(&numbers->update, &numbers->update_sums, stream);
-    if (deps_.network.has_ema()) {
-      deps_.network.UpdateEma(deps_.config.ema, &numbers->update_sums, stream);
-    }
+    deps_.network.FollowUpdate(&numbers->update_sums, stream);
   }
   marks_[4]->RecordTime(stream);
 }
