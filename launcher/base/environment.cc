@@ -40,25 +40,53 @@ std::string GrantedBySlurm(const Environment& environment) {
   return ValueOr(environment, "SLURM_STEP_GPUS", ValueOr(environment, "SLURM_JOB_GPUS", ""));
 }
 
+namespace {
+
+std::string InCapitals(std::string text) {
+  for (char& letter : text) {
+    letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  }
+  return text;
+}
+
+bool HasOneOf(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::ranges::any_of(
+      parts, [&](const char* part) { return text.find(part) != std::string::npos; });
+}
+
+// AWS_ACCESS_KEY_ID has it, KEYBOARD and the shell's own PWD have not.
+bool IsNameOfSecret(const std::string& name) {
+  return HasOneOf(name, {"TOKEN", "SECRET", "PASS", "CREDENTIAL", "APIKEY"}) || name == "KEY" ||
+         name.starts_with("KEY_") || name.ends_with("_PWD") ||
+         HasOneOf(name + "_", {"_KEY_", "_PW_", "_DSN_", "_AUTH_"});
+}
+
+// "http://user:password@proxy:3128", "https://key@host/1" (not the user of ssh), and
+// "Server=x;Password=y" of a database.
+bool HoldsSecret(const std::string& value) {
+  const std::size_t scheme = value.find("://");
+  const std::size_t at = scheme == std::string::npos ? scheme : value.find('@', scheme);
+  if (at != std::string::npos) {
+    const bool has_password = value.find(':', scheme + 3) < at;
+    const bool has_user = value.find('/', scheme + 3) > at && !value.starts_with("ssh://");
+    if (has_password || has_user) return true;
+  }
+  return HasOneOf(InCapitals(value), {"PASSWORD=", "PASSWD=", "PWD=", "TOKEN=", "SECRET=", "KEY="});
+}
+
+}  // namespace
+
 std::string WithoutSecret(const std::string& word) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos || equals == 0) return word;
-  std::string name = word.substr(0, equals);
-  for (char& letter : name) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (std::isalnum(code) == 0 && letter != '_') return word;
-    letter = static_cast<char>(std::toupper(code));
-  }
-  const auto names = {"TOKEN", "SECRET", "PASS", "CREDENTIAL", "APIKEY"};
-  const bool is_named = name == "KEY" || name.ends_with("_KEY") || name.ends_with("_PW") ||
-                        std::ranges::any_of(names, [&](const char* part) {
-                          return name.find(part) != std::string::npos;
-                        });
-  // "http://user:password@proxy:3128"
-  const std::size_t scheme = word.find("://", equals);
-  const std::size_t at = scheme == std::string::npos ? scheme : word.find('@', scheme);
-  const bool has_password = at != std::string::npos && word.find(':', scheme + 3) < at;
-  return is_named || has_password ? word.substr(0, equals) + "=..." : word;
+  const std::string name = InCapitals(word.substr(0, equals));
+  const bool is_variable = std::ranges::all_of(name, [](char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
+  });
+  if (!is_variable) return word;
+  return IsNameOfSecret(name) || HoldsSecret(word.substr(equals + 1))
+             ? word.substr(0, equals) + "=..."
+             : word;
 }
 
 Environment WithoutDefaultsOfSlurmTools(Environment environment) {

@@ -25,7 +25,8 @@ std::string ValueOr(const Environment& environment, const std::string& name,
                     const std::string& fallback);
 
 // For lines that others may read.  "NAME=..." for "NAME=VALUE" whose value may be a secret, by its
-// name (WANDB_API_KEY, HF_TOKEN, ...) or as a URL with a password; any other word as it is.  Pure.
+// name (WANDB_API_KEY, HF_TOKEN, ...) or as a URL with a user or a text with "password=" in it; any
+// other word as it is.  Pure.
 std::string WithoutSecret(const std::string& word);
 
 // SLURM_STEP_GPUS, or SLURM_JOB_GPUS: which GPUs of this node Slurm has granted, by the numbers of

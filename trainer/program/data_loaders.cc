@@ -156,11 +156,14 @@ std::string DescribeFewLabels(const DataLoaders& sources, const Options& options
   } catch (const Error&) {
     // A file of that name that is somebody else's.
   }
-  if (!highest) {
+  const bool has_list = highest.has_value();
+  if (!has_list) {
     origin = "in some records of all its files";
     highest = source->SampleHighestLabel();
   }
-  if (!highest || *highest < 1 || *highest >= options.classes - *highest) return "";
+  if (!highest || *highest < 1) return "";
+  const bool is_one_class = has_list && *highest == 1;  // a few records of label 1 prove nothing
+  if (*highest >= options.classes - *highest && !is_one_class) return "";
   const std::string advice =
       *highest == 1 ? "there is nothing to learn with one class; " +
                           support::QuoteCommand({"ddldata", "stats", options.data_dir}) +

@@ -32,8 +32,12 @@ void CatchStopSignals() {
   struct sigaction action = {};
   action.sa_handler = RequestStop;
   action.sa_flags = SA_RESTART;
-  for (const int signal_number : {SIGTERM, SIGUSR1, SIGXCPU, SIGINT})
-    sigaction(signal_number, &action, nullptr);
+  for (const int signal_number : {SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGINT, SIGHUP}) {
+    struct sigaction before = {};
+    sigaction(signal_number, nullptr, &before);
+    const bool is_of_nohup = signal_number == SIGHUP && before.sa_handler == SIG_IGN;
+    if (!is_of_nohup) sigaction(signal_number, &action, nullptr);
+  }
   action.sa_handler = EndForPeer;
   sigaction(launcher::kPeerFailedSignal, &action, nullptr);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -75,6 +75,14 @@ every_way() {
   launcher=local goes_on_to_the_same_end 2
 }
 
+@test "two ranks that lose their terminal, or get the SIGUSR2 of a batch system, write a checkpoint" {
+  for signal in HUP USR2; do
+    rm -rf run
+    launcher=local interrupted 2 "kill -$signal \$job"
+    stopped_in_its_midst "$(kill -l "$signal")"
+  done
+}
+
 @test "with and without --checkpoint_in_background: the same bytes" {
   for way in on off; do
     launcher=local expect=0 train 2 --num_iter=60 --results_dir=$way --mode=train --checkpoint_every=10 --keep_checkpoints=2 \

@@ -186,6 +186,18 @@ TEST(WithoutSecret, HidesValuesThatMayBeOne) {
       {"REPOSITORY=ssh://git@host/x", "REPOSITORY=ssh://git@host/x"},
       {"NCCL_IB_HCA=mlx5_0", "NCCL_IB_HCA=mlx5_0"},
       {"KEYBOARD=us", "KEYBOARD=us"},
+      {"PWD=/home", "PWD=/home"},
+      {"OLDPWD=/home", "OLDPWD=/home"},
+      {"DB_PWD=x", "DB_PWD=..."},
+      {"AWS_ACCESS_KEY_ID=x", "AWS_ACCESS_KEY_ID=..."},
+      {"KEY_OF_MINE=x", "KEY_OF_MINE=..."},
+      {"SENTRY_DSN=x", "SENTRY_DSN=..."},
+      {"BASIC_AUTH=x", "BASIC_AUTH=..."},
+      {"AUTHOR=x", "AUTHOR=x"},
+      {"SENTRY_URL=https://abc@sentry.io/1", "SENTRY_URL=..."},
+      {"URL=https://host/a@b", "URL=https://host/a@b"},
+      {"DB=Server=x;Password=y", "DB=..."},
+      {"OPTIONS=a=b,c=d", "OPTIONS=a=b,c=d"},
       {"--api-key=abc", "--api-key=abc"},  // an option of the program
       {"HF_TOKEN", "HF_TOKEN"},
       {"=x", "=x"}};

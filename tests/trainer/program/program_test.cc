@@ -252,7 +252,10 @@ TEST_F(FewLabelsTest, AreSaidWhereTheyAreBelowHalfOfTheClasses) {
 TEST_F(FewLabelsTest, AreThoseOfLabelsTxtWhereItIsOurs) {
   WriteLabels(directory_.path().string(), {{"a", ""}, {"b", ""}, {"c", ""}});
   EXPECT_THAT(Describe(10, 9), HasSubstr("end at 3 (by labels.txt there)"));
+  EXPECT_EQ(Describe(3, 1), "");
   EXPECT_EQ(Describe(5, 1), "");
+  WriteLabels(directory_.path().string(), {{"a", ""}});
+  EXPECT_THAT(Describe(2, 1), HasSubstr("nothing to learn with one class"));
   std::ofstream(directory_.path() / "labels.txt") << "0:daisy\n";
   EXPECT_EQ(Describe(10, 9), "");
 }
