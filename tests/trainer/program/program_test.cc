@@ -254,6 +254,7 @@ TEST_F(FewLabelsTest, AreThoseOfLabelsTxtWhereItIsOurs) {
   EXPECT_THAT(Describe(10, 9), HasSubstr("end at 3 (by labels.txt there)"));
   EXPECT_EQ(Describe(3, 1), "");
   EXPECT_EQ(Describe(5, 1), "");
+  std::filesystem::remove(directory_.path() / "labels.txt");
   WriteLabels(directory_.path().string(), {{"a", ""}});
   EXPECT_THAT(Describe(2, 1), HasSubstr("nothing to learn with one class"));
   std::ofstream(directory_.path() / "labels.txt") << "0:daisy\n";
