@@ -208,13 +208,13 @@ std::optional<RunningJob> FindRunningJob(const std::string& number,
   if (squeue.empty()) return std::nullopt;
   // A line for each task of an array that is asked for as a whole.
   std::istringstream lines(
-      QuerySqueue(squeue, number, "%T %B %A", std::chrono::seconds(30), environment));
+      QuerySqueue(squeue, number, "%T %B %A %D", std::chrono::seconds(30), environment));
   std::string first_state;
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     RunningJob job;
     std::string state;
-    words >> state >> job.node >> job.number;
+    words >> state >> job.node >> job.number >> job.nodes;
     // As IsStateOfRunningJob (launcher/slurm/slurm_job.h).
     const bool runs = state == "RUNNING" || state == "SIGNALING" || state == "RESIZING";
     if (runs && IsNodeName(job.node) && IsNumber(job.number)) return job;

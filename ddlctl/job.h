@@ -37,6 +37,7 @@ std::optional<launcher::JobStatus> FindJobStatus(const std::string& number,
 struct RunningJob {
   std::string number;  // which a task of an array has of its own, whatever it was asked by
   std::string node;    // of its batch script, and so of ddlrun
+  int nodes = 1;
 };
 // The job `number`, as squeue says; nullopt where there is no squeue.  Throws Error(EX_UNAVAILABLE)
 // where squeue fails, or the job does not run.

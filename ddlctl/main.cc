@@ -28,6 +28,7 @@
 #include "ddlctl/session.h"
 #include "ddlctl/stacks.h"
 #include "ddlctl/status_text.h"
+#include "ddlctl/why.h"
 #include "launcher/base/environment.h"
 #include "launcher/launch/child_environment.h"
 #include "support/standard_streams.h"
@@ -291,10 +292,22 @@ int RunCommand(const Options& options, const std::vector<std::string>& arguments
   if (options.command == Command::kNone) {
     throw Error(EX_USAGE,
                 "a command is missing: status, watch, pause, resume, checkpoint, evaluate, stop, "
-                "set or stacks (ddlctl --help)");
+                "set, stacks or why (ddlctl --help)");
   }
   if (const std::optional<int> code = LookAtCheckpoints(options)) return *code;
   if (const std::optional<int> code = LookAtJob(options, arguments)) return *code;
+  if (options.command == Command::kWhy) {
+    std::error_code ignored;
+    return ddlctl::ShowWhy({.name = options.results_dir,
+                            .program = std::filesystem::read_symlink("/proc/self/exe", ignored),
+                            .host = trainer::HostName(),
+                            .environment = launcher::SnapshotEnvironment(),
+                            .may_use_srun = options.srun != "never",
+                            .is_verbose = options.is_verbose,
+                            .as_json = options.as_json,
+                            .facts_only = options.facts_only,
+                            .print = Print});
+  }
   Session session(options.results_dir);
   if (!session.is_within_reach()) {
     if (WaitsForTheEnd(options)) return WaitRemotely(session, options, arguments);

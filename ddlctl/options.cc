@@ -185,13 +185,33 @@ support::Command StacksCommand(Options& options) {
                   "All threads of every rank, not only the main one of each group of ranks"}}));
 }
 
+support::Command WhyCommand(Options& options) {
+  Option srun = OneOf(
+      {"--srun", &options.srun, "", "Look at the other nodes of a job by srun --overlap, or never"},
+      {"auto", "never"});
+  srun.last_counts = true;
+  return MakeCommand(
+      options.command, Command::kWhy, "why",
+      "Say in a line which rank of a job of ddlrun hangs, and why, whatever its program: looks at "
+      "the processes of all ranks without stopping them",
+      {Required({"JOB", &options.results_dir, "",
+                 "The job in Slurm; or the run directory of ddlrun, which ranks on its "
+                 "node have in DDLRUN_RUN_DIR"}),
+       {"-v,--verbose", &options.is_verbose, "", "A row for each rank, too"},
+       {"--json", &options.as_json, "", "The same, and all that was seen, as JSON in one line"},
+       std::move(srun),
+       {"--facts", &options.facts_only, "",
+        "What is seen on this node alone, for the ddlctl that has started this one"}});
+}
+
 }  // namespace
 
 support::Program DescribeOptions(Options& options) {
   support::Program program = {.version = support::VersionText(),
                               .version_help = support::kVersionHelp,
                               .footer = support::kReferenceLine};
-  program.root = {.name = "ddlctl", .help = "Sees and asks a training of ddltraind that runs."};
+  program.root = {.name = "ddlctl",
+                  .help = "Sees and asks a training of ddltraind, or a job of ddlrun, that runs."};
   program.root.commands = {
       StatusCommand(options),
       WatchCommand(options),
@@ -204,7 +224,8 @@ support::Program DescribeOptions(Options& options) {
       WaitedFor(options, ControlCommand::kStop,
                 "Have a checkpoint written and the training end, with 75"),
       SetCommand(options),
-      StacksCommand(options)};
+      StacksCommand(options),
+      WhyCommand(options)};
   return program;
 }
 

@@ -20,6 +20,7 @@ enum class Command {
   kWatch,
   kOrder,
   kStacks,
+  kWhy,
   kListCheckpoints,
   kVerifyCheckpoints,
   kExportCheckpoint,
@@ -35,6 +36,8 @@ struct Options {
   bool as_json = false;
   bool no_wait = false;
   bool all_threads = false;
+  bool is_verbose = false;
+  bool facts_only = false;
   std::string model_dir;             // whose checkpoints are to be listed, verified, exported
   std::optional<std::int64_t> step;  // of one of them
   std::string step_text;             // as it was written

@@ -214,11 +214,14 @@ Page DdlctlPage() {
   const support::Program program = ddlctl::DescribeOptions(options);
   Page page;
   page.names = {"ddlctl"};
-  page.summary = "see and ask a training of ddltraind that runs, and look at its checkpoints";
+  page.summary =
+      "see and ask a training of ddltraind that runs, look at its checkpoints, and say why a job "
+      "of ddlrun hangs";
   page.synopsis = {"ddlctl status [--json] RESULTS_DIR|RUN_DIR|JOB",
                    "ddlctl watch [--interval=SECONDS] RESULTS_DIR",
                    "ddlctl pause|resume|checkpoint|stop [--no-wait] RESULTS_DIR",
                    "ddlctl set display_every=N RESULTS_DIR",
+                   "ddlctl why [-v] [--json] JOB|RUN_DIR",
                    "ddlctl checkpoint list DIR",
                    "ddlctl checkpoint verify DIR [STEP]",
                    "ddlctl checkpoint export DIR [STEP] FILE.safetensors"};
@@ -234,7 +237,11 @@ Page DdlctlPage() {
       "directory with the name of a command is written ./list.",
       "status of a job's number, or of the run directory of a ddlrun, tells what ddlrun knows of a "
       "job with any program: its ranks, their ends and heartbeats, restarts, and time. A directory "
-      "whose name is a number is written ./12."};
+      "whose name is a number is written ./12.",
+      "why looks at the processes of all ranks of such a job, on all of its nodes by srun "
+      "--overlap, "
+      "and says which rank hangs in what. It stops and changes nothing. With py-spy in PATH, or in "
+      "that of the ranks, it knows Python functions."};
   AddRows(page, program);
   page.exit_status = {
       {"0", "Done; of watch: the training has ended in order."},

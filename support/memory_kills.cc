@@ -59,8 +59,10 @@ constexpr MemoryController kMemoryControllers[] = {
 
 }  // namespace
 
-MemoryKills ReadMemoryKills(const char* root) {
-  const GroupFile own = ReadGroupFile(root, "proc/self/cgroup");
+MemoryKills ReadMemoryKills(const char* root, const char* process) {
+  char file[64];
+  snprintf(file, sizeof(file), "proc/%s/cgroup", process);
+  const GroupFile own = ReadGroupFile(root, file);
   for (const MemoryController& controller : kMemoryControllers) {
     char path[PATH_MAX];
     if (!FindGroup(own.text, controller.version, "memory", path, sizeof(path))) continue;

@@ -15,9 +15,10 @@ struct MemoryKills {
   long long limit_bytes = 0;  // of the group and of those above it the least; 0: none, or not known
 };
 
-// Of the control group of this process, by memory.events (version 2) or memory.oom_control (version
-// 1, since Linux 4.13).  `root` is put in front of /proc and /sys, for tests.
-MemoryKills ReadMemoryKills(const char* root);
+// Of the control group of this process, or of that with a number, by memory.events (version 2) or
+// memory.oom_control (version 1, since Linux 4.13).  `root` is put in front of /proc and /sys, for
+// tests.
+MemoryKills ReadMemoryKills(const char* root, const char* process = "self");
 
 // The beginning of DescribeMemoryKills.
 inline constexpr char kMemoryKill[] = "the kernel killed ";

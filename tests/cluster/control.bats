@@ -115,6 +115,47 @@ is_training() { [ "$(hpc ddlctl status "$work/run" 2> /dev/null | sed -n 's/^sta
   wait_for 10 nothing_left_on n2
 }
 
+# Rank 1 on n2, which is stopped, holds up rank 0 on n1, which waits for it; $job is theirs.
+has_reason() { [[ $(hpc ddlctl why "$job") == "rank 1 (n2, pid $(cat "$work/pid.1")): stopped by SIGSTOP"*"; 1 other rank waits"* ]]; }
+
+@test "which rank of two nodes hangs is known from everywhere, by the job and by the run directory" {
+  script hang "ddlrun python3 -c '
+import os, signal, socket
+print(os.getpid(), file=open(\"pid.\" + os.environ[\"RANK\"], \"w\"))
+if os.environ[\"RANK\"] == \"1\": os.kill(os.getpid(), signal.SIGSTOP)
+pair = socket.socketpair(); pair[0].recv(1)'"
+  run hpc sbatch --parsable -N2 --gres=gpu:1 --nodelist=n1,n2 --time=2 --output=hang.out "$work/hang"
+  [ "$status" -eq 0 ]
+  local job=$output
+  wait_for 40 has_reason || {
+    hpc ddlctl why -v "$job"
+    return 1
+  }
+  run hpc ddlctl why -v "$job"
+  echo "$output"
+  [[ ${lines[2]} == *" 0 n1 "*" S "* && ${lines[3]} == *" 1 n2 "*" T "* ]]
+  # From another node of the job, and by the directory on that of ddlrun, where the facts are left.
+  run hpc srun --overlap --jobid="$job" --nodelist=n2 -N1 -n1 --gres=none ddlctl why "$job"
+  echo "$output"
+  [[ $output == "rank 1 (n2, "* ]]
+  local directory
+  directory=$(cluster at n1 sh -c 'echo /tmp/ddlrun.*')
+  run hpc srun --overlap --jobid="$job" --nodelist=n1 -N1 -n1 --gres=none ddlctl why "$directory"
+  echo "$output"
+  [[ $output == "rank 1 (n2, "* ]]
+  cluster at n1 grep -q '"cause":"stopped"' "$directory/why.json"
+  run hpc srun --overlap --jobid="$job" --nodelist=n1 -N1 -n1 --gres=none ddlctl why --srun=never "$directory"
+  echo "$output"
+  [[ $output == *"; rank 1 was not looked at: ask on n2 too" ]]
+  # Another user sees nothing.
+  run cluster as other env PATH="$cluster_dir/opt/bin:/usr/bin:/bin" ddlctl why "$job"
+  [ "$status" -ne 0 ]
+  hpc scancel "$job"
+  wait_for 30 job_has_ended "$job"
+  wait_for 10 nothing_left_on n1
+  wait_for 10 nothing_left_on n2
+}
+
 # is_stopped RANK: on node n1 or n2.
 is_stopped() { cluster at "n$(($1 + 1))" grep -q '^State:.T' "/proc/$(cat "$work/pid.$1")/status"; }
 goes_on() { ! is_stopped "$1"; }

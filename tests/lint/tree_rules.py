@@ -54,6 +54,7 @@ ARROWS = {
                            "launcher/launch/mpirun_lines.h", "launcher/launch/launcher.h"],
     "launcher/features": ["launcher/base", "launcher/system", "launcher/cli", "launcher/protocol", "launcher/slurm",
                           "launcher/shim/stopped_rank_monitor.h", "launcher/pipeline", "launcher/supervise"],
+    "launcher/diagnose": ["launcher/base", "launcher/system", "launcher/protocol/job_status.h"],
     "launcher/restart": ["launcher/base", "launcher/system", "launcher/cli", "launcher/allocation/host_index.h",
                          "launcher/slurm", "launcher/launch/child_environment.h", "launcher/supervise"],
     "launcher/health": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/placement", "launcher/protocol",
@@ -112,7 +113,7 @@ ARROWS = {
                         "launcher/protocol/rank_environment.h"],
     "trainer": ["launcher/protocol/rank_environment.h"],  # main.cc
     "ddldata": ["trainer/core", "trainer/data", "trainer/telemetry/text"],
-    "ddlctl": ["launcher/base", "launcher/cli/site_config.h", "launcher/protocol/job_status.h", "launcher/launch/child_environment.h",
+    "ddlctl": ["launcher/base", "launcher/cli/site_config.h", "launcher/diagnose", "launcher/protocol/job_status.h", "launcher/launch/child_environment.h",
                "launcher/system/child_process.h", "launcher/system/files.h", "launcher/system/run_directory.h",
                "trainer/checkpoint", "trainer/control",
                "trainer/core", "trainer/telemetry"],

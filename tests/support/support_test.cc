@@ -478,6 +478,8 @@ TEST_F(MemoryKillsTest, AreThoseOfTheOwnGroupInBothVersions) {
   EXPECT_EQ(Kills(), "1 of 2");
   Write("sys/fs/cgroup/slurm/step_0/memory.max", "1048576\n");
   EXPECT_EQ(Kills(), "1 of 1");
+  Write("proc/4711/cgroup", "3:memory:/slurm/job_7\n");
+  EXPECT_EQ(ReadMemoryKills(directory_.c_str(), "4711").count, 3);
   Write("sys/fs/cgroup/slurm/step_0/memory.events", "oom 2\n");
   EXPECT_EQ(Kills(), "-1 of 0");
   Write("sys/fs/cgroup/memory.events", "oom_kill 7\n");

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "ddlctl/why.h"
+
+#include <sysexits.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "ddlctl/job.h"
+#include "ddlctl/status_text.h"
+#include "launcher/base/error.h"
+#include "launcher/diagnose/collect.h"
+#include "launcher/launch/child_environment.h"
+#include "launcher/system/child_process.h"
+#include "launcher/system/files.h"
+#include "support/file.h"
+#include "trainer/core/error.h"
+
+namespace ddlctl {
+namespace {
+
+namespace fs = std::filesystem;
+using launcher::HangingJob;
+using launcher::JobStatus;
+using launcher::NodeFacts;
+using trainer::Error;
+
+// Whom to look for, and where.
+struct WhyTarget {
+  std::string directory;  // or
+  std::string job;        // in Slurm; also of a directory, "" where that has none
+  std::string run;        // in the job, as NodeFacts has it
+  bool is_on_this_node = false;
+};
+
+// What comes between the job and the run in the name that other nodes are given.
+constexpr char kBeforeRun = '@';
+
+// Whether all ranks are where ddlrun is, and so the directory.
+bool IsOnOneNode(const JobStatus& status) {
+  return std::ranges::all_of(status.ranks, [&status](const JobStatus::Rank& rank) {
+    return rank.host == status.ranks.front().host;
+  });
+}
+
+WhyTarget TargetOf(const WhyOptions& options) {
+  WhyTarget target;
+  const std::size_t mark = options.facts_only ? options.name.find(kBeforeRun) : std::string::npos;
+  const std::string job = options.name.substr(0, mark);
+  if (IsJobNumber(job)) {
+    target.job = job;
+    if (mark != std::string::npos) target.run = options.name.substr(mark + 1);
+    const std::optional<JobStatus> status =
+        FindJobStatus(job, RunDirectoryBases(options.environment));
+    target.is_on_this_node = status && IsOnOneNode(*status);
+    return target;
+  }
+  std::error_code error;
+  target.directory = fs::canonical(options.name, error).string();
+  const std::optional<JobStatus> status = error ? std::nullopt : ReadJobStatus(target.directory);
+  if (!status) {
+    throw Error(EX_UNAVAILABLE,
+                options.name +
+                    " is no run directory of a ddlrun that runs on this node: give the number of "
+                    "the job in Slurm, or what DDLRUN_RUN_DIR is in ranks on its node");
+  }
+  target.job = status->job;
+  target.is_on_this_node = IsOnOneNode(*status);
+  return target;
+}
+
+NodeFacts FactsHere(const WhyOptions& options, const WhyTarget& target) {
+  return launcher::CollectFacts(
+      {.directory = target.directory,
+       .job = target.job,
+       .run = target.run,
+       .host = launcher::ValueOr(options.environment, "SLURMD_NODENAME", options.host),
+       .environment = options.environment});
+}
+
+// For an srun that is to see all nodes of the job, also from within a step on some of them, whose
+// variables name these alone.
+launcher::Environment EnvironmentOutsideOfSteps(const launcher::Environment& environment) {
+  launcher::Environment result = launcher::EnvironmentForSrun(environment);
+  const std::set<std::string> kept = {"SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT"};
+  std::erase_if(result, [&kept](const auto& variable) {
+    return variable.first.starts_with("SLURM_") && !kept.contains(variable.first);
+  });
+  return result;
+}
+
+// Of all nodes of the job; how many there are is put into `expected`.
+std::vector<NodeFacts> FactsOfJob(const WhyOptions& options, const WhyTarget& target,
+                                  std::size_t* expected) {
+  const std::string srun = launcher::FindProgram("srun", options.environment);
+  std::optional<RunningJob> job;
+  const bool asks_slurm = options.may_use_srun && !target.is_on_this_node && !target.job.empty();
+  if (asks_slurm && !srun.empty()) job = FindRunningJob(target.job, options.environment);
+  if (!job) {
+    *expected = 1;
+    return {FactsHere(options, target)};
+  }
+  *expected = static_cast<std::size_t>(std::max(1, job->nodes));
+  std::string name = job->number;
+  if (!target.directory.empty()) {
+    // Other nodes do not have the directory.
+    const std::string run = FactsHere(options, target).run;
+    if (!run.empty()) name += kBeforeRun + run;
+  }
+  std::string output;
+  try {
+    launcher::CommandOutput command(
+        FactsCommand(srun, job->number, job->nodes, options.program.string(), name),
+        EnvironmentOutsideOfSteps(options.environment));
+    command.Wait(kWhySeconds);
+    output = command.text();
+  } catch (const launcher::LaunchError& error) {
+    throw Error(EX_UNAVAILABLE, error.what());
+  }
+  std::string problem;
+  std::vector<NodeFacts> nodes;
+  for (auto& [host, facts] : launcher::ReadFactsLines(output, &problem)) {
+    nodes.push_back(std::move(facts));
+  }
+  if (nodes.empty()) {
+    if (problem.empty()) problem = launcher::LastLineOf(output);
+    throw Error(EX_UNAVAILABLE, "the nodes of job " + job->number + " do not answer: " +
+                                    Harmless(problem.empty() ? "srun has not started" : problem));
+  }
+  if (!problem.empty()) nodes.front().notes.push_back(problem);
+  return nodes;
+}
+
+void RequireRanks(const std::vector<NodeFacts>& nodes, const std::string& name) {
+  std::set<std::string> runs;
+  std::string note;
+  for (const NodeFacts& node : nodes) {
+    if (!node.ranks.empty()) runs.insert(node.run);
+    if (!node.notes.empty()) note = node.notes.front();
+  }
+  if (runs.size() == 1) return;
+  if (runs.size() > 1) note = launcher::kSeveralRuns;
+  throw Error(EX_UNAVAILABLE, "no rank of " + name + " that runs was found" +
+                                  (note.empty() ? "" : ": " + Harmless(note)));
+}
+
+// What was seen is left where ddlrun's own files are, for whoever is asked later.
+void Save(const std::vector<NodeFacts>& nodes, const std::string& text) {
+  for (const NodeFacts& node : nodes) {
+    std::error_code error;
+    const fs::path directory = node.directory;
+    if (node.directory.empty() || !fs::is_directory(directory, error)) continue;
+    // Where that cannot be written there is no file.
+    support::ReplaceFile(directory / kWhyFileName, text + "\n", {.mode = 0600});
+    return;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> FactsCommand(const std::string& srun, const std::string& job, int nodes,
+                                      const std::string& program, const std::string& name) {
+  const std::string count = std::to_string(nodes);
+  return {srun,
+          "--overlap",
+          "--jobid=" + job,
+          "--nodes=" + count,
+          "--ntasks=" + count,
+          "--ntasks-per-node=1",
+          "--mem=0",
+          "--gres=none",
+          "--mpi=none",
+          "--quiet",
+          "--input=none",
+          program,
+          "why",
+          "--facts",
+          "--srun=never",
+          name};
+}
+
+HangingJob HangingJobOf(std::vector<NodeFacts> nodes, std::size_t expected) {
+  HangingJob job;
+  std::set<std::string> answered;
+  std::size_t world = 0;
+  std::optional<JobStatus> status;
+  for (const NodeFacts& node : nodes) {
+    answered.insert(node.host);
+    for (const launcher::RankFacts& rank : node.ranks) {
+      answered.insert(rank.host);
+      world = std::max(world, static_cast<std::size_t>(rank.world));
+    }
+    if (!status) status = launcher::ParseJobStatus(node.status);
+  }
+  const bool is_incomplete = nodes.size() < expected;
+  job.nodes = std::move(nodes);
+  // Programs that have ranks of their own have more of them than ddlrun knows.
+  if (!status || status->ranks.size() != world) return job;
+  for (std::size_t i = 0; i < status->ranks.size(); ++i) {
+    const JobStatus::Rank& rank = status->ranks[i];
+    job.hosts.push_back(rank.host);
+    if (rank.state == JobStatus::RankState::kEnded) job.ended[static_cast<int>(i)] = rank.exit_code;
+    const bool is_silent = is_incomplete && !answered.contains(rank.host);
+    if (is_silent && std::ranges::find(job.silent_nodes, rank.host) == job.silent_nodes.end()) {
+      job.silent_nodes.push_back(rank.host);
+    }
+  }
+  return job;
+}
+
+std::string WhyJson(const HangingJob& job, const launcher::Diagnosis& diagnosis) {
+  using Json = nlohmann::ordered_json;
+  Json nodes = Json::array();
+  for (const NodeFacts& node : job.nodes) nodes.push_back(Json::parse(launcher::EncodeFacts(node)));
+  const bool has_rank = !diagnosis.ranks.empty();
+  const Json json = {{"line", diagnosis.line},
+                     {"cause", launcher::NameOf(diagnosis.cause)},
+                     {"is_sure", diagnosis.is_sure},
+                     {"ranks", diagnosis.ranks},
+                     {"host", has_rank ? Json(diagnosis.host) : Json(nullptr)},
+                     {"pid", diagnosis.pid > 0 ? Json(diagnosis.pid) : Json(nullptr)},
+                     {"silent_nodes", job.silent_nodes},
+                     {"nodes", nodes}};
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+int ShowWhy(const WhyOptions& options) {
+  const WhyTarget target = TargetOf(options);
+  if (options.facts_only) {
+    options.print(launcher::FactsLines(FactsHere(options, target)));
+    return EX_OK;
+  }
+  std::size_t expected = 1;
+  std::vector<NodeFacts> nodes = FactsOfJob(options, target, &expected);
+  RequireRanks(nodes, options.name);
+  const HangingJob job = HangingJobOf(std::move(nodes), expected);
+  const launcher::Diagnosis diagnosis = launcher::Diagnose(job);
+  const std::string json = WhyJson(job, diagnosis);
+  Save(job.nodes, json);
+  options.print(options.as_json
+                    ? json + "\n"
+                    : diagnosis.line + "\n" + (options.is_verbose ? launcher::RankTable(job) : ""));
+  return EX_OK;
+}
+
+}  // namespace ddlctl

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks at the ranks of a job on this node, as the user whose ranks they are, without stopping
+// them: the processes of each rank at two moments, and where there is a py-spy, in PATH or in that
+// of the rank, the Python functions that a rank is in.  Ranks are found by the variables that
+// ddlrun gives them, whatever has started them.
+
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/base/environment.h"
+#include "launcher/diagnose/facts.h"
+
+namespace launcher {
+
+struct CollectOptions {
+  std::string directory;  // the run directory, which ranks are found by the name of
+  std::string job;        // where that is "": Slurm's number of the job, and in it
+  std::string run;        // the ranks of NodeFacts::run alone; "": all
+  std::string host;       // as this node is to be called
+  Environment environment;
+  std::chrono::milliseconds between_looks{500};
+  // Then what is not known stays so; a process that hangs as it is looked at costs no more.
+  std::chrono::milliseconds limit{9000};
+};
+
+// A note of a job in which ddlrun runs several times at once.
+inline constexpr char kSeveralRuns[] =
+    "several runs of ddlrun are in this job: give the run directory of one";
+
+// Does not throw.  Starts programs: for callers whose threads do not.
+NodeFacts CollectFacts(const CollectOptions& options);
+
+// The functions of the main thread, the innermost first, in the answer of `py-spy dump --json`;
+// none in any other text.  Pure.
+std::vector<std::string> ParsePySpy(std::string_view text, int pid);
+
+}  // namespace launcher

@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/diagnose/diagnosis.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "support/number.h"
+#include "support/quoting.h"
+
+namespace launcher {
+namespace {
+
+constexpr double kBusyCpus = 0.5;
+
+// What a rank does, as far as one can tell without the others.  `kind` is nullopt of one that waits
+// for others, as in a collective.
+struct Finding {
+  int rank = 0;
+  std::string host;
+  int pid = 0;
+  std::optional<HangCause> kind;
+  std::string text;        // "stopped by a signal ..."
+  std::string collective;  // "all_reduce (train.py:50)" of one that waits in a collective
+  std::string place;       // a function, a call: what ranks that do the same have in common
+  bool was_seen = true;    // false: its node was not looked at
+};
+
+template <std::size_t kCount>
+bool IsOneOf(std::string_view word, const std::array<const char*, kCount>& words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+bool Has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// "step" of "step (me/job/train.py:17)".
+std::string_view FunctionIn(std::string_view frame) { return frame.substr(0, frame.find(" (")); }
+
+// "step (train.py:17)".
+std::string ShortFrame(std::string_view frame) {
+  const std::size_t open = frame.find(" (");
+  const std::size_t slash = frame.rfind('/');
+  if (open == std::string_view::npos || slash == std::string_view::npos || slash < open)
+    return std::string(frame);
+  return std::string(frame.substr(0, open + 2)) + std::string(frame.substr(slash + 1));
+}
+
+// Collectives by the names that PyTorch, Horovod and programs give them.
+constexpr std::array kCollectives = {"all_reduce",
+                                     "allreduce",
+                                     "all_gather",
+                                     "allgather",
+                                     "all_to_all",
+                                     "alltoall",
+                                     "reduce_scatter",
+                                     "reducescatter",
+                                     "broadcast",
+                                     "barrier",
+                                     "Barrier",
+                                     "Allreduce",
+                                     "Allgather",
+                                     "Bcast",
+                                     "all_reduce_coalesced",
+                                     "all_gather_into_tensor",
+                                     "all_gather_object",
+                                     "reduce_scatter_tensor",
+                                     "all_to_all_single",
+                                     "broadcast_object_list",
+                                     "monitored_barrier",
+                                     "_store_based_barrier",
+                                     "_all_gather_base",
+                                     "_reduce_scatter_base"};
+// These are so only in files of such libraries.
+constexpr std::array kWaitsOfLibraries = {"wait",   "send",    "recv",       "reduce",
+                                          "gather", "scatter", "synchronize"};
+constexpr std::array kLibraries = {"torch/distributed/", "distributed_c10d.py", "torch/cuda/",
+                                   "horovod/", "mpi4py/"};
+
+bool IsCollective(std::string_view frame) {
+  const std::string_view function = FunctionIn(frame);
+  if (IsOneOf(function, kCollectives)) return true;
+  return IsOneOf(function, kWaitsOfLibraries) &&
+         std::ranges::any_of(kLibraries, [frame](const char* part) { return Has(frame, part); });
+}
+
+// "all_reduce (train.py:50)": the outermost frame that is a collective, and the line that calls it;
+// "" where there is none.
+std::string CollectiveOf(const std::vector<std::string>& stack) {
+  for (std::size_t i = stack.size(); i-- > 0;) {
+    if (!IsCollective(stack[i])) continue;
+    const std::string caller = ShortFrame(i + 1 < stack.size() ? stack[i + 1] : stack[i]);
+    const std::size_t open = caller.find(" (");
+    return std::string(FunctionIn(stack[i])) +
+           (open == std::string::npos ? "" : caller.substr(open));
+  }
+  return "";
+}
+
+// Where programs wait for other processes, by call and where the kernel does not tell calls, by the
+// beginning of its own function.
+constexpr std::array kWaitingCalls = {
+    "recvfrom",   "recvmsg", "sendto",  "sendmsg", "accept", "connect",    "poll",        "ppoll",
+    "epoll_wait", "futex",   "pselect", "select",  "pause",  "sigsuspend", "sigtimedwait"};
+constexpr std::array kWaitingFunctions = {
+    "futex_",        "poll_schedule", "do_poll",    "do_select",       "do_sys_poll", "ep_poll",
+    "do_epoll_wait", "sk_wait",       "wait_woken", "unix_stream",     "inet_",       "tcp_",
+    "__skb_wait",    "skb_",          "do_accept",  "do_sigtimedwait", "do_nfs4"};
+
+bool WaitsForOthers(const ProcessFacts& process) {
+  if (IsOneOf(process.call, kWaitingCalls)) return true;
+  if (process.object == "a socket") return true;
+  return process.call.empty() && std::ranges::any_of(kWaitingFunctions, [&](const char* name) {
+           return process.wait.starts_with(name);
+         });
+}
+
+bool IsPipeEnd(const ProcessFacts& process) {
+  const bool transfers = process.call.empty() || process.call == "read" ||
+                         process.call == "write" || process.call == "readv" ||
+                         process.call == "writev";
+  return transfers && (process.object == "a pipe" || Has(process.wait, "pipe_read") ||
+                       Has(process.wait, "pipe_write") || process.wait == "pipe_wait");
+}
+
+// " of /data/x on nfs4 at /home"
+std::string ObjectText(const ProcessFacts& process) {
+  std::string text;
+  if (!process.object.empty()) text = " of " + process.object;
+  if (!process.file_system.empty()) text += " on " + process.file_system;
+  return text;
+}
+
+std::string CallText(const ProcessFacts& process) {
+  if (!process.call.empty()) return process.call;
+  return process.wait.empty() ? "a call of the kernel" : process.wait;
+}
+
+// " in load (data.py:7)" of its innermost function.
+std::string InText(const ProcessFacts& process) {
+  return process.stack.empty() ? "" : " in " + ShortFrame(process.stack.front());
+}
+
+bool IsStopped(const ProcessFacts& process) { return process.state == 'T' || process.state == 't'; }
+
+// A cause that lies in one process alone.
+std::optional<std::pair<HangCause, std::string>> CauseIn(const ProcessFacts& process) {
+  const auto found = [](HangCause cause, std::string text) {
+    return std::pair(cause, std::move(text));
+  };
+  if (process.state == 't' || (process.state == 'T' && process.tracer != 0)) {
+    return found(HangCause::kStopped,
+                 fmt::format("held by a debugger (process {})", process.tracer));
+  }
+  if (process.state == 'T') {
+    return found(
+        HangCause::kStopped,
+        fmt::format("stopped by SIGSTOP or a terminal (kill -CONT {} continues it)", process.pid));
+  }
+  if (process.state == 'D' && process.is_still) {
+    return found(
+        HangCause::kUninterruptible,
+        fmt::format("cannot be interrupted in {}{}{}{}", CallText(process), ObjectText(process),
+                    InText(process),
+                    process.thread == 0 ? "" : fmt::format(" (thread {})", process.thread)));
+  }
+  if (Has(process.call, "nanosleep") || Has(process.wait, "nanosleep")) {
+    return found(HangCause::kAsleep, "asleep (" + CallText(process) + ")" + InText(process));
+  }
+  // Whatever moves on hangs elsewhere, if at all.
+  if (!process.is_still) return std::nullopt;
+  if (process.call == "open" || process.wait == "wait_for_partner") {
+    const bool is_fifo = process.wait == "wait_for_partner" || process.wait == "fifo_open";
+    const std::string name = process.object.empty() ? "" : " " + process.object;
+    const std::string where = process.file_system.empty() ? "" : " on " + process.file_system;
+    return found(HangCause::kOpens,
+                 (is_fifo ? "opens " + (name.empty() ? "a FIFO" : "the FIFO" + name) +
+                                ", whose other end nobody opens"
+                          : "opens " + (name.empty() ? "a file" : name.substr(1)) + where) +
+                     InText(process));
+  }
+  if (IsPipeEnd(process)) {
+    const bool writes = Has(process.wait, "write") || process.call.starts_with("write");
+    return found(
+        HangCause::kPipe,
+        fmt::format("{} {}, {}{}", writes ? "writes" : "reads",
+                    process.object.empty() || process.object == "a pipe"
+                        ? "a pipe"
+                        : "the FIFO " + process.object,
+                    writes ? "which nobody reads" : "into which nobody writes", InText(process)));
+  }
+  if (process.call == "flock" || (process.call == "fcntl" && Has(process.wait, "lock"))) {
+    return found(HangCause::kLock, "waits for the lock" + ObjectText(process) + InText(process));
+  }
+  if (process.object == "a terminal" || process.wait == "n_tty_read") {
+    return found(HangCause::kTerminal, "waits for its terminal" + InText(process));
+  }
+  return std::nullopt;
+}
+
+// "its process 4713 (python3) " of another one than the rank's first.
+std::string WhoseText(const RankFacts& rank, const ProcessFacts& process) {
+  if (process.pid == rank.processes.front().pid) return "";
+  return fmt::format("its process {} ({}) ", process.pid, support::WithoutControls(process.name));
+}
+
+// A process below the focus that was killed.
+std::string KilledChildText(const RankFacts& rank) {
+  for (const ProcessFacts& process : rank.processes) {
+    if (process.state != 'Z' || !WIFSIGNALED(process.wait_status)) continue;
+    return fmt::format(
+        "its child {} ({}) was killed by signal {}{}", process.pid,
+        support::WithoutControls(process.name), WTERMSIG(process.wait_status),
+        rank.memory_kills > 0 && WTERMSIG(process.wait_status) == SIGKILL
+            ? fmt::format(", as it seems for memory (oom_kill {})", rank.memory_kills)
+            : "");
+  }
+  return "";
+}
+
+void Add(Finding* finding, HangCause kind, std::string text) {
+  finding->kind = kind;
+  finding->text = std::move(text);
+}
+
+Finding FindingOf(const RankFacts& rank) {
+  Finding finding;
+  finding.rank = rank.rank;
+  finding.host = rank.host;
+  finding.pid = rank.processes.front().pid;
+  const ProcessFacts& focus = FocusOf(rank);
+  finding.collective = CollectiveOf(focus.stack);
+  finding.place = !finding.collective.empty() ? finding.collective
+                  : !focus.stack.empty()      ? ShortFrame(focus.stack.front())
+                                              : focus.call;
+  // What holds up any process of a rank holds up the rank, whatever it does itself.
+  for (const ProcessFacts& process : rank.processes) {
+    const auto cause = CauseIn(process);
+    const bool counts = IsStopped(process) || process.state == 'D' ||
+                        (&process == &focus && finding.collective.empty());
+    if (!cause || !counts || (finding.kind && *finding.kind <= cause->first)) continue;
+    Add(&finding, cause->first, WhoseText(rank, process) + cause->second);
+    if (process.pid != finding.pid && IsStopped(process))
+      finding.text = WhoseText(rank, process) + "is " + cause->second;
+  }
+  if (finding.kind) return finding;
+  if (const std::string killed = KilledChildText(rank); !killed.empty()) {
+    Add(&finding, HangCause::kKilledChild, killed);
+  } else if (!finding.collective.empty()) {
+    // It waits, though MPI and CUDA may do so with a busy CPU.
+  } else if (focus.state == 'R' || focus.cpus >= kBusyCpus) {
+    Add(&finding, HangCause::kComputes,
+        fmt::format("computes ({:.1f} CPUs){}", focus.cpus, InText(focus)));
+  } else if (!WaitsForOthers(focus)) {
+    Add(&finding, HangCause::kUnknown, "in " + CallText(focus) + ObjectText(focus) + InText(focus));
+  }
+  return finding;
+}
+
+int WorldOf(const HangingJob& job) {
+  int world = support::Size(job.hosts);
+  for (const NodeFacts& node : job.nodes) {
+    for (const RankFacts& rank : node.ranks) world = std::max(world, rank.world);
+  }
+  return world;
+}
+
+std::vector<Finding> FindingsOf(const HangingJob& job) {
+  std::map<int, Finding> found;
+  std::set<std::string> answered;
+  for (const NodeFacts& node : job.nodes) {
+    answered.insert(node.host);
+    for (const RankFacts& rank : node.ranks) {
+      answered.insert(rank.host);
+      found.emplace(rank.rank, FindingOf(rank));
+    }
+  }
+  std::vector<Finding> findings;
+  for (int rank = 0; rank < WorldOf(job); ++rank) {
+    if (const auto seen = found.find(rank); seen != found.end()) {
+      findings.push_back(std::move(seen->second));
+      continue;
+    }
+    Finding& missing = findings.emplace_back();
+    missing.rank = rank;
+    if (rank < support::Size(job.hosts)) missing.host = job.hosts[static_cast<std::size_t>(rank)];
+    const auto end = job.ended.find(rank);
+    if (end != job.ended.end()) {
+      Add(&missing, HangCause::kEnded, fmt::format("has ended with exit code {}", end->second));
+    } else if (std::ranges::find(job.silent_nodes, missing.host) != job.silent_nodes.end()) {
+      Add(&missing, HangCause::kSilentNode, "its node does not answer");
+    } else if (answered.contains(missing.host)) {
+      Add(&missing, HangCause::kMissing, "no process of it was found there");
+    } else {
+      missing.was_seen = false;
+    }
+  }
+  return findings;
+}
+
+using Findings = std::vector<const Finding*>;
+
+// "3, 5 and 7"; long lists are cut.
+std::string NumbersOf(const Findings& findings) {
+  constexpr std::size_t kNamed = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(findings.size(), kNamed); ++i) {
+    const bool is_last = i + 1 == findings.size();
+    text += (i == 0 ? "" : is_last ? " and " : ", ") + std::to_string(findings[i]->rank);
+  }
+  if (findings.size() > kNamed) text += fmt::format(" and {} more", findings.size() - kNamed);
+  return text;
+}
+
+std::string NameOfRank(const Finding& finding) {
+  std::string where = finding.host.empty() ? "" : support::WithoutControls(finding.host);
+  if (finding.pid != 0) where += fmt::format("{}pid {}", where.empty() ? "" : ", ", finding.pid);
+  return fmt::format("rank {}{}", finding.rank, where.empty() ? "" : " (" + where + ")");
+}
+
+// What all of them have in common by this field; "" where they differ, or it is not known.
+std::string CommonOf(const Findings& findings, std::string Finding::*field) {
+  if (findings.empty()) return "";
+  const std::string& first = findings.front()->*field;
+  const bool is_common =
+      std::ranges::all_of(findings, [&](const Finding* other) { return other->*field == first; });
+  return is_common ? first : "";
+}
+
+// "7 other ranks wait in all_reduce (train.py:50)".
+std::string OthersText(const Findings& waiting) {
+  if (waiting.empty()) return "";
+  const std::string collective = CommonOf(waiting, &Finding::collective);
+  const std::string place = CommonOf(waiting, &Finding::place);
+  return fmt::format("; {} wait{}{}",
+                     support::Counted(static_cast<long long>(waiting.size()), "other rank"),
+                     waiting.size() == 1 ? "s" : "",
+                     !collective.empty() ? " in " + collective
+                     : !place.empty()    ? " (" + place + ")"
+                                         : "");
+}
+
+std::string UnseenText(const Findings& unseen) {
+  if (unseen.empty()) return "";
+  const bool is_one = unseen.size() == 1;
+  const std::string host = support::WithoutControls(unseen.front()->host);
+  return fmt::format("; rank{} {} not looked at{}", is_one ? "" : "s",
+                     NumbersOf(unseen) + (is_one ? " was" : " were"),
+                     host.empty() ? "" : ": ask on " + host + " too");
+}
+
+// Whether a cause leaves no doubt where all others wait.  One that the rank may come out of by what
+// another rank does leaves none only where these are known to wait in a collective: a rank that
+// receives may do so from anywhere.
+bool IsDefinite(HangCause cause, const Findings& waiting) {
+  if (cause <= HangCause::kOpens) return true;
+  return cause <= HangCause::kAsleep && std::ranges::none_of(waiting, [](const Finding* finding) {
+           return finding->collective.empty();
+         });
+}
+
+Diagnosis Blame(const Findings& blamed, HangCause cause, const std::string& text, bool is_sure,
+                const std::string& rest) {
+  Diagnosis diagnosis;
+  diagnosis.cause = cause;
+  for (const Finding* finding : blamed) diagnosis.ranks.push_back(finding->rank);
+  diagnosis.host = blamed.front()->host;
+  diagnosis.pid = blamed.front()->pid;
+  diagnosis.is_sure = is_sure;
+  const Findings more(blamed.begin() + 1, blamed.end());
+  const std::string also = more.empty() ? ""
+                                        : fmt::format("; likewise rank{} {}",
+                                                      more.size() == 1 ? "" : "s", NumbersOf(more));
+  diagnosis.line =
+      fmt::format("{}{}: {}{}{}", is_sure ? "" : "perhaps ", NameOfRank(*blamed.front()),
+                  support::WithoutControls(text), also, rest);
+  return diagnosis;
+}
+
+Diagnosis BlameNobody(HangCause cause, std::string line) {
+  Diagnosis diagnosis;
+  diagnosis.cause = cause;
+  diagnosis.line = std::move(line);
+  return diagnosis;
+}
+
+// All wait: who does so elsewhere than most; else the network.
+Diagnosis DiagnoseWaiting(const Findings& waiting, const std::string& rest) {
+  std::map<std::string, Findings> groups;
+  for (const Finding* finding : waiting) groups[finding->place].push_back(finding);
+  const auto largest =
+      std::ranges::max_element(groups, {}, [](const auto& group) { return group.second.size(); });
+  const std::size_t count = largest->second.size();
+  const std::string all = waiting.size() == 1
+                              ? "rank " + std::to_string(waiting[0]->rank) + " waits"
+                              : fmt::format("all {} ranks wait", waiting.size());
+  if (groups.size() == 1) {
+    const std::string& collective = waiting.front()->collective;
+    if (!collective.empty()) {
+      return BlameNobody(HangCause::kNetwork,
+                         fmt::format("{} in {}: perhaps the network, or sizes that differ{}", all,
+                                     support::WithoutControls(collective), rest));
+    }
+    return BlameNobody(
+        HangCause::kAlike,
+        fmt::format(
+            "{}{}: no single rank stands out; perhaps the network{}", all,
+            largest->first.empty() ? "" : " (" + support::WithoutControls(largest->first) + ")",
+            rest));
+  }
+  if (2 * count <= waiting.size() || count < 2) {
+    return BlameNobody(
+        HangCause::kUnknown,
+        fmt::format("{}, but in {} different places (-v shows them): perhaps they call "
+                    "collectives in different orders{}",
+                    all, groups.size(), rest));
+  }
+  Findings outliers;
+  for (const Finding* finding : waiting) {
+    if (finding->place != largest->first) outliers.push_back(finding);
+  }
+  // The odd one of those that were seen in a function first.
+  std::ranges::stable_sort(outliers, {},
+                           [](const Finding* finding) { return !finding->collective.empty(); });
+  const Finding& first = *outliers.front();
+  const std::string place = first.place.empty() ? "elsewhere" : first.place;
+  return Blame(outliers, HangCause::kOutlier, "waits in " + place, false,
+               OthersText(largest->second) + rest);
+}
+
+}  // namespace
+
+const char* NameOf(HangCause cause) {
+  constexpr const char* kNames[] = {"stopped",      "ended",   "uninterruptible", "opens",
+                                    "pipe",         "lock",    "terminal",        "asleep",
+                                    "killed_child", "missing", "silent_node",     "outlier",
+                                    "computes",     "network", "alike",           "unknown"};
+  return kNames[static_cast<int>(cause)];
+}
+
+Diagnosis Diagnose(const HangingJob& job) {
+  const std::vector<Finding> findings = FindingsOf(job);
+  Findings waiting, others, ended, unseen;
+  for (const Finding& finding : findings) {
+    const bool has_ended = finding.kind == HangCause::kEnded;
+    (!finding.was_seen ? unseen
+     : !finding.kind   ? waiting
+     : has_ended       ? ended
+                       : others)
+        .push_back(&finding);
+  }
+  // Where most have ended, those that have not are to be looked at.
+  std::string rest = UnseenText(unseen);
+  if (2 * ended.size() >= findings.size()) {
+    if (!ended.empty())
+      rest = fmt::format("; {} of {} ranks have ended", ended.size(), findings.size()) + rest;
+  } else {
+    others.insert(others.end(), ended.begin(), ended.end());
+    std::ranges::sort(others, {}, &Finding::rank);
+  }
+  if (waiting.empty() && others.empty()) {
+    return BlameNobody(HangCause::kUnknown,
+                       findings.empty() ? "no rank was found" : "all ranks have ended" + rest);
+  }
+  if (others.empty()) return DiagnoseWaiting(waiting, rest);
+  const HangCause cause = *(*std::ranges::min_element(others, {}, [](const Finding* finding) {
+                             return *finding->kind;
+                           }))->kind;
+  Findings blamed, busy;
+  for (const Finding* finding : others) (finding->kind == cause ? blamed : busy).push_back(finding);
+  const std::string common = CommonOf(blamed, &Finding::text);
+  const bool is_of_all = waiting.empty() && busy.empty() && blamed.size() > 1;
+  if (is_of_all) {
+    const std::string alike = cause == HangCause::kStopped
+                                  ? "are stopped"
+                                  : fmt::format("are in the same state ({})", NameOf(cause));
+    return BlameNobody(HangCause::kAlike,
+                       fmt::format("all {} ranks {}: no single rank is to blame; rank {}: {}{}",
+                                   blamed.size(), alike, blamed.front()->rank,
+                                   support::WithoutControls(blamed.front()->text), rest));
+  }
+  // Who is stopped is so whatever the others do.
+  const bool is_sure =
+      cause == HangCause::kStopped || (IsDefinite(cause, waiting) && blamed.size() == 1 &&
+                                       busy.empty() && unseen.empty() && !waiting.empty());
+  if (!busy.empty()) {
+    rest = fmt::format("; {} {} something else (-v)",
+                       support::Counted(static_cast<long long>(busy.size()), "other rank"),
+                       busy.size() == 1 ? "does" : "do") +
+           rest;
+  }
+  return Blame(blamed, cause, blamed.front()->text, is_sure, OthersText(waiting) + rest);
+}
+
+std::string RankTable(const HangingJob& job) {
+  std::string text = fmt::format("{:>6} {:<16} {:>8} {:<5} {:>5} {}\n", "rank", "host", "pid",
+                                 "state", "CPUs", "what");
+  std::map<int, const RankFacts*> ranks;
+  for (const NodeFacts& node : job.nodes) {
+    for (const RankFacts& rank : node.ranks) ranks.emplace(rank.rank, &rank);
+  }
+  for (const Finding& finding : FindingsOf(job)) {
+    const auto facts = ranks.find(finding.rank);
+    const ProcessFacts* const focus = facts == ranks.end() ? nullptr : &FocusOf(*facts->second);
+    std::string what = !finding.was_seen ? "not looked at" : finding.text;
+    if (focus != nullptr && what.empty()) {
+      what = finding.collective.empty()
+                 ? "waits: " + CallText(*focus) + ObjectText(*focus) + InText(*focus)
+                 : "waits in " + finding.collective;
+    }
+    text += fmt::format(
+        "{:>6} {:<16} {:>8} {:<5} {:>5} {}\n", finding.rank, support::WithoutControls(finding.host),
+        finding.pid == 0 ? "-" : std::to_string(finding.pid), focus == nullptr ? '-' : focus->state,
+        focus == nullptr ? "-" : fmt::format("{:.1f}", focus->cpus),
+        support::WithoutControls(what));
+  }
+  for (const NodeFacts& node : job.nodes) {
+    for (const std::string& note : node.notes) {
+      text += fmt::format("{}: {}\n", support::WithoutControls(node.host),
+                          support::WithoutControls(note));
+    }
+  }
+  return text;
+}
+
+}  // namespace launcher

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/diagnose/process.h"
+
+#include "tests/support/test.h"
+
+namespace launcher {
+namespace {
+
+TEST(ParseProcessStat, ReadsNamesOfAnyKind) {
+  const std::string rest =
+      " S 41 1 1 0 -1 4194304 1 2 3 4 100 20 5 6 20 0 7 0 9876 0 0 18446744073709551615 0 0 0 0 0 "
+      "0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 9\n";
+  for (const char* name : {"python3", "a b", "a) S (b", ")"}) {
+    const auto stat = ParseProcessStat("42 (" + std::string(name) + ")" + rest);
+    ASSERT_TRUE(stat.has_value()) << name;
+    EXPECT_EQ(stat->name, name);
+    EXPECT_EQ(stat->state, 'S');
+    EXPECT_EQ(stat->parent, 41);
+    EXPECT_EQ(stat->ticks, 120);
+    EXPECT_EQ(stat->start, 9876);
+    EXPECT_EQ(stat->wait_status, 9);
+  }
+}
+
+TEST(ParseProcessStat, RejectsOtherTexts) {
+  for (const char* text : {"", "42", "42 (a", "42 )a(", "42 (a)", "42 (a) S 1 2",
+                           "42 (a) SS 1 1 1 0 -1 4 1 2 3 4 1 2 5 6 20 0 7 0 9"}) {
+    EXPECT_EQ(ParseProcessStat(text), std::nullopt) << text;
+  }
+}
+
+TEST(FileSystemOf, IsTheDeepestMountOrTheOneMeant) {
+  const std::string mounts =
+      "20 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n"
+      "21 20 0:30 / /home rw shared:2 master:3 - nfs4 server:/home rw,vers=4.2\n"
+      "22 21 0:31 / /home/me/data rw - lustre mds:/data rw\n"
+      "24 20 0:33 / /x rw - tmpfs a rw\n"
+      "25 24 0:34 / /x rw - fuse b rw\n"
+      "a line of another form\n";
+  const std::pair<const char*, const char*> cases[] = {
+      {"/etc/hosts", "ext4 at /"},
+      {"/home/me/x", "nfs4 at /home"},
+      {"/home", "nfs4 at /home"},
+      {"/homes/x", "ext4 at /"},
+      {"/home/me/data/x", "lustre at /home/me/data"},
+      {"/x/y", "fuse at /x"},
+      {"a pipe", ""},
+  };
+  for (const auto& [path, expected] : cases) EXPECT_EQ(FileSystemOf(mounts, path), expected);
+  EXPECT_EQ(FileSystemOf(mounts, "/etc/hosts", 22), "lustre at /home/me/data");
+  EXPECT_EQ(FileSystemOf(mounts, "/etc/hosts", 99), "ext4 at /");
+  EXPECT_EQ(FileSystemOf("", "/etc/hosts"), "");
+}
+
+TEST(FactsOf, CountsTheTimeBetweenTwoLooks) {
+  ProcessLook before, now;
+  before.stat.state = now.stat.state = 'S';
+  before.stat.ticks = 100;
+  now.stat.ticks = 250;
+  before.switches = now.switches = "1 2";
+  const auto still = [&] { return FactsOf(1, before, now, 1.0).is_still; };
+  EXPECT_NEAR(FactsOf(1, before, now, 1.0).cpus, 1.5, 0.01);
+  EXPECT_NEAR(FactsOf(1, before, now, 0.5).cpus, 3, 0.01);
+  EXPECT_EQ(FactsOf(1, now, before, 0.5).cpus, 0);
+  EXPECT_TRUE(still());
+  now.switches = "1 3";
+  EXPECT_FALSE(still());
+  now.switches = before.switches;
+  now.call = "0 0x3";
+  EXPECT_FALSE(still());
+  now.call = before.call;
+  now.stat.state = 'D';
+  EXPECT_FALSE(still());
+  now.stat.state = 'S';
+  now.thread = 7;
+  EXPECT_FALSE(still());
+  EXPECT_EQ(FactsOf(1, before, now, 1.0).state, 'D');
+}
+
+}  // namespace
+}  // namespace launcher
