@@ -31,7 +31,9 @@ struct Finding {
   std::string text;        // "stopped by a signal ..."
   std::string collective;  // "all_reduce (train.py:50)" of one that waits in a collective
   std::string place;       // a function, a call: what ranks that do the same have in common
-  bool was_seen = true;    // false: its node was not looked at
+  // False where it is a worker or another thread that is held up: the rank may not need it now.
+  bool is_direct = true;
+  bool was_seen = true;  // false: its node was not looked at
 };
 
 template <std::size_t kCount>
@@ -86,19 +88,24 @@ constexpr std::array kWaitsOfLibraries = {"wait",   "send",    "recv",       "re
 constexpr std::array kLibraries = {"torch/distributed/", "distributed_c10d.py", "torch/cuda/",
                                    "horovod/", "mpi4py/"};
 
-bool IsCollective(std::string_view frame) {
-  const std::string_view function = FunctionIn(frame);
-  if (IsOneOf(function, kCollectives)) return true;
-  return IsOneOf(function, kWaitsOfLibraries) &&
-         std::ranges::any_of(kLibraries, [frame](const char* part) { return Has(frame, part); });
+bool IsOfLibrary(std::string_view frame) {
+  return std::ranges::any_of(kLibraries, [frame](const char* part) { return Has(frame, part); });
 }
 
-// "all_reduce (train.py:50)": the outermost frame that is a collective, and the line that calls it;
-// "" where there is none.
+bool IsCollective(std::string_view frame) {
+  const std::string_view function = FunctionIn(frame);
+  return IsOneOf(function, kCollectives) ||
+         (IsOneOf(function, kWaitsOfLibraries) && IsOfLibrary(frame));
+}
+
+// "all_reduce (train.py:50)": the outermost frame that is a collective, and the line that calls it,
+// beyond the library's own wrappers; "" where there is none.
 std::string CollectiveOf(const std::vector<std::string>& stack) {
   for (std::size_t i = stack.size(); i-- > 0;) {
     if (!IsCollective(stack[i])) continue;
-    const std::string caller = ShortFrame(i + 1 < stack.size() ? stack[i + 1] : stack[i]);
+    std::size_t line = i;
+    while (line + 1 < stack.size() && (line == i || IsOfLibrary(stack[line]))) ++line;
+    const std::string caller = ShortFrame(stack[line]);
     const std::size_t open = caller.find(" (");
     return std::string(FunctionIn(stack[i])) +
            (open == std::string::npos ? "" : caller.substr(open));
@@ -242,15 +249,18 @@ Finding FindingOf(const RankFacts& rank) {
   finding.place = !finding.collective.empty() ? finding.collective
                   : !focus.stack.empty()      ? ShortFrame(focus.stack.front())
                                               : focus.call;
-  // What holds up any process of a rank holds up the rank, whatever it does itself.
   for (const ProcessFacts& process : rank.processes) {
     const auto cause = CauseIn(process);
-    const bool counts = IsStopped(process) || process.state == 'D' ||
-                        (&process == &focus && finding.collective.empty());
-    if (!cause || !counts || (finding.kind && *finding.kind <= cause->first)) continue;
-    Add(&finding, cause->first, WhoseText(rank, process) + cause->second);
-    if (process.pid != finding.pid && IsStopped(process))
-      finding.text = WhoseText(rank, process) + "is " + cause->second;
+    if (!cause || (finding.kind && *finding.kind <= cause->first)) continue;
+    const bool is_focus = &process == &focus;
+    const bool stands = IsStopped(process) || process.state == 'D';
+    // A rank in a collective has what its workers make; what else they wait for is no news.
+    const bool counts = finding.collective.empty() ? is_focus || stands : is_focus && stands;
+    if (!counts) continue;
+    Add(&finding, cause->first,
+        WhoseText(rank, process) + (process.pid != finding.pid && IsStopped(process) ? "is " : "") +
+            cause->second);
+    finding.is_direct = is_focus && process.thread == 0;
   }
   if (finding.kind) return finding;
   if (const std::string killed = KilledChildText(rank); !killed.empty()) {
@@ -359,13 +369,13 @@ std::string UnseenText(const Findings& unseen) {
 }
 
 // Whether a cause leaves no doubt where all others wait.  One that the rank may come out of by what
-// another rank does leaves none only where these are known to wait in a collective: a rank that
-// receives may do so from anywhere.
+// another rank does, or that was in order, leaves none only where these are known to wait in a
+// collective: a rank that receives may do so from anywhere.
 bool IsDefinite(HangCause cause, const Findings& waiting) {
-  if (cause <= HangCause::kOpens) return true;
-  return cause <= HangCause::kAsleep && std::ranges::none_of(waiting, [](const Finding* finding) {
-           return finding->collective.empty();
-         });
+  if (cause > HangCause::kAsleep) return false;
+  return cause == HangCause::kUninterruptible || cause == HangCause::kOpens ||
+         std::ranges::none_of(waiting,
+                              [](const Finding* finding) { return finding->collective.empty(); });
 }
 
 Diagnosis Blame(const Findings& blamed, HangCause cause, const std::string& text, bool is_sure,
@@ -489,9 +499,10 @@ Diagnosis Diagnose(const HangingJob& job) {
                                    support::WithoutControls(blamed.front()->text), rest));
   }
   // Who is stopped is so whatever the others do.
-  const bool is_sure =
-      cause == HangCause::kStopped || (IsDefinite(cause, waiting) && blamed.size() == 1 &&
-                                       busy.empty() && unseen.empty() && !waiting.empty());
+  const bool is_direct = std::ranges::all_of(blamed, &Finding::is_direct);
+  const bool is_sure = is_direct && (cause == HangCause::kStopped ||
+                                     (IsDefinite(cause, waiting) && blamed.size() == 1 &&
+                                      busy.empty() && unseen.empty() && !waiting.empty()));
   if (!busy.empty()) {
     rest = fmt::format("; {} {} something else (-v)",
                        support::Counted(static_cast<long long>(busy.size()), "other rank"),

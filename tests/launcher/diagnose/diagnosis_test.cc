@@ -10,7 +10,8 @@ namespace launcher {
 namespace {
 
 const std::vector<std::string> kInAllReduce = {
-    "all_reduce (torch/distributed/distributed_c10d.py:2501)", "sync (me/job/train.py:50)",
+    "all_reduce (torch/distributed/distributed_c10d.py:2501)",
+    "wrapper (torch/distributed/c10d_logger.py:81)", "sync (me/job/train.py:50)",
     "<module> (me/job/train.py:90)"};
 
 // A process that has not moved between two looks.
@@ -96,6 +97,8 @@ TEST(Diagnose, NamesTheOddRankAndWhatHoldsItUp) {
   ProcessFacts ended = Still('Z', "");
   ProcessFacts worker = Still('D', "read", "rpc_wait_bit_killable", "/data/x");
   worker.thread = 4720;
+  ProcessFacts driver = Still('D', "ioctl", "", "/dev/nvidia0", kInAllReduce);
+  driver.thread = 4712;
   const OddCase cases[] = {
       {"stopped",
        Reduces(),
@@ -118,12 +121,33 @@ TEST(Diagnose, NamesTheOddRankAndWhatHoldsItUp) {
        true,
        "rank 3 (n2, pid 4711): held by a debugger (process 99); 3 other ranks wait (recvfrom)"},
       {"worker stopped",
+       Receives(),
+       {Receives(), ChildOf(Receives(), Still('T', ""))},
+       HangCause::kStopped,
+       false,
+       "perhaps rank 3 (n2, pid 4711): its process 4713 (python3) is stopped by SIGSTOP or a "
+       "terminal (kill -CONT 4713 continues it); 3 other ranks wait (recvfrom)"},
+      {"worker stopped of a rank that needs none",
        Reduces(),
        {Reduces(), ChildOf(Reduces(), Still('T', ""))},
-       HangCause::kStopped,
+       HangCause::kNetwork,
+       false,
+       "all 4 ranks wait in all_reduce (train.py:50): perhaps the network, or sizes that differ"},
+      {"a thread in the driver",
+       Reduces(),
+       {driver},
+       HangCause::kUninterruptible,
+       false,
+       "perhaps rank 3 (n2, pid 4711): cannot be interrupted in ioctl of /dev/nvidia0 in "
+       "all_reduce "
+       "(distributed_c10d.py:2501) (thread 4712); 3 other ranks wait in all_reduce (train.py:50)"},
+      {"in a collective, and uninterruptible",
+       Reduces(),
+       {Still('D', "ioctl", "", "/dev/nvidia0", kInAllReduce)},
+       HangCause::kUninterruptible,
        true,
-       "rank 3 (n2, pid 4711): its process 4713 (python3) is stopped by SIGSTOP or a terminal "
-       "(kill -CONT 4713 continues it); 3 other ranks wait in all_reduce (train.py:50)"},
+       "rank 3 (n2, pid 4711): cannot be interrupted in ioctl of /dev/nvidia0 in all_reduce "
+       "(distributed_c10d.py:2501); 3 other ranks wait in all_reduce (train.py:50)"},
       {"file system",
        Receives(),
        {OnFileSystem(Still('D', "read", "rpc_wait_bit_killable", "/home/me/x"), "nfs4 at /home")},
@@ -141,8 +165,8 @@ TEST(Diagnose, NamesTheOddRankAndWhatHoldsItUp) {
        Receives(),
        {Receives(), ChildOf(Receives(), worker)},
        HangCause::kUninterruptible,
-       true,
-       "rank 3 (n2, pid 4711): its process 4713 (python3) cannot be interrupted in read of "
+       false,
+       "perhaps rank 3 (n2, pid 4711): its process 4713 (python3) cannot be interrupted in read of "
        "/data/x (thread 4720); 3 other ranks wait (recvfrom)"},
       {"FIFO",
        Receives(),
