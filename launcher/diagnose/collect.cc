@@ -123,7 +123,8 @@ using RankName = std::pair<int, int>;  // its number, and how many there are
 std::optional<RankName> RankOf(const Environment& environment, const CollectOptions& options) {
   const auto rank = NumberIn(environment, "RANK");
   const auto world = NumberIn(environment, "WORLD_SIZE");
-  if (!rank || !world || *rank < 0 || *rank >= *world || !IsOfJob(environment, options))
+  if (!rank || !world || *rank < 0 || *rank >= *world || *world > kMaxWorld ||
+      !IsOfJob(environment, options))
     return std::nullopt;
   return RankName(*rank, *world);
 }

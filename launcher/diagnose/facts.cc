@@ -3,6 +3,7 @@
 #include "launcher/diagnose/facts.h"
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -74,7 +75,8 @@ class FactsReader {
   void operator()(const char* name, char& value) {
     std::string text;
     (*this)(name, text, 1);
-    if (text.empty()) Reject(name);
+    const bool is_letter = !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0;
+    if (!is_letter && text != "?") Reject(name);
     value = text[0];
   }
   void operator()(const char* name, std::string& value, std::size_t max = kMaxFactText) {
@@ -150,6 +152,7 @@ void VisitNode(Visitor& visit, NodeFacts& node) {
     each("memory_kills", rank.memory_kills);
     each.List("processes", rank.processes, kMaxProcessesOfRank,
               [](auto& inner, ProcessFacts& process) { VisitProcess(inner, process); });
+    if (rank.rank >= rank.world || rank.world > kMaxWorld) throw std::invalid_argument("rank");
     if (rank.processes.empty()) throw std::invalid_argument("processes");
   });
 }

@@ -63,6 +63,7 @@ struct NodeFacts {
 inline constexpr std::size_t kMaxProcessesOfRank = 64;
 inline constexpr std::size_t kMaxFrames = 24;
 inline constexpr std::size_t kMaxRanksOfNode = 4096;
+inline constexpr int kMaxWorld = 1 << 20;
 
 // The process of a rank that is to be looked at: the rank itself, or where that waits for a
 // child, as a shell does, the first child that has not ended, and so on.  REQUIRES: it has one.

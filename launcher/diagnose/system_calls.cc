@@ -52,6 +52,8 @@ constexpr SystemCall kSystemCalls[] = {
     {SYS_ppoll, "ppoll", Argument::kNone},
     {SYS_pselect6, "pselect", Argument::kCount},
     {SYS_epoll_pwait, "epoll_wait", Argument::kNone},
+    // Until a child of vfork has begun its program, whose file may be on a file system that hangs.
+    {SYS_clone, "clone", Argument::kNone},
     {SYS_wait4, "wait4", Argument::kNone},
     {SYS_waitid, "waitid", Argument::kNone},
     {SYS_rt_sigtimedwait, "sigtimedwait", Argument::kNone},
@@ -72,6 +74,7 @@ constexpr SystemCall kSystemCalls[] = {
     {SYS_select, "select", Argument::kCount},
     {SYS_epoll_wait, "epoll_wait", Argument::kNone},
     {SYS_pause, "pause", Argument::kNone},
+    {SYS_vfork, "vfork", Argument::kNone},
 #endif
 };
 

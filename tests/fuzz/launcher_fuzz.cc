@@ -12,6 +12,9 @@
 #include "launcher/bede/bede_options.h"
 #include "launcher/cli/quoting.h"
 #include "launcher/cli/site_config.h"
+#include "launcher/diagnose/collect.h"
+#include "launcher/diagnose/diagnosis.h"
+#include "launcher/diagnose/process.h"
 #include "launcher/health/check_rules.h"
 #include "launcher/health/node_info.h"
 #include "launcher/launch/mpirun_version.h"
@@ -124,6 +127,24 @@ FUZZ(bede_options) {
     Require(options.mpirun_args.size() + 3 >= arguments.size());
     const std::string par = launcher::FormatBedePar(options.par);
     Require(launcher::FormatBedePar(launcher::ParseBedePar(par)) == par);
+  });
+}
+
+// What ddlctl why reads: of nodes, of /proc, of py-spy.
+FUZZ(rank_facts) {
+  launcher::ParsePySpy(text, 7);
+  launcher::ParseProcessStat(text);
+  launcher::FileSystemOf(text, "/home/me/x", 20);
+  std::string problem;
+  launcher::ReadFactsLines(text, &problem);
+  fuzz::MayReject<LaunchError>([&] {
+    const launcher::NodeFacts facts = launcher::DecodeFacts(std::string(text));
+    const std::string written = launcher::EncodeFacts(facts);
+    Require(launcher::EncodeFacts(launcher::DecodeFacts(written)) == written);
+    launcher::HangingJob job;
+    job.nodes = {facts};
+    Require(launcher::Diagnose(job).line.find('\n') == std::string::npos);
+    launcher::RankTable(job);
   });
 }
 

@@ -2,6 +2,15 @@
 
 #include "launcher/diagnose/process.h"
 
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "launcher/diagnose/diagnosis.h"
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -76,6 +85,36 @@ TEST(FactsOf, CountsTheTimeBetweenTwoLooks) {
   now.thread = 7;
   EXPECT_FALSE(still());
   EXPECT_EQ(FactsOf(1, before, now, 1.0).state, 'D');
+}
+
+TEST(LookAt, SeesWhatCannotBeInterrupted) {
+  // As a parent is until the child that vfork has made begins a program.
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setpgid(0, 0);
+    if (syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) == 0) pause();
+    _exit(0);
+  }
+  setpgid(pid, pid);
+  std::optional<ProcessLook> before, now;
+  for (int i = 0; i < 500 && !(before && now && before->stat.state == 'D'); ++i) {
+    before = LookAt(pid);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    now = LookAt(pid);
+  }
+  ASSERT_TRUE(before && now);
+  const ProcessFacts facts = FactsOf(pid, *before, *now, 0.01);
+  kill(-pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  EXPECT_EQ(facts.state, 'D');
+  EXPECT_EQ(facts.thread, 0);
+  EXPECT_TRUE(facts.is_still);
+  HangingJob job;
+  job.nodes = {{.host = "n1", .ranks = {{.host = "n1", .processes = {facts}}}}};
+  EXPECT_EQ(Diagnose(job).cause, HangCause::kUninterruptible);
+  if (facts.call.empty()) GTEST_SKIP() << "ptrace is not permitted";
+  EXPECT_EQ(facts.call, "clone");
+  EXPECT_FALSE(LookAt(pid).has_value());
 }
 
 }  // namespace
