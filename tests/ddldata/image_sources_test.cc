@@ -281,6 +281,7 @@ TEST_F(ImageSourcesTest, PassesOverWhatProgramsLeaveBehind) {
       {"@eaDir/1.jpg/SYNOPHOTO_THUMB_M.jpg", "e"},
       {"cat/@eaDir/1.jpg/SYNOPHOTO_THUMB_M.jpg", "f"},
       {"#recycle/2.jpg", "g"},
+      {"__MACOSX/cat/1.jpg", "k"},
       {"$RECYCLE.BIN/3.jpg", "h"},
       {"@Recycle/4.jpg", "i"},
       {"#snapshot/monday/cat/1.jpg", "j"},

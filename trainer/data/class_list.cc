@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "support/number.h"
 #include "trainer/core/file.h"
 #include "trainer/data/files/text_lines.h"
 
@@ -78,6 +79,30 @@ ImageClass ParseListed(std::string_view line) {
   return {std::string(line.substr(0, blank)), std::string(Trimmed(line.substr(blank)))};
 }
 
+// Names with their numbers behind them, as torchvision's class_to_idx is printed, mean the order of
+// these, which lines in another order are not in.
+void RejectOtherOrder(const std::vector<ImageClass>& classes, const std::string& path) {
+  std::vector<std::size_t> numbers;
+  for (const ImageClass& one : classes) {
+    const auto number = support::WholeNumber<std::size_t>(one.text);
+    if (!number) return;
+    numbers.push_back(*number);
+  }
+  std::vector<std::size_t> sorted = numbers;
+  std::ranges::sort(sorted);
+  if (sorted.empty() || sorted.front() > 1) return;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] != sorted.front() + i) return;
+  }
+  const auto [other, expected] = std::ranges::mismatch(numbers, sorted);
+  if (other == numbers.end()) return;
+  const auto place = static_cast<std::size_t>(other - numbers.begin());
+  throw BadLine(path, place + 1,
+                "the class " + classes[place].name + " has the number " + std::to_string(*other) +
+                    " behind it, but its line is that of number " + std::to_string(*expected) +
+                    ": labels count the lines; sort them by the numbers (sort -n -k 2)");
+}
+
 bool HasLabels(std::string_view text) {
   return WithoutByteOrderMark(text).starts_with(kLabelsHeader);
 }
@@ -100,6 +125,7 @@ std::vector<ImageClass> ParseClassList(std::string_view text, const std::string&
     }
     classes.push_back(std::move(one));
   });
+  if (!has_labels) RejectOtherOrder(classes, path);
   return classes;
 }
 

@@ -24,7 +24,8 @@ struct ImageClass {
 };
 
 // "n01440764 tench, Tinca tinca" in each line: the name, then, behind a blank or a tab, the text.
-// Line n is the class of label n.  A name that is there twice is an error.  Or the form of
+// Line n is the class of label n.  A name that is there twice is an error, and so are texts that
+// are the numbers 0 to n - 1 or 1 to n in another order than the lines.  Or the form of
 // FormatLabels, which its first line tells.
 std::vector<ImageClass> ParseClassList(std::string_view text, const std::string& path);
 

@@ -42,6 +42,35 @@ TEST(ParseClassList, RejectsWithTheLine) {
   EXPECT_EQ(ClassListError(""), "list:1: the file is empty");
 }
 
+TEST(ParseClassList, HasNumbersBehindTheNamesInTheOrderOfTheLines) {
+  struct Case {
+    const char* text;
+    const char* error;  // "": none
+  };
+  const Case cases[] = {
+      {"dog 1\ncat 0\neel 2\n",
+       "list:1: the class dog has the number 1 behind it, but its line is that of number 0: labels "
+       "count the lines; sort them by the numbers (sort -n -k 2)"},
+      {"cat 1\neel 3\ndog 2\n",
+       "list:2: the class eel has the number 3 behind it, but its line is that of number 2: labels "
+       "count the lines; sort them by the numbers (sort -n -k 2)"},
+      {"cat 0\ndog 1\neel 2\n", ""},
+      {"cat 1\ndog 2\neel 3\n", ""},
+      {"cat 3\ndog 2\n", ""},
+      {"cat 2\ndog 0\n", ""},
+      {"cat 1\ndog 1\neel 0\n", ""},
+      {"cat 1\ndog 0 x\n", ""},
+      {"label\tclass\ttext\n1\tdog\t1\n2\tcat\t0\n", ""},
+  };
+  for (const Case& one : cases) {
+    if (*one.error == '\0') {
+      EXPECT_FALSE(ParseClassList(one.text, "list").empty()) << one.text;
+    } else {
+      EXPECT_EQ(ClassListError(one.text), one.error);
+    }
+  }
+}
+
 TEST(Labels, AreALineForEachClassWithTabs) {
   EXPECT_EQ(FormatLabels({{"n01440764", "tench, Tinca tinca"}, {"cat", ""}, {"", ""}, {"", "x"}}),
             "label\tclass\ttext\n"

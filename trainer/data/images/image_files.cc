@@ -43,8 +43,8 @@ std::string_view WithoutImageEnding(std::string_view name) {
 }
 
 bool IsHidden(std::string_view path) {
-  constexpr std::array<std::string_view, 6> kOfStorage = {"lost+found", "@eaDir",   "#recycle",
-                                                          "#snapshot",  "@Recycle", "$RECYCLE.BIN"};
+  constexpr std::array<std::string_view, 7> kOfStorage = {
+      "lost+found", "@eaDir", "#recycle", "__MACOSX", "#snapshot", "@Recycle", "$RECYCLE.BIN"};
   for (std::size_t start = 0; start < path.size();) {
     const std::size_t end = std::min(path.find('/', start), path.size());
     const std::string_view name = path.substr(start, end - start);

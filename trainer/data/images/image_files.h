@@ -30,8 +30,8 @@ std::string_view WithoutImageEnding(std::string_view name);
 
 // Whether the file, or a directory that the path names from where files are looked for, is one that
 // programs leave behind: those of file managers, macOS and Jupyter begin with a dot; a file system
-// has lost+found, which only root can read; network storage and Windows have thumbnails (@eaDir),
-// deleted files and snapshots.
+// has lost+found, which only root can read; macOS packs __MACOSX; network storage and Windows have
+// thumbnails (@eaDir), deleted files and snapshots.
 bool IsHidden(std::string_view path);
 
 inline constexpr std::uint64_t kMaxImageFileBytes = 1U << 28;
