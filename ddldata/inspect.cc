@@ -52,7 +52,8 @@ std::vector<std::string> FindAllDataFiles(const std::string& dir, bool may_be_pa
 struct Findings {
   std::vector<std::string> problems;
   std::uint64_t pixels = 0;
-  std::map<std::pair<std::int64_t, std::string>, std::uint64_t> names;  // of labels: first offset
+  // Of labels, "" where the record has none: first offset.
+  std::map<std::pair<std::int64_t, std::string>, std::uint64_t> names;
 };
 
 void VerifyRecord(const RecordFile& file, const RecordPlace& place, const VerifyOptions& options,
@@ -62,8 +63,7 @@ void VerifyRecord(const RecordFile& file, const RecordPlace& place, const Verify
   try {
     const ImageExample example = ParseExample(data);
     ClassOfLabel(example.label, options.classes, options.label_offset);
-    const std::string name = ClassNameIn(data);
-    if (!name.empty()) findings.names.try_emplace({example.label, name}, place.offset);
+    findings.names.try_emplace({example.label, ClassNameIn(data)}, place.offset);
     const ImageSize size = decoder.ReadHeader(
         {reinterpret_cast<const std::uint8_t*>(example.encoded.data()), example.encoded.size()});
     ImagePiece piece;
@@ -141,11 +141,14 @@ class Verification {
   void VerifyFile(const RecordFile& file, const std::optional<ShardManifestCheck>& check);
   void VerifyIndexNames(const std::string& prefix, std::span<const std::string> paths);
   void AddLabelsFile();
+  void ReportUnlisted(std::int64_t label, const std::string& where);
 
   const VerifyOptions& options_;
   const std::function<void(const std::string&)>& on_problem_;
   VerifySummary summary_;
   LabelNames names_;
+  std::int64_t listed_ = 0;          // classes of labels.txt; 0: it is not there or not readable
+  std::set<std::int64_t> unlisted_;  // labels without a line in it that were told
 };
 
 void Verification::Report(const std::string& problem) {
@@ -172,9 +175,10 @@ void Verification::VerifyFile(const RecordFile& file,
     summary_.pixels += of_run.pixels;
     for (const std::string& problem : of_run.problems) Report(problem);
     for (const auto& [met, offset] : of_run.names) {
-      Report(names_.Add(met.first, met.second,
-                        fs::path(file.path()).filename().string() + " (record at offset " +
-                            std::to_string(offset) + ")"));
+      const std::string where = fs::path(file.path()).filename().string() + " (record at offset " +
+                                std::to_string(offset) + ")";
+      if (!met.second.empty()) Report(names_.Add(met.first, met.second, where));
+      ReportUnlisted(met.first, where);
     }
   }
   for (const std::string& problem : problems) Report(problem);
@@ -207,18 +211,28 @@ void Verification::VerifyIndexNames(const std::string& prefix, std::span<const s
 }
 
 // Its labels count from 1, whatever those of the records do.  One of another program is no
-// problem.
+// problem, but is not compared either.
 void Verification::AddLabelsFile() {
   std::vector<ImageClass> classes;
   try {
     classes = ReadLabels(options_.data_dir);
   } catch (const Error& error) {
     if (error.exit_code() != EX_DATAERR) throw;
+    summary_.labels_note = error.what();
   }
+  listed_ = std::ssize(classes);
   for (std::size_t i = 0; i < classes.size(); ++i) {
     const auto label = static_cast<std::int64_t>(i) + options_.label_offset;
     names_.Add(label, classes[i].name, kLabelsName);
   }
+}
+
+// Once for each label.
+void Verification::ReportUnlisted(std::int64_t label, const std::string& where) {
+  if (listed_ == 0 || label < listed_ + options_.label_offset) return;
+  if (!unlisted_.insert(label).second) return;
+  Report("label " + std::to_string(label) + " in " + where + " has no line in " + kLabelsName +
+         ", which has those up to " + std::to_string(listed_ + options_.label_offset - 1));
 }
 
 VerifySummary Verification::Run() {

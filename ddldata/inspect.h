@@ -41,6 +41,7 @@ struct VerifySummary {
   std::uint64_t pixels = 0;  // decoded
   double seconds = 0;
   bool has_manifest = false;
+  std::string labels_note;  // why labels.txt was not compared, where it is there
 };
 
 // Where the class of each label was first met.  Tells each label that is met with two classes, and
@@ -66,11 +67,11 @@ class LabelNames {
 
 // Looks for files that are missing; reads every record of every data file, checks both checksums,
 // parses it, checks the label, decodes the whole image; compares the names of the classes, where
-// records have them, over all files and with labels.txt; compares every file with the manifest, if
-// there is one, and with its index file.  Each problem is told to `on_problem`, those of records in
-// the order of files and offsets as "PATH, record at offset N: ...".  What follows a damaged record
-// header in its file cannot be found; the message says so.  Throws Error(EX_DATAERR) when there is
-// no data file.
+// records have them, over all files and with labels.txt, which must have a line for each label;
+// compares every file with the manifest, if there is one, and with its index file.  Each problem is
+// told to `on_problem`, those of records in the order of files and offsets as "PATH, record at
+// offset N: ...".  What follows a damaged record header in its file cannot be found; the message
+// says so.  Throws Error(EX_DATAERR) when there is no data file.
 VerifySummary VerifyDataSet(const VerifyOptions& options,
                             const std::function<void(const std::string&)>& on_problem);
 

@@ -180,6 +180,10 @@ int Verify(const DataToolOptions& options) {
     std::fprintf(stderr, "ddldata: note: %s\n",
                  trainer::DescribeMissingManifest(options.verify.data_dir).c_str());
   }
+  if (!summary.labels_note.empty()) {
+    std::fprintf(stderr, "ddldata: note: the classes are not compared with labels.txt: %s\n",
+                 support::WithoutControls(summary.labels_note).c_str());
+  }
   PrintVerifySummary(summary, options.verify.threads);
   return summary.problems == 0 ? 0 : EX_DATAERR;
 }
