@@ -96,7 +96,7 @@ class Conversion {
   void Plan();
   void NoteEmptyClasses() const;
   void NoteSourceOfBoth() const;
-  void NoteNestedDirectories() const;
+  void CheckDirectories() const;
   void NoteOrderOfNumbers() const;
   void NoteClasses() const;
   void RequireClasses() const;
@@ -169,8 +169,10 @@ void Conversion::NoteSourceOfBoth() const {
 }
 
 // A list of classes, or of labels, says what is meant.
-void Conversion::NoteNestedDirectories() const {
+void Conversion::CheckDirectories() const {
   if (!options_.class_list.empty() || !options_.train.labels.empty()) return;
+  const std::string problem = DescribeOneClass(listings_[0]);
+  if (!problem.empty()) throw Error(EX_DATAERR, problem);
   const std::string note = DescribeNestedDirectories(listings_[0]);
   if (!note.empty()) progress_.Note(note);
 }
@@ -187,7 +189,11 @@ void Conversion::NoteClasses() const {
   for (const ImageListing& listing : listings_) {
     if (!listing.note.empty()) progress_.Note(listing.note);
   }
-  if (!options_.class_list.empty()) return;
+  if (!options_.class_list.empty()) {
+    const std::string unused = DescribeUnusedClasses(listings_[0], listings_[1], classes_);
+    if (!unused.empty()) progress_.Note(unused);
+    return;
+  }
   for (const std::string& note :
        {DescribeNumbersFromOne(listings_[0], listings_[1]), DescribeAlikeClasses(classes_)}) {
     if (!note.empty()) progress_.Note(note);
@@ -232,7 +238,7 @@ void Conversion::Plan() {
   RequireClasses();
   NoteEmptyClasses();
   NoteSourceOfBoth();
-  NoteNestedDirectories();
+  CheckDirectories();
   classes_ = NumberClasses(listings_[0], listings_[1], class_list);
   summary_.classes = std::ssize(classes_);
   NoteOrderOfNumbers();

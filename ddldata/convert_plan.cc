@@ -38,6 +38,29 @@ std::set<std::string> UsedClasses(const ImageListing& listing) {
   return used;
 }
 
+// The place of the first image of the class.
+std::string FirstImageOf(const ImageListing& listing, const std::string& name) {
+  const auto image = std::ranges::find_if(listing.images, [&](const InputImage& one) {
+    return listing.classes[one.class_number] == name;
+  });
+  const ImageContainer& container = listing.containers[image->container];
+  return container.path + (container.is_tar ? ", " : "/") + image->path;
+}
+
+// A list of classes says that there are more than the training images have.
+void RejectNumbersWithoutTraining(const ImageListing& train, const ImageListing& validation) {
+  if (train.images.empty()) return;
+  const std::set<std::string> known = UsedClasses(train);
+  for (const std::string& name : UsedClasses(validation)) {
+    if (known.contains(name)) continue;
+    throw Error(EX_DATAERR, FirstImageOf(validation, name) + ": the image has the class " + name +
+                                " (KEY.cls), which is not among the " +
+                                std::to_string(known.size()) +
+                                " of the training images; --class_list=FILE with a line for each "
+                                "class, from 0 on, allows classes without training images");
+  }
+}
+
 std::vector<ImageClass> ClassesByNumber(const ImageListing& train, const ImageListing& validation,
                                         const std::vector<ImageClass>& listed) {
   std::size_t count = listed.size();
@@ -58,6 +81,7 @@ std::vector<ImageClass> ClassesByNumber(const ImageListing& train, const ImageLi
       count = std::max(count, number + 1);
     }
   }
+  if (listed.empty()) RejectNumbersWithoutTraining(train, validation);
   std::vector<ImageClass> classes = listed;
   classes.resize(count);
   return classes;
@@ -148,15 +172,6 @@ std::string DescribeSplit(const SplitOrder& plan, const ImageListing& listing) {
          list.hex() + DescribeBoxes(plan, listing) + "\n";
 }
 
-// The place of the first image of the class.
-std::string FirstImageOf(const ImageListing& listing, const std::string& name) {
-  const auto image = std::ranges::find_if(listing.images, [&](const InputImage& one) {
-    return listing.classes[one.class_number] == name;
-  });
-  const ImageContainer& container = listing.containers[image->container];
-  return container.path + (container.is_tar ? ", " : "/") + image->path;
-}
-
 }  // namespace
 
 std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageListing& validation,
@@ -174,11 +189,14 @@ std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageList
   for (const ImageListing* listing : {&train, &validation}) {
     for (const std::string& name : UsedClasses(*listing)) {
       if (names.contains(name)) continue;
+      const std::string alike = DescribeLikeClass(name, names);
       throw Error(EX_DATAERR, FirstImageOf(*listing, name) + ": the image has the class " +
                                   Quoted(name) + ", which is not among the " +
                                   std::to_string(names.size()) + " of " +
                                   (listed.empty() ? "the training images" : "--class_list") +
-                                  DescribeLikeClass(name, names));
+                                  (alike.empty() && !listed.empty()
+                                       ? "; the first there is " + Quoted(listed.front().name)
+                                       : alike));
     }
   }
   return classes;
@@ -319,10 +337,10 @@ LetterForms FormsOf(std::string_view name) {
 std::string DescribeAlikeNames(std::string_view one, std::string_view other) {
   const std::string_view plain = Trimmed(one);
   const std::string_view plain_other = Trimmed(other);
-  if (plain == plain_other) return "blanks at the end";
+  if (plain == plain_other) return "blanks at the ends";
   if (FoldedCase(plain) != FoldedCase(plain_other)) return "";
   const bool has_blanks = plain.size() != one.size() || plain_other.size() != other.size();
-  return has_blanks ? "capital letters and blanks at the end" : "capital letters";
+  return has_blanks ? "capital letters and blanks at the ends" : "capital letters";
 }
 
 bool IsNameOfSplit(std::string_view name) {
@@ -354,13 +372,15 @@ std::string DescribeAlikeClasses(const std::vector<ImageClass>& classes) {
 }
 
 std::string DescribeNumbersFromOne(const ImageListing& train, const ImageListing& validation) {
-  std::set<std::string> numbers;
   for (const ImageListing* listing : {&train, &validation}) {
-    if (listing->is_numbered) numbers.merge(UsedClasses(*listing));
+    if (!listing->is_numbered) continue;
+    const std::set<std::string> numbers = UsedClasses(*listing);
+    if (numbers.size() < 2 || numbers.contains("0")) continue;
+    return std::string("no ") + (listing == &train ? "training" : "validation") +
+           " image has the class 0 (KEY.cls), from which WebDataset counts, so that label 1 is of "
+           "none of them; if the numbers count from 1, write them from 0 on";
   }
-  if (numbers.size() < 2 || numbers.contains("0")) return "";
-  return "no image has the class 0 (KEY.cls), from which WebDataset counts, so that label 1 is of "
-         "no image; if the numbers count from 1, write them from 0 on";
+  return "";
 }
 
 std::string DescribeLikeClass(const std::string& name, const std::set<std::string>& names) {
@@ -379,6 +399,69 @@ std::string DescribeLikeClass(const std::string& name, const std::set<std::strin
     }
   }
   return "";
+}
+
+std::string DescribeUnusedClasses(const ImageListing& train, const ImageListing& validation,
+                                  const std::vector<ImageClass>& listed) {
+  std::set<std::string> used = UsedClasses(train);
+  used.merge(UsedClasses(validation));
+  const bool is_numbered = train.is_numbered || validation.is_numbered;
+  std::int64_t unused = 0;
+  std::string first;
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    if (used.contains(is_numbered ? std::to_string(i) : listed[i].name)) continue;
+    if (unused++ == 0) first = listed[i].name;
+  }
+  if (unused == 0) return "";
+  return "classes of --class_list without images: " + std::to_string(unused) + " of " +
+         std::to_string(listed.size()) + "; the first is " + Quoted(first);
+}
+
+std::string DescribeOneClass(const ImageListing& listing) {
+  const auto is_of_tar = [&](const InputImage& image) {
+    return listing.containers[image.container].is_tar;
+  };
+  if (listing.is_numbered || UsedClasses(listing).size() != 1 ||
+      std::ranges::any_of(listing.images, is_of_tar)) {
+    return "";
+  }
+  std::string directory;  // with '/' behind, or "": that of the container
+  std::string above;      // the one that it lies in
+  bool has_several = false;
+  bool has_images = false;
+  while (true) {
+    std::set<std::string> below;
+    for (const InputImage& image : listing.images) {
+      if (!image.path.starts_with(directory)) continue;
+      const std::size_t end = image.path.find('/', directory.size());
+      has_images |= end == std::string::npos;
+      if (has_images) break;
+      below.insert(image.path.substr(directory.size(), end - directory.size()));
+    }
+    if (has_images) break;
+    has_several |= below.size() > 1;
+    const bool is_one = below.size() == 1;
+    if (!is_one && !std::ranges::all_of(below, IsNameOfSplit)) break;
+    const auto train = std::ranges::find_if(
+        below, [](const std::string& name) { return FoldedCase(name).starts_with("train"); });
+    const std::string& next = is_one || train == below.end() ? *below.begin() : *train;
+    above = directory;
+    directory += next + "/";
+  }
+  if (!has_several) return "";
+  // Of a split with one class, the class was entered.
+  const std::string_view last =
+      std::string_view(directory).substr(above.size(), directory.size() - above.size() - 1);
+  if (has_images && !IsNameOfSplit(last)) directory = above;
+  const auto image = std::ranges::find_if(
+      listing.images, [&](const InputImage& one) { return one.path.starts_with(directory); });
+  std::string meant = listing.containers[image->container].path;
+  if (!meant.ends_with('/')) meant += '/';
+  meant += directory;
+  meant.pop_back();
+  return "all images are of one class, " + Quoted(listing.classes[image->class_number]) +
+         ", and lie in several directories of it: did you mean --train " + meant +
+         "? If they are one class, say so with --class_list=FILE";
 }
 
 std::string DescribeNestedDirectories(const ImageListing& listing) {

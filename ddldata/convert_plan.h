@@ -37,7 +37,8 @@ inline constexpr int kMaxShardNumber = 99999;  // five digits in the name
 // The class of label n is number n - 1; where a listing has numbers instead of names, names are
 // "". `listed` is --class_list, empty if there is none: then the names are those of the training
 // images, sorted, or those of the validation images where there are no others.  Throws
-// Error(EX_DATAERR) when an image's class is not among them, or one split alone has numbers.
+// Error(EX_DATAERR) when an image's class is not among them, a validation image has a number that
+// no training image has and that is not listed, or one split alone has numbers.
 std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageListing& validation,
                                       const std::vector<ImageClass>& listed);
 
@@ -45,9 +46,9 @@ std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageList
 // another order than the numbers: what people should know of that, else "".
 std::string DescribeOrderOfNumbers(const std::vector<ImageClass>& classes);
 
-// WebDataset's numbers, none of which is 0, as where they were counted from 1; and names that
-// differ in capital letters, in blanks at their ends or in the form of accents alone: what people
-// should know of that, else
+// WebDataset's numbers, none of which is 0 in one split, as where they were counted from 1; and
+// names that differ in capital letters, in blanks at their ends or in the form of accents alone:
+// what people should know of that, else
 // "".
 std::string DescribeNumbersFromOne(const ImageListing& train, const ImageListing& validation);
 std::string DescribeAlikeClasses(const std::vector<ImageClass>& classes);
@@ -98,6 +99,16 @@ std::string DescribeConversion(std::uint64_t seed, const StoredImageOptions& ima
 // one that differs in capital letters, in blanks at its ends or in the Unicode form of accents
 // only; "" if there is none.
 std::string DescribeLikeClass(const std::string& name, const std::set<std::string>& names);
+
+// The classes of `listed`, --class_list, that no image of either split has: a note, "" for none.
+std::string DescribeUnusedClasses(const ImageListing& train, const ImageListing& validation,
+                                  const std::vector<ImageClass>& listed);
+
+// Why images of directories that are all of one class are most likely not: they lie in several
+// directories of it, as where a directory too high was given.  Names the one that is meant, the
+// first from above with several directories, of those of splits that of the training; "" where
+// there are several classes, or images right in the one.
+std::string DescribeOneClass(const ImageListing& listing);
 
 // What people should know of class directories, in a directory or a tar, that have the names of
 // splits, or that all have directories which others have too, as 2019/cat and 2020/cat: a sentence;

@@ -72,7 +72,8 @@ TEST(NumberClasses, RejectsClassesThatAreNotThere) {
   EXPECT_EQ(DataErrorOf([&] {
               NumberClasses(train, {}, {{"n07", ""}});
             }),
-            "set/n01/b: the image has the class \"n01\", which is not among the 1 of --class_list");
+            "set/n01/b: the image has the class \"n01\", which is not among the 1 of --class_list; "
+            "the first there is \"n07\"");
 }
 
 TEST(NumberClasses, NamesTheClassThatMayBeMeant) {
@@ -85,10 +86,10 @@ TEST(NumberClasses, NamesTheClassThatMayBeMeant) {
             "images; the class \"Cat\" differs from it in capital letters: give both one name");
   EXPECT_THAT(
       rejection("cat", "cat "),
-      EndsWith("; the class \"cat\" differs from it in blanks at the end: give both one name"));
+      EndsWith("; the class \"cat\" differs from it in blanks at the ends: give both one name"));
   EXPECT_THAT(rejection("Cat ", "cat"),
               EndsWith("; the class \"Cat \" differs from it in capital letters and blanks at the "
-                       "end: give both one name"));
+                       "ends: give both one name"));
   const std::string of_windows = "caf\xc3\xa9";
   const std::string of_macos = "cafe\xcc\x81";
   const std::string looks_the_same =
@@ -120,6 +121,55 @@ TEST(DescribeNestedDirectories, NamesWhatIsInSeveralClasses) {
   EXPECT_EQ(DescribeNestedDirectories({}), "");
 }
 
+TEST(DescribeOneClass, NamesTheDirectoryThatIsMeant) {
+  struct Case {
+    std::vector<std::string> paths;
+    std::string meant;  // "": they are one class
+  };
+  const Case cases[] = {
+      {{"r/CLS-LOC/train/cat/a", "r/CLS-LOC/train/dog/b"}, "set/r/CLS-LOC/train"},
+      {{"r/train/cat/a", "r/train/dog/b", "r/val/cat/c", "r/val/dog/d"}, "set/r/train"},
+      {{"r/train/cat/a", "r/val/cat/c"}, "set/r/train"},
+      {{"r/train/a", "r/val/c"}, "set/r/train"},
+      {{"r/test/cat/a", "r/val/cat/c"}, "set/r/test"},
+      {{"r/cat/a", "r/dog/b"}, "set/r"},
+      {{"r/train/cat/images/a", "r/train/dog/images/b"}, "set/r/train"},
+      {{"r/a", "r/cat/b", "r/dog/c"}, ""},
+      {{"train/cat/a", "train/cat/b"}, ""},
+      {{"cat/a"}, ""},
+      {{"a"}, ""},
+      {{"cat/1/a", "dog/2/b"}, ""},
+      {{}, ""},
+  };
+  for (const Case& one : cases) {
+    const std::string name =
+        one.paths.empty() ? "" : one.paths[0].substr(0, one.paths[0].find('/'));
+    EXPECT_EQ(DescribeOneClass(ListingOf(one.paths)),
+              one.meant.empty()
+                  ? ""
+                  : "all images are of one class, \"" + name +
+                        "\", and lie in several directories of it: did you mean "
+                        "--train " +
+                        one.meant + "? If they are one class, say so with --class_list=FILE");
+  }
+  ImageListing of_tar = ListingOf({"r/cat/a", "r/dog/b"});
+  of_tar.containers[0].is_tar = true;
+  EXPECT_EQ(DescribeOneClass(of_tar), "");
+}
+
+TEST(DescribeUnusedClasses, CountsThemAndNamesTheFirst) {
+  const std::vector<ImageClass> listed = {{"ant", ""}, {"cat", ""}, {"dog", ""}, {"eel", ""}};
+  EXPECT_EQ(DescribeUnusedClasses(ListingOf({"cat/a"}), ListingOf({"eel/b"}), listed),
+            "classes of --class_list without images: 2 of 4; the first is \"ant\"");
+  EXPECT_EQ(
+      DescribeUnusedClasses(ListingOf({"ant/a", "dog/b", "eel/c"}), ListingOf({"cat/d"}), listed),
+      "");
+  ImageListing numbered = ListingOf({"0/a", "2/b", "3/c"});
+  numbered.is_numbered = true;
+  EXPECT_EQ(DescribeUnusedClasses(numbered, {}, listed),
+            "classes of --class_list without images: 1 of 4; the first is \"cat\"");
+}
+
 TEST(DescribeNestedDirectories, KnowsWhereTheClassesOfATarLie) {
   const auto describe = [](const std::vector<std::string>& paths, const std::string& root) {
     ImageListing listing = ListingOf(paths);
@@ -142,11 +192,14 @@ TEST(DescribeNumbersFromOne, IsAboutNumbersWithoutZero) {
     listing.is_numbered = true;
     return listing;
   };
-  EXPECT_THAT(DescribeNumbersFromOne(numbered({"1/a", "2/b"}), {}),
-              HasSubstr("no image has the class 0"));
-  EXPECT_THAT(DescribeNumbersFromOne({}, numbered({"1/a", "2/b"})),
-              HasSubstr("no image has the class 0"));
-  EXPECT_EQ(DescribeNumbersFromOne(numbered({"1/a", "2/b"}), numbered({"0/a"})), "");
+  const auto of_train = StartsWith("no training image has the class 0 (KEY.cls)");
+  const auto of_validation = StartsWith("no validation image has the class 0 (KEY.cls)");
+  EXPECT_THAT(DescribeNumbersFromOne(numbered({"1/a", "2/b"}), {}), of_train);
+  EXPECT_THAT(DescribeNumbersFromOne({}, numbered({"1/a", "2/b"})), of_validation);
+  EXPECT_THAT(DescribeNumbersFromOne(numbered({"1/a", "2/b"}), numbered({"0/a"})), of_train);
+  EXPECT_THAT(DescribeNumbersFromOne(numbered({"0/a", "1/a", "2/b"}), numbered({"1/a", "2/b"})),
+              of_validation);
+  EXPECT_EQ(DescribeNumbersFromOne(numbered({"0/a", "1/b"}), numbered({"0/a", "1/b"})), "");
   EXPECT_EQ(DescribeNumbersFromOne(numbered({"1/a"}), {}), "");
   EXPECT_EQ(DescribeNumbersFromOne(ListingOf({"1/a", "2/b"}), {}), "");
 }
@@ -160,7 +213,7 @@ TEST(DescribeAlikeClasses, NamesTheFirstTwo) {
   EXPECT_THAT(describe({"Cat", "cat"}),
               StartsWith("the classes \"Cat\" and \"cat\" differ in capital letters alone"));
   EXPECT_THAT(describe({"cat", "dog", "cat "}),
-              StartsWith("the classes \"cat\" and \"cat \" differ in blanks at the end alone"));
+              StartsWith("the classes \"cat\" and \"cat \" differ in blanks at the ends alone"));
   EXPECT_EQ(describe({"caf\u00e9", "cat", "cafe\u0301"}),
             "the classes \"caf\u00e9\" and \"cafe\u0301\" differ in the Unicode form of accents "
             "alone, and have labels of their own: if they are one class, give both one name "
@@ -184,6 +237,20 @@ TEST(NumberClasses, TakesNumbersAsTheyAre) {
               HasSubstr("an image has the class 3, but --class_list has 2 lines"));
   EXPECT_THAT(DataErrorOf([&] { NumberClasses(train, ListingOf({"a/x"}), {}); }),
               HasSubstr("the classes of one split have numbers (KEY.cls), those of the other nam"));
+}
+
+TEST(NumberClasses, RejectsNumbersThatNoTrainingImageHas) {
+  ImageListing train = ListingOf({"0/a", "1/b"});
+  ImageListing validation = ListingOf({"1/c", "2/d"});
+  train.is_numbered = validation.is_numbered = true;
+  EXPECT_EQ(
+      DataErrorOf([&] { NumberClasses(train, validation, {}); }),
+      "set/2/d: the image has the class 2 (KEY.cls), which is not among the 2 of the training "
+      "images; --class_list=FILE with a line for each class, from 0 on, allows classes "
+      "without training images");
+  EXPECT_THAT(NumberClasses(train, validation, {{"a", ""}, {"b", ""}, {"c", ""}}), SizeIs(3));
+  EXPECT_THAT(NumberClasses({}, validation, {}), SizeIs(3));
+  EXPECT_THAT(NumberClasses(validation, ListingOf({}), {}), SizeIs(3));
 }
 
 // What labels say of a class, counted in the order of texts.

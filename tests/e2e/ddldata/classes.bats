@@ -135,11 +135,15 @@ make_tree() {
   done
   tar -cf web.tar -C shard .
   expect=0 convert set --train web.tar
-  [[ $messages == *"no image has the class 0 (KEY.cls), from which WebDataset counts, so that label 1 is of no image"* ]]
+  [[ $messages == *"no training image has the class 0 (KEY.cls), from which WebDataset counts, so that label 1 is of none of them"* ]]
   echo 0 > shard/1.cls
   tar -cf web.tar -C shard .
   expect=0 convert zero --train web.tar
-  [[ $messages != *"no image has the class 0"* ]]
+  [[ $messages != *" image has the class 0"* ]]
+  echo 4 > shard/1.cls
+  tar -cf other.tar -C shard .
+  refused 65 "other.tar, 1.jpg: the image has the class 4 (KEY.cls), which is not among the 3 of the training images; --class_list=FILE" \
+    unknown --train web.tar --validation other.tar
   make_tree in .
   mv in/dog in/Cat
   expect=0 convert alike --train in
@@ -148,8 +152,42 @@ make_tree() {
   cp -r in of_validation
   rm -r "in/cat " in/Cat of_validation/Cat
   copy_image 2 1 in/dog/1.jpg
-  refused 65 'the class "cat ", which is not among the 2 of the training images; the class "cat" differs from it in blanks at the end' \
+  refused 65 'the class "cat ", which is not among the 2 of the training images; the class "cat" differs from it in blanks at the ends' \
     blanks --train in --validation "of_validation"
+}
+
+@test "a directory too high, with all images in one class, is refused" {
+  make_tree high/ImageNet/train .
+  make_tree high/ImageNet/val .
+  refused 65 'all images are of one class, "ImageNet", and lie in several directories of it: did you mean --train high/ImageNet/train? If they are one class, say so with --class_list=FILE' \
+    set --train high
+  [ ! -e set/labels.txt ]
+  expect=0 convert meant --train high/ImageNet/train --validation high/ImageNet/val
+  [ "$(names meant)" = "cat dog eel" ]
+  printf 'ImageNet\nfox\n' > classes.txt
+  expect=0 convert listed --train high --class_list classes.txt
+  [ "$(names listed)" = "ImageNet fox" ]
+  [[ $messages == *'note: classes of --class_list without images: 1 of 2; the first is "fox"'* ]]
+}
+
+@test "verify needs a line of labels.txt for each label, and says why it cannot read it" {
+  make_tree in .
+  expect=0 convert set --train in
+  sed -i '$ d' set/labels.txt
+  expect=65 run_separate "$ddldata" verify set --classes 3
+  [[ $output == *'label 3 in train-00000-of-00001 (record at offset '*') has no line in labels.txt, which has those up to 2'*'1 problem'* ]]
+  local text="label\tclass\ttext\n2\tdog\t\n"
+  for text in "$text" "" "eel\ndog\ncat\n"; do
+    printf "$text" > set/labels.txt
+    expect=0 run_separate "$ddldata" verify set --classes 3
+    [[ $messages == *"note: the classes are not compared with labels.txt: set/labels.txt:"* ]]
+  done
+  rm set/labels.txt
+  expect=0 run_separate "$ddldata" verify set --classes 3
+  [[ $messages != *"labels.txt"* ]]
+  mkfifo set/labels.txt
+  expect=0 run_separate timeout 20 "$ddldata" verify set --classes 3
+  [[ $messages == *"note: the classes are not compared with labels.txt: set/labels.txt"* ]]
 }
 
 @test "validation images alone need the classes of the training" {
