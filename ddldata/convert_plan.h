@@ -48,8 +48,7 @@ std::string DescribeOrderOfNumbers(const std::vector<ImageClass>& classes);
 
 // WebDataset's numbers, none of which is 0 in one split, as where they were counted from 1; and
 // names that differ in capital letters, in blanks at their ends or in the form of accents alone:
-// what people should know of that, else
-// "".
+// what people should know of that, else "".
 std::string DescribeNumbersFromOne(const ImageListing& train, const ImageListing& validation);
 std::string DescribeAlikeClasses(const std::vector<ImageClass>& classes);
 
