@@ -227,8 +227,8 @@ Page DdlctlPage() {
                    "ddlctl checkpoint export DIR [STEP] FILE.safetensors"};
   page.description = {
       "Asks rank 0 of a training that keeps its weights (--mode=train, train_and_evaluate), "
-      "through "
-      "a socket that only the same user can reach, on the node of rank 0. For a training on "
+      "through a socket that only the same user can reach, on the node of rank 0. For a training "
+      "on "
       "another node of a Slurm job it runs itself there, by srun --overlap.",
       "Orders are obeyed by all ranks between two steps; ddlctl waits for that and says after "
       "which. A training that was paused, whatever was asked of it then, ends with the same "
@@ -237,11 +237,11 @@ Page DdlctlPage() {
       "directory with the name of a command is written ./list.",
       "status of a job's number, or of the run directory of a ddlrun, tells what ddlrun knows of a "
       "job with any program: its ranks, their ends and heartbeats, restarts, and time. A directory "
-      "whose name is a number is written ./12.",
+      "whose name is a number is written ./12."};
+  page.description.emplace_back(
       "why looks at the processes of all ranks of such a job, on all of its nodes by srun "
-      "--overlap, "
-      "and says which rank hangs in what. It stops and changes nothing. With py-spy in PATH, or in "
-      "that of the ranks, it knows Python functions."};
+      "--overlap, and says which rank hangs in what. It stops and changes nothing. With py-spy in "
+      "PATH, or in that of the ranks, it knows Python functions.");
   AddRows(page, program);
   page.exit_status = {
       {"0", "Done; of watch: the training has ended in order."},
