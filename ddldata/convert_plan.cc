@@ -418,6 +418,7 @@ std::string DescribeUnusedClasses(const ImageListing& train, const ImageListing&
 }
 
 std::string DescribeOneClass(const ImageListing& listing) {
+  constexpr std::size_t kStrayImages = 10;  // times more in directories: a logo, a sample
   const auto is_of_tar = [&](const InputImage& image) {
     return listing.containers[image.container].is_tar;
   };
@@ -431,13 +432,16 @@ std::string DescribeOneClass(const ImageListing& listing) {
   bool has_images = false;
   while (true) {
     std::set<std::string> below;
+    std::size_t in_it = 0;
+    std::size_t in_directories = 0;
     for (const InputImage& image : listing.images) {
       if (!image.path.starts_with(directory)) continue;
       const std::size_t end = image.path.find('/', directory.size());
-      has_images |= end == std::string::npos;
-      if (has_images) break;
-      below.insert(image.path.substr(directory.size(), end - directory.size()));
+      (end == std::string::npos ? in_it : in_directories) += 1;
+      if (end != std::string::npos)
+        below.insert(image.path.substr(directory.size(), end - directory.size()));
     }
+    has_images = kStrayImages * in_it > in_directories;
     if (has_images) break;
     has_several |= below.size() > 1;
     const bool is_one = below.size() == 1;

@@ -106,7 +106,8 @@ std::string DescribeUnusedClasses(const ImageListing& train, const ImageListing&
 // Why images of directories that are all of one class are most likely not: they lie in several
 // directories of it, as where a directory too high was given.  Names the one that is meant, the
 // first from above with several directories, of those of splits that of the training; "" where
-// there are several classes, or images right in the one.
+// there are several classes, or images right in the one, unless there are ten times more in its
+// directories.
 std::string DescribeOneClass(const ImageListing& listing);
 
 // What people should know of class directories, in a directory or a tar, that have the names of

@@ -56,9 +56,8 @@ bool HasOneOf(const std::string& text, std::initializer_list<const char*> parts)
 
 // AWS_ACCESS_KEY_ID has it, KEYBOARD and the shell's own PWD have not.
 bool IsNameOfSecret(const std::string& name) {
-  return HasOneOf(name, {"TOKEN", "SECRET", "PASS", "CREDENTIAL", "APIKEY"}) || name == "KEY" ||
-         name.starts_with("KEY_") || name.ends_with("_PWD") ||
-         HasOneOf(name + "_", {"_KEY_", "_PW_", "_DSN_", "_AUTH_"});
+  return HasOneOf(name, {"TOKEN", "SECRET", "PASS", "CREDENTIAL", "APIKEY"}) ||
+         name.ends_with("_PWD") || HasOneOf("_" + name + "_", {"_KEY_", "_PW_", "_DSN_", "_AUTH_"});
 }
 
 // "http://user:password@proxy:3128", "https://key@host/1" (not the user of ssh), and

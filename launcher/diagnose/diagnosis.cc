@@ -34,6 +34,7 @@ struct Finding {
   // False where it is a worker or another thread that is held up: the rank may not need it now.
   bool is_direct = true;
   bool was_seen = true;  // false: its node was not looked at
+  bool is_still = true;  // nothing of it has run between the two looks
 };
 
 template <std::size_t kCount>
@@ -245,6 +246,7 @@ Finding FindingOf(const RankFacts& rank) {
   finding.host = rank.host;
   finding.pid = rank.processes.front().pid;
   const ProcessFacts& focus = FocusOf(rank);
+  finding.is_still = focus.is_still;
   finding.collective = CollectiveOf(focus.stack);
   finding.place = !finding.collective.empty() ? finding.collective
                   : !focus.stack.empty()      ? ShortFrame(focus.stack.front())
@@ -468,8 +470,11 @@ Diagnosis Diagnose(const HangingJob& job) {
                        : others)
         .push_back(&finding);
   }
-  // Where most have ended, those that have not are to be looked at.
   std::string rest = UnseenText(unseen);
+  // MPI and NCCL may also wait with a busy CPU.
+  if (!findings.empty() && std::ranges::none_of(findings, &Finding::is_still))
+    rest += "; all ranks ran between two looks: perhaps nothing hangs";
+  // Where most have ended, those that have not are to be looked at.
   if (2 * ended.size() >= findings.size()) {
     if (!ended.empty())
       rest = fmt::format("; {} of {} ranks have ended", ended.size(), findings.size()) + rest;
@@ -487,7 +492,6 @@ Diagnosis Diagnose(const HangingJob& job) {
                            }))->kind;
   Findings blamed, busy;
   for (const Finding* finding : others) (finding->kind == cause ? blamed : busy).push_back(finding);
-  const std::string common = CommonOf(blamed, &Finding::text);
   const bool is_of_all = waiting.empty() && busy.empty() && blamed.size() > 1;
   if (is_of_all) {
     const std::string alike = cause == HangCause::kStopped
@@ -498,8 +502,10 @@ Diagnosis Diagnose(const HangingJob& job) {
                                    blamed.size(), alike, blamed.front()->rank,
                                    support::WithoutControls(blamed.front()->text), rest));
   }
-  // Who is stopped is so whatever the others do.
-  const bool is_direct = std::ranges::all_of(blamed, &Finding::is_direct);
+  // Who is stopped is so whatever the others do; who has run meanwhile may go on by itself, as one
+  // that sleeps again and again.
+  const bool is_direct = std::ranges::all_of(
+      blamed, [](const Finding* finding) { return finding->is_direct && finding->is_still; });
   const bool is_sure = is_direct && (cause == HangCause::kStopped ||
                                      (IsDefinite(cause, waiting) && blamed.size() == 1 &&
                                       busy.empty() && unseen.empty() && !waiting.empty()));

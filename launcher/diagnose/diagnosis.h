@@ -3,8 +3,8 @@
 // Which rank of a job hangs, and why, from what was seen of all of them.  Pure.
 //
 // A verdict without "perhaps" is one that the facts leave no doubt about: the rank itself cannot go
-// on, or goes on only when it wakes, and all others wait.  Whatever else stands out is said with
-// "perhaps".
+// on, or goes on only when it wakes, and all others wait.  Whatever else stands out is reported
+// with "perhaps".
 
 #pragma once
 

@@ -79,7 +79,7 @@ NodeFacts DecodeFacts(const std::string& text);
 inline constexpr std::size_t kMaxFactsLine = 900;
 std::string FactsLines(const NodeFacts& facts);
 // Of the output of all nodes, in which there may be other lines, the facts of those that are whole,
-// by host.  What is not as it should be is left out, and said in `problem`.
+// by host.  What is not as it should be is left out, and named in `problem`.
 std::map<std::string, NodeFacts> ReadFactsLines(std::string_view output, std::string* problem);
 
 }  // namespace launcher

@@ -193,6 +193,7 @@ TEST(WithoutSecret, HidesValuesThatMayBeOne) {
       {"KEY_OF_MINE=x", "KEY_OF_MINE=..."},
       {"SENTRY_DSN=x", "SENTRY_DSN=..."},
       {"BASIC_AUTH=x", "BASIC_AUTH=..."},
+      {"dsn=x", "dsn=..."},
       {"AUTHOR=x", "AUTHOR=x"},
       {"SENTRY_URL=https://abc@sentry.io/1", "SENTRY_URL=..."},
       {"URL=https://host/a@b", "URL=https://host/a@b"},

@@ -472,6 +472,20 @@ TEST(Diagnose, KnowsWhatIsNotTheFaultOfASingleRank) {
        false,
        "perhaps rank 1 (n1, pid 4711): asleep (clock_nanosleep); 1 other rank waits in all_reduce "
        "(train.py:50); rank 2 was not looked at"},
+      {"all run",
+       JobOf({{Moving(Reduces())}, {Moving(Sleeps())}}),
+       HangCause::kAsleep,
+       {1},
+       false,
+       "perhaps rank 1 (n1, pid 4711): asleep (clock_nanosleep); 1 other rank waits in all_reduce "
+       "(train.py:50); all ranks ran between two looks: perhaps nothing hangs"},
+      {"one does not run",
+       JobOf({{Reduces()}, {Moving(Sleeps())}}),
+       HangCause::kAsleep,
+       {1},
+       false,
+       "perhaps rank 1 (n1, pid 4711): asleep (clock_nanosleep); 1 other rank waits in all_reduce "
+       "(train.py:50)"},
       {"nobody", HangingJob{}, HangCause::kUnknown, {}, false, "no rank was found"},
   };
   for (const JobCase& test : cases) {
