@@ -102,13 +102,13 @@ Tensor Network::TensorOf(Part part, const Parameter& parameter) const {
   return Fp32Tensor(parameter, reinterpret_cast<float*>(buffer.data()));
 }
 
-void Network::StartFromValues(Stream& stream) {
+void Network::InitEma(Stream& stream) {
   if (!has_ema()) return;
   backend_.CopyOnDevice(ema_weights_.data(), weights_.data(), weights_.bytes(), stream);
   backend_.CopyOnDevice(ema_statistics_.data(), statistics_.data(), statistics_.bytes(), stream);
 }
 
-void Network::FollowUpdate(const UpdateSums* sums, Stream& stream) {
+void Network::UpdateEma(const UpdateSums* sums, Stream& stream) {
   if (!has_ema()) return;
   const auto share = static_cast<float>(1 - plan_.spec.ema);
   const auto move = [&](const Buffer& values, const Buffer& ema) {

@@ -63,12 +63,12 @@ class Network {
   const Buffer& statistics() const { return statistics_; }
   float* momentum() const { return reinterpret_cast<float*>(momentum_.data()); }
   bool has_ema() const { return plan_.spec.has_ema(); }
-  // What begins with the weights and statistics of now, which are those of a start: the moving
-  // averages, where they are kept.
-  void StartFromValues(Stream& stream);
-  // What follows an update, whose sums are on the device, unless that was left out: where moving
-  // averages are kept, average = decay * average + (1 - decay) * value.
-  void FollowUpdate(const UpdateSums* sums, Stream& stream);
+  // Sets the moving averages to the weights and statistics of now, those of a start.  Does nothing
+  // where none are kept.
+  void InitEma(Stream& stream);
+  // Moves them on after an update, whose sums are on the device, unless that was left out:
+  // average = decay * average + (1 - decay) * value.  Does nothing where none are kept.
+  void UpdateEma(const UpdateSums* sums, Stream& stream);
 
   // The weights that the back end computes with, in its compute type, for the optimizer to write;
   // null where it computes with weights() themselves.

@@ -97,7 +97,7 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
   Initialize(network, {}, *stream);
   Outcome outcome;
   if (steps.ema > 0) {
-    network.StartFromValues(*stream);
+    network.InitEma(*stream);
     outcome.averages_on_host = ExportAll(network, Network::Part::kValue, *stream);
   }
   DeviceBatch device_batch(*backend, spec);
@@ -113,7 +113,7 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
   for (int i = 0; i < steps.count; ++i) {
     const double learning_rate = steps.rate * (1 + i * steps.rate_growth);
     outcome.records.push_back(step.Run(i, learning_rate, {}).record);
-    WithEvaluatedValues(network, *stream, [] {});
+    SwapInEma(network, *stream, [] {});
     if (steps.ema == 0 || outcome.records.back().skipped) continue;
     Move(outcome.averages_on_host, ExportAll(network, Network::Part::kValue, *stream),
          static_cast<float>(steps.ema));

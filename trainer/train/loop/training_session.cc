@@ -178,7 +178,7 @@ void Launch::InitializeAfresh() {
     Initialize(network, {config.seed, config.weight_init, config.zero_init_residual}, *stream);
   }
   BroadcastPart(network, Network::Part::kValue, deps.communicator, *stream);
-  network.StartFromValues(*stream);
+  network.InitEma(*stream);
 }
 
 std::optional<EvaluationResult> Launch::RunEvaluation(std::int64_t step) {
@@ -186,7 +186,7 @@ std::optional<EvaluationResult> Launch::RunEvaluation(std::int64_t step) {
   report.StartEvaluation(step, deps.evaluation->samples());
   DeviceBatch& batch = evaluation_batch ? *evaluation_batch : device_batch;
   std::optional<EvaluationResult> result;
-  WithEvaluatedValues(network, *stream, [&] {
+  SwapInEma(network, *stream, [&] {
     result = Evaluate({deps.backend, network, batch, deps.communicator, *stream}, *deps.evaluation,
                       [this] { return control.Requested().stop; });
   });

@@ -267,7 +267,7 @@ void InitializeFromFile(const SnapshotDeps& deps) {
                    file.path());
   }
   BroadcastPart(deps.network, Network::Part::kValue, deps.communicator, deps.stream);
-  deps.network.StartFromValues(deps.stream);
+  deps.network.InitEma(deps.stream);
 }
 
 }  // namespace trainer

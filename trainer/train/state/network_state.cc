@@ -182,7 +182,7 @@ void BroadcastPart(Network& network, Network::Part part, Communicator& communica
   }
 }
 
-void WithEvaluatedValues(Network& network, Stream& stream, const std::function<void()>& use) {
+void SwapInEma(Network& network, Stream& stream, const std::function<void()>& use) {
   if (!network.has_ema()) {
     use();
     return;

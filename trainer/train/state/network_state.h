@@ -81,10 +81,10 @@ std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& en
 // Evaluations and exports of a training that keeps moving averages of its weights (--ema) are of
 // the averages; the training goes on with the weights.
 //
-// Calls `use` with these instead of weights and statistics, which are then as before, bit
+// Calls `use` with the averages instead of weights and statistics, which are then as before, bit
 // for bit, also where `use` throws; meanwhile host memory holds them.  Without averages it just
 // calls.
-void WithEvaluatedValues(Network& network, Stream& stream, const std::function<void()>& use);
+void SwapInEma(Network& network, Stream& stream, const std::function<void()>& use);
 
 // Single safetensors files: the final weights (--export_dir) and the whole state after one step
 // (--dump_state), to be compared with other programs.

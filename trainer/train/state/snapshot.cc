@@ -343,7 +343,7 @@ WrittenSnapshot WriteSnapshot(const SnapshotCopy& copy, const TrainConfig& confi
 }
 
 void ExportModel(const SnapshotDeps& deps, const std::filesystem::path& path) {
-  WithEvaluatedValues(deps.network, deps.stream, [&] {
+  SwapInEma(deps.network, deps.stream, [&] {
     const std::vector<float> own = ExportStatistics(deps.network, deps.stream);
     const std::vector<float> mean = MeanOverRanks(own, deps.communicator);
     if (!IsRoot(deps)) return;
@@ -446,7 +446,7 @@ std::optional<Position> RestoreSnapshot(const SnapshotDeps& deps, LossScale& los
   const bool has_rows = ranks > 1 && header.world_size == ranks;
   if (has_rows) TakeOwnRow(deps, kValue, rows.values);
   if (header.holds_ema == 0) {
-    deps.network.StartFromValues(deps.stream);
+    deps.network.InitEma(deps.stream);
   } else if (deps.network.has_ema()) {
     BroadcastPart(deps.network, kAverage, deps.communicator, deps.stream);
     if (has_rows) TakeOwnRow(deps, kAverage, rows.ema);

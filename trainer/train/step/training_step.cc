@@ -302,7 +302,7 @@ void TrainingStep::QueueUpdate() {
   {
     const RangeOfScope range(deps_.backend, NameOf(StepPhase::kUpdate).data());
     overlap_.Update(&numbers->update, &numbers->update_sums, stream);
-    deps_.network.FollowUpdate(&numbers->update_sums, stream);
+    deps_.network.UpdateEma(&numbers->update_sums, stream);
   }
   marks_[4]->RecordTime(stream);
 }
