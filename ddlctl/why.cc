@@ -157,7 +157,7 @@ void Save(const std::vector<NodeFacts>& nodes, const std::string& text) {
     const fs::path directory = node.directory;
     if (node.directory.empty() || !fs::is_directory(directory, error)) continue;
     // Where that cannot be written there is no file.
-    support::ReplaceFile(directory / kWhyFileName, text + "\n", {.mode = 0600});
+    support::ReplaceFile(directory / launcher::kWhyFileName, text + "\n", {.mode = 0600});
     return;
   }
 }

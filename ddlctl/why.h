@@ -17,8 +17,6 @@
 
 namespace ddlctl {
 
-// The file in the run directory with all that was seen, as JSON, where that can be written.
-inline constexpr char kWhyFileName[] = "why.json";
 // How long all nodes may take, srun's start included.
 inline constexpr std::chrono::seconds kWhySeconds{30};
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -20,14 +21,20 @@
 #include "launcher/health/health_check.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/placement/launch_plan_files.h"
+#include "launcher/protocol/job_status.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/system/output_queue.h"
 #include "launcher/system/run_directory.h"
+#include "support/file.h"
 #include "support/quoting.h"
 
 namespace launcher {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxDiagnosisBytes = std::uint64_t{64} << 20;
 
 void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
                       const Settings& settings, const std::string& announcement) {
@@ -55,6 +62,14 @@ std::vector<std::string> HostsOfRanks(const LaunchPlan& plan) {
   return hosts;
 }
 
+// Where there is no ddlctl beside ddlrun nobody is asked.
+std::vector<std::string> WhyCommand(const std::string& program_directory,
+                                    const std::string& run_directory) {
+  const std::string ddlctl = fs::path(program_directory) / "ddlctl";
+  if (access(ddlctl.c_str(), X_OK) != 0) return {};
+  return {ddlctl, "why", run_directory};
+}
+
 JobResult StartAndWait(const Invocation& invocation, const JobRun& run,
                        const std::vector<ChildCommand>& commands,
                        std::vector<std::unique_ptr<JobWatcher>> watchers,
@@ -71,6 +86,8 @@ JobResult StartAndWait(const Invocation& invocation, const JobRun& run,
   for (const RankPlacement& rank : run.planned.plan.ranks) {
     components.insert(run.planned.plan.nodes[static_cast<std::size_t>(rank.node)].component);
   }
+  supervisor.hang_query = {.command = WhyCommand(invocation.program_directory, run.directory),
+                           .environment = invocation.environment};
   supervisor.step_tools.environment = WithoutDefaultsOfSlurmTools(invocation.environment);
   supervisor.step_tools.signal = [&](const std::string& step, int signal) {
     return SignalStepCommand(StepsOfComponents(step, components, invocation.environment), signal,
@@ -81,6 +98,15 @@ JobResult StartAndWait(const Invocation& invocation, const JobRun& run,
                             invocation.environment);
   };
   return Supervise(commands, supervisor, signals);
+}
+
+// What `ddlctl why` has seen of a job that hung is kept where the user keeps the output of ranks.
+void KeepDiagnosis(const RunDirectory& directory, const std::string& log_directory) {
+  if (log_directory.empty()) return;
+  const fs::path file = fs::path(directory.path()) / kWhyFileName;
+  const support::WholeFile diagnosis = support::ReadWholeFile(file, kMaxDiagnosisBytes);
+  if (diagnosis.content.empty()) return;
+  support::ReplaceFile(fs::path(log_directory) / kWhyFileName, diagnosis.content, {.mode = 0600});
 }
 
 // A node of the plan that was not silent; "" where all were.
@@ -208,6 +234,7 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   restarts.BeforeRun(PlannedHostsOfJob(planned));
   JobResult result =
       StartAndWait(invocation, run, commands, std::move(watchers), cleanup_process, signals);
+  if (result.own_end) KeepDiagnosis(directory, options.log_directory);
   LookForLostNodes(planned.plan, launch, invocation.environment, &result);
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);

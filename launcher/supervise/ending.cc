@@ -48,6 +48,27 @@ void JobSupervisor::AbandonLauncher(Clock::time_point now) {
   deadline_ = now + options_.grace;  // there is no rank that would have to be ended before
 }
 
+// A watcher ends the job.  Where that hangs, who holds it up is asked first.
+void JobSupervisor::EndFor(const OwnEnd& end, bool is_kill) {
+  using Kind = OwnEnd::Kind;
+  if (!IsRunning()) return;
+  const bool is_hang = end.kind == Kind::kHung || end.kind == Kind::kStartHung;
+  if (is_hang && !result_.stop_requested) {
+    if (hang_query_.IsPending() || hang_query_.Begin(end, is_kill, Clock::now())) return;
+  }
+  result_.own_end = end;
+  is_kill ? KillJob() : EndChildren();
+}
+
+void JobSupervisor::AdvanceHangQuery() {
+  // Who has asked for a stop does not wait; and the job may have failed meanwhile.
+  if (!IsRunning() || result_.stop_requested) return hang_query_.Cancel();
+  const std::optional<HangQuery::Postponed> postponed = hang_query_.Take(Clock::now());
+  if (!postponed) return;
+  result_.own_end = postponed->end;
+  postponed->is_kill ? KillJob() : EndChildren();
+}
+
 // The children are about to end, and have `limit` for it.
 void JobSupervisor::ExpectEnd(std::chrono::milliseconds limit) {
   if (!IsRunning()) return;
@@ -74,6 +95,7 @@ void JobSupervisor::EndRanks() {
 }
 
 void JobSupervisor::Advance() {
+  AdvanceHangQuery();
   if (state_ == State::kKilling && to_ranks_.has_killed_step() && !has_arrived_ &&
       to_ranks_.HaveArrived()) {
     has_arrived_ = true;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include "launcher/supervise/hang_query.h"
 #include "launcher/supervise/job_children.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/rank_event_parser.h"
@@ -27,7 +28,8 @@ class JobSupervisor final : private WatchedJob {
         output_(options.grace),
         children_(options),
         events_(options.event_key),
-        to_ranks_(options.step_tools, children_, events_) {}
+        to_ranks_(options.step_tools, children_, events_),
+        hang_query_(options.hang_query) {}
 
   void Start(const ChildCommand& command);
   JobResult Run();
@@ -62,11 +64,13 @@ class JobSupervisor final : private WatchedJob {
   void SendToRanks(int signal) override;
   void Say(const std::string& line) override { output_.Say(line); }
   void AddNote(std::string note) override { result_.notes.push_back(std::move(note)); }
-  void End(const OwnEnd& end) override;
-  void Kill(const OwnEnd& end) override;
+  void End(const OwnEnd& end) override { EndFor(end, /*is_kill=*/false); }
+  void Kill(const OwnEnd& end) override { EndFor(end, /*is_kill=*/true); }
 
   bool CanReport() const { return !options_.event_key.empty() && !may_hide_events_; }
   bool HasRunningRanks() const { return state_ == State::kRunning; }
+  void EndFor(const OwnEnd& end, bool is_kill);
+  void AdvanceHangQuery();
   void ExpectEnd(std::chrono::milliseconds limit);
   void EndChildren();
   void EndRanks();
@@ -87,6 +91,7 @@ class JobSupervisor final : private WatchedJob {
   const support::MemoryKills kills_before_ = support::ReadMemoryKills("");
   RankEventParser events_;
   SignalsToRanks to_ranks_;
+  HangQuery hang_query_;
   std::set<int> started_;          // children that are ranks
   std::set<int> ended_;            // of these: that have ended
   std::map<int, int> exit_codes_;  // and did not end well

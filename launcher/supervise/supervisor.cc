@@ -32,7 +32,7 @@ JobResult JobSupervisor::Run() {
     WaitForEvent();
     HandleSignals();
     output_.Relay();
-    std::vector<pid_t> no_ranks;
+    std::vector<pid_t> no_ranks = {hang_query_.child()};
     for (const auto& watcher : options_.watchers) {
       watcher->Poll(*this);
       no_ranks.push_back(watcher->child());
@@ -54,7 +54,7 @@ void JobSupervisor::WaitForEvent() {
   std::vector<Deadline> deadlines = {output_.deadline()};
   if (!children_.AllEnded()) {
     if (!HasRunningRanks()) deadlines.push_back(deadline_);
-    deadlines.insert(deadlines.end(), {to_ranks_.deadline(), gone_until_});
+    deadlines.insert(deadlines.end(), {to_ranks_.deadline(), gone_until_, hang_query_.deadline()});
     for (const auto& watcher : options_.watchers) {
       deadlines.push_back(watcher->deadline());
       if (watcher->fd() >= 0) ready.push_back({watcher->fd(), POLLIN, 0});
@@ -116,18 +116,6 @@ const std::map<int, int>& JobSupervisor::exit_codes() const {
 
 void JobSupervisor::AskWatchers(JobStatus* status) const {
   for (const auto& watcher : options_.watchers) watcher->AddTo(status);
-}
-
-void JobSupervisor::End(const OwnEnd& end) {
-  if (!IsRunning()) return;
-  result_.own_end = end;
-  EndChildren();
-}
-
-void JobSupervisor::Kill(const OwnEnd& end) {
-  if (!IsRunning()) return;
-  result_.own_end = end;
-  KillJob();
 }
 
 // Passes on what the children wrote last.  Waits for the reader, unless a stop of ddlrun was

@@ -14,6 +14,7 @@
 
 #include "launcher/launch/launcher.h"
 #include "launcher/supervise/cleanup_process.h"
+#include "launcher/supervise/hang_query.h"
 #include "launcher/supervise/job_result.h"
 #include "launcher/supervise/job_watcher.h"
 #include "launcher/supervise/step_tools.h"
@@ -36,6 +37,7 @@ struct SupervisorOptions {
   std::string event_key;           // of the reports of the shims; "": there are no shims
   CleanupProcess* cleanup_process = nullptr;          // which is told of every child; may be null
   StepTools step_tools;                               // for the step of srun
+  HangQueryOptions hang_query;                        // before a watcher ends a job that hangs
   std::vector<std::unique_ptr<JobWatcher>> watchers;  // of this run
   // How long ddlrun waits for a step that was killed to be gone.  Most end at once; one with a
   // process that cannot be killed ends after Slurm's UnkillableStepTimeout, which is a minute or
@@ -77,6 +79,8 @@ struct SupervisorOptions {
 //             an order to stop, no rank has started, and  srun or mpirun gets SIGTERM      killing
 //             no shim has named the step of srun
 //             a child fails                               the ranks are ended (EndRanks)   ending
+//             a watcher ends or kills it for a hang       HangQuery asks who hangs, up to  (same)
+//                                                         its limit; then as below
 //             a watcher ends the job                      the ranks are ended              ending
 //             a watcher kills it                          as when the time of ending is    killing
 //                                                         over

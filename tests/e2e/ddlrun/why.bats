@@ -134,6 +134,24 @@ assert [rank["rank"] for rank in why["nodes"][0]["ranks"]] == [0, 1, 2], why'
   require_says "rank 2 (*, pid *): asleep (clock_nanosleep) in odd (train.py:*); 2 other ranks wait in all_reduce (train.py:*)"
 }
 
+@test "before ddlrun ends a job that hangs it says which rank held it up" {
+  mkfifo fifo
+  for launcher in $(launchers); do
+    rm -f socket ready.*
+    # Ranks that end by themselves when their heartbeat stops would be a failure of their own.
+    run -70 --separate-stderr timeout 100 "$ddlrun" --launcher="$launcher" --oversubscribe -n 3 --heartbeat "beats.$launcher/%r" --hang-after 2 --log-dir logs \
+      sh -c 'touch "$DDLRUN_HEARTBEAT"; sleep 1; touch "$DDLRUN_HEARTBEAT"; exec python3 train.py 1 fifo'
+    [[ ${stderr_lines[-1]} == *"it hangs: rank "[0-2]" on "*" has not touched "*" (--hang-after); rank 1 ("*", pid "*"): opens the FIFO $PWD/fifo, whose other end nobody opens; 2 other ranks wait "* ]]
+    grep -q '"cause":"opens"' logs/why.json
+    rm -r logs
+  done
+}
+
+@test "an end that hangs names the rank that does not end, and what it does" {
+  run -69 --separate-stderr timeout 100 "$ddlrun" --launcher=local --oversubscribe -n 2 --end-limit 1 sh -c '[ $RANK = 0 ] || exec sleep 1000'
+  [[ ${stderr_lines[-1]} == *"its end hung: rank 1 on "*" (--end-limit); "*"rank 1 ("*", pid "*"): asleep (clock_nanosleep)"* ]]
+}
+
 @test "what ddlctl why cannot take is an error" {
   run -64 --separate-stderr "$ddlctl" why
   [[ $stderr == *"JOB is required"* ]]
