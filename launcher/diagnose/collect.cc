@@ -5,27 +5,20 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <filesystem>
-#include <functional>
 #include <map>
-#include <memory>
-#include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
 
-#include "launcher/base/error.h"
+#include "launcher/diagnose/nccl_ras.h"
 #include "launcher/diagnose/process.h"
+#include "launcher/diagnose/stacks.h"
+#include "launcher/diagnose/visit_in_threads.h"
 #include "launcher/protocol/job_status.h"
-#include "launcher/system/child_process.h"
-#include "launcher/system/files.h"
 #include "support/file.h"
-#include "support/json.h"
 #include "support/memory_kills.h"
 #include "support/number.h"
 
@@ -34,56 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using CollectClock = std::chrono::steady_clock;
-
-// Calls visit(0) to visit(count - 1) in threads, until all have returned or the time is over.  True
-// in the first case; else some threads go on: what `visit` uses must be its own.
-bool VisitInThreads(std::size_t count, std::size_t max_threads, CollectClock::time_point deadline,
-                    std::function<void(std::size_t)> visit) {
-  struct Work {
-    std::mutex mutex;
-    std::condition_variable ends;
-    std::size_t next = 0;
-    std::size_t done = 0;
-  };
-  const auto work = std::make_shared<Work>();
-  const auto run = [work, count, visit = std::move(visit)] {
-    for (std::unique_lock lock(work->mutex); work->next < count;) {
-      const std::size_t index = work->next++;
-      lock.unlock();
-      visit(index);
-      lock.lock();
-      if (++work->done == count) work->ends.notify_all();
-    }
-  };
-  try {
-    for (std::size_t i = 0; i < std::min(count, max_threads); ++i) std::thread(run).detach();
-  } catch (const std::system_error&) {
-    // Those that there are go on.
-  }
-  std::unique_lock lock(work->mutex);
-  return work->ends.wait_until(lock, deadline, [&] { return work->done == count; });
-}
-
-// Results that threads which were left alone may still add to.
-template <typename Key, typename Value>
-class SharedResults {
- public:
-  void Set(const Key& key, Value value) {
-    const std::lock_guard lock(state_->mutex);
-    state_->values[key] = std::move(value);
-  }
-  std::map<Key, Value> Take() const {
-    const std::lock_guard lock(state_->mutex);
-    return state_->values;
-  }
-
- private:
-  struct State {
-    std::mutex mutex;
-    std::map<Key, Value> values;
-  };
-  std::shared_ptr<State> state_ = std::make_shared<State>();
-};
 
 struct FoundProcess {
   ProcessStat stat;
@@ -238,62 +181,28 @@ void LookAtRanks(const FoundProcesses& processes, const std::map<int, pid_t>& fi
   }
 }
 
-// Starts py-spy for each Python that is the focus of a rank, some at a time.
-void AddStacks(const FoundProcesses& processes, const Environment& environment,
-               CollectClock::time_point deadline, NodeFacts* facts) {
-  using namespace std::chrono_literals;
-  std::vector<std::pair<pid_t, std::string>> wanted;  // with the PATH to search
-  for (const RankFacts& rank : facts->ranks) {
-    const ProcessFacts& focus = FocusOf(rank);
-    const auto process = processes.find(focus.pid);
-    // py-spy waits for a process whose memory it cannot have.
-    if (process == processes.end() || focus.state == 'Z' || !IsPython(focus.pid)) continue;
-    wanted.emplace_back(focus.pid, ValueOr(environment, "PATH", "") + ":" +
-                                       ValueOr(process->second.environment, "PATH", ""));
-  }
-  SharedResults<pid_t, std::string> programs;
-  const auto found_by = std::min(deadline, CollectClock::now() + 2s);
-  VisitInThreads(wanted.size(), 8, found_by, [wanted, programs](auto i) mutable {
-    programs.Set(wanted[i].first, FindProgram("py-spy", {{"PATH", wanted[i].second}}));
-  });
-  std::vector<std::pair<pid_t, std::string>> calls;
-  for (const auto& [pid, program] : programs.Take()) {
-    if (!program.empty()) calls.emplace_back(pid, program);
-  }
-  if (!wanted.empty() && calls.empty()) {
-    facts->notes.emplace_back(
-        "no py-spy is in PATH: Python functions are not known (pip install py-spy)");
-  }
-  std::map<pid_t, std::vector<std::string>> stacks;
-  constexpr std::size_t kAtOnce = 8;
-  for (std::size_t i = 0; i < calls.size() && CollectClock::now() < deadline; i += kAtOnce) {
-    std::map<pid_t, std::unique_ptr<CommandOutput>> commands;
-    const auto until = std::min(deadline, CollectClock::now() + 3s);
-    for (std::size_t j = i; j < std::min(i + kAtOnce, calls.size()); ++j) {
-      const auto& [pid, program] = calls[j];
-      try {
-        commands[pid] = std::make_unique<CommandOutput>(
-            std::vector<std::string>{program, "dump", "--json", "--nonblocking", "--pid",
-                                     std::to_string(pid)},
-            environment);
-      } catch (const LaunchError& error) {
-        facts->notes.emplace_back(error.what());
+// Asks NCCL in the ranks.  Where none of them uses it nobody listens, which is known at once.
+void AddCommunicators(const FoundProcesses& processes, const std::map<int, pid_t>& ranks,
+                      CollectClock::time_point deadline, NodeFacts* facts) {
+  std::set<std::string> names;
+  for (const auto& [rank, pid] : ranks)
+    names.insert(ValueOr(processes.at(pid).environment, "NCCL_RAS_ADDR", kRasAddress));
+  const std::vector<std::string> addresses(names.begin(), names.end());
+  SharedResults<std::size_t, std::string> answers;
+  VisitInThreads(addresses.size(), 8, deadline,
+                 [=](auto i) mutable { answers.Set(i, AskRas(addresses[i], deadline)); });
+  for (const auto& [index, answer] : answers.Take()) {
+    if (answer.empty()) continue;
+    std::string problem;
+    auto communicators = ParseRas(answer, AddressesOfThisNode(), &problem);
+    if (!problem.empty()) facts->notes.push_back(problem);
+    for (RankFacts& rank : facts->ranks) {
+      for (const ProcessFacts& process : rank.processes) {
+        for (CommunicatorFacts& one : communicators[process.pid]) {
+          if (rank.communicators.size() < kMaxCommunicators)
+            rank.communicators.push_back(std::move(one));
+        }
       }
-    }
-    for (const auto& [pid, command] : commands) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - CollectClock::now());
-      command->Wait(std::max<std::chrono::milliseconds>(left, 50ms));
-      stacks[pid] = ParsePySpy(command->text(), pid);
-      if (stacks[pid].empty() && facts->notes.size() < 4) {
-        facts->notes.push_back("py-spy of process " + std::to_string(pid) + ": " +
-                               LastLineOf(command->text()).substr(0, 200));
-      }
-    }
-  }
-  for (RankFacts& rank : facts->ranks) {
-    for (ProcessFacts& process : rank.processes) {
-      const auto stack = stacks.find(process.pid);
-      if (stack != stacks.end()) process.stack = stack->second;
     }
   }
 }
@@ -310,45 +219,6 @@ std::string StatusIn(const std::string& directory, CollectClock::time_point dead
 
 }  // namespace
 
-std::vector<std::string> ParsePySpy(std::string_view text, int pid) {
-  constexpr support::JsonLimits kLimits = {
-      .bytes = std::size_t{16} << 20, .depth = 16, .values = 1'000'000};
-  // What it warns of comes before the answer.
-  const std::size_t begin = text.starts_with('[') ? 0 : text.find("\n[");
-  if (begin == std::string_view::npos) return {};
-  const nlohmann::json threads = support::ParseJson(text.substr(begin), kLimits);
-  if (!threads.is_array()) return {};
-  const auto text_of = [](const nlohmann::json& object, const char* name) {
-    const auto found = object.find(name);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-  };
-  for (const nlohmann::json& thread : threads) {
-    if (!thread.is_object() || !thread.contains("frames") || !thread["frames"].is_array()) continue;
-    const auto id = thread.contains("os_thread_id")
-                        ? support::IntegerOf<int>(thread["os_thread_id"], 1, INT32_MAX)
-                        : std::nullopt;
-    if (id ? *id != pid : text_of(thread, "thread_name") != "MainThread") continue;
-    std::vector<std::string> stack;
-    for (const nlohmann::json& frame : thread["frames"]) {
-      if (!frame.is_object() || stack.size() == kMaxFrames) break;
-      // Whose directories nobody needs: of a library the package is enough.
-      std::string file = text_of(frame, "filename");
-      for (std::size_t slash = file.size(), parts = 0; slash != std::string::npos && slash > 0;) {
-        slash = file.rfind('/', slash - 1);
-        if (++parts == 3 && slash != std::string::npos) file.erase(0, slash + 1);
-        if (parts == 3) break;
-      }
-      const auto line = frame.contains("line")
-                            ? support::IntegerOf<int>(frame["line"], 0, INT32_MAX)
-                            : std::nullopt;
-      const std::string place = file + ":" + std::to_string(line.value_or(0));
-      stack.push_back((text_of(frame, "name") + " (" + place + ")").substr(0, 1000));
-    }
-    return stack;
-  }
-  return {};
-}
-
 NodeFacts CollectFacts(const CollectOptions& options) {
   const auto start = CollectClock::now();
   const auto deadline = start + options.limit;
@@ -358,9 +228,15 @@ NodeFacts CollectFacts(const CollectOptions& options) {
   int world = 0;
   facts.directory = options.directory;
   const std::map<int, pid_t> first = FirstProcesses(processes, options, &world, &facts);
-  LookAtRanks(processes, first, world, options.between_looks, start + options.limit * 2 / 3,
-              &facts);
-  AddStacks(processes, options.environment, deadline, &facts);
+  LookAtRanks(processes, first, world, options.between_looks, start + options.limit / 2, &facts);
+  // A rank that does not answer costs NCCL seconds.  Stacks come last, since some tools hold a
+  // rank.
+  AddCommunicators(processes, first, start + options.limit * 3 / 4, &facts);
+  const auto variables_of = [&processes](pid_t pid) {
+    const auto process = processes.find(pid);
+    return process == processes.end() ? nullptr : &process->second.environment;
+  };
+  AddStacks(options.environment, variables_of, deadline, &facts);
   if (!facts.directory.empty()) facts.status = StatusIn(facts.directory, deadline);
   return facts;
 }

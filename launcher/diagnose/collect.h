@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks at the ranks of a job on this node, as the user whose ranks they are, without stopping
-// them: the processes of each rank at two moments, and where there is a py-spy, in PATH or in that
-// of the rank, the Python functions that a rank is in.  Ranks are found by the variables that
-// ddlrun gives them, whatever has started them.
+// Looks at the ranks of a job on this node, as the user whose ranks they are: the processes of each
+// rank at two moments, and the functions that it is in (stacks.h).  Ranks are found by the
+// variables that ddlrun gives them, whatever has started them.
 
 #pragma once
 
 #include <chrono>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "launcher/base/environment.h"
@@ -34,9 +32,5 @@ inline constexpr char kSeveralRuns[] =
 
 // Does not throw.  Starts programs: for callers whose threads do not.
 NodeFacts CollectFacts(const CollectOptions& options);
-
-// The functions of the main thread, the innermost first, in the answer of `py-spy dump --json`;
-// none in any other text.  Pure.
-std::vector<std::string> ParsePySpy(std::string_view text, int pid);
 
 }  // namespace launcher

@@ -33,6 +33,7 @@ struct Finding {
   std::string place;       // a function, a call: what ranks that do the same have in common
   // False where it is a worker or another thread that is held up: the rank may not need it now.
   bool is_direct = true;
+  std::string launched;  // "has launched AllReduce 17 times (others 18)", as NCCL counts them
   bool was_seen = true;  // false: its node was not looked at
   bool is_still = true;  // nothing of it has run between the two looks
 };
@@ -46,8 +47,11 @@ bool Has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// "step" of "step (me/job/train.py:17)".
-std::string_view FunctionIn(std::string_view frame) { return frame.substr(0, frame.find(" (")); }
+// "step" of "step (me/job/train.py:17)" and of "Trainer.step (me/job/train.py:17)".
+std::string_view FunctionIn(std::string_view frame) {
+  const std::string_view name = frame.substr(0, frame.find(" ("));
+  return name.substr(name.rfind('.') + 1);
+}
 
 // "step (train.py:17)".
 std::string ShortFrame(std::string_view frame) {
@@ -93,23 +97,47 @@ bool IsOfLibrary(std::string_view frame) {
   return std::ranges::any_of(kLibraries, [frame](const char* part) { return Has(frame, part); });
 }
 
+// And functions of C.
+constexpr std::array kNativeWaits = {"MPI_",
+                                     "PMPI_",
+                                     "nccl",
+                                     "cudaStreamSynchronize",
+                                     "cudaDeviceSynchronize",
+                                     "cudaEventSynchronize"};
+
+bool IsNativeWait(std::string_view function) {
+  return std::ranges::any_of(kNativeWaits,
+                             [&](const char* name) { return function.starts_with(name); });
+}
+
 bool IsCollective(std::string_view frame) {
   const std::string_view function = FunctionIn(frame);
-  return IsOneOf(function, kCollectives) ||
+  return IsOneOf(function, kCollectives) || IsNativeWait(function) ||
          (IsOneOf(function, kWaitsOfLibraries) && IsOfLibrary(frame));
 }
 
-// "all_reduce (train.py:50)": the outermost frame that is a collective, and the line that calls it,
-// beyond the library's own wrappers; "" where there is none.
-std::string CollectiveOf(const std::vector<std::string>& stack) {
+// DistributedDataParallel sums in the backward pass, which computes as well.
+bool IsBackward(std::string_view frame) {
+  return FunctionIn(frame) == "backward" && Has(frame, "torch/");
+}
+
+// "all_reduce (train.py:50)": the outermost frame that is such a one, and the line that calls it,
+// beyond the library's own wrappers; "MPI_Recv (Exchange)" with its function where no line is
+// known;
+// "" where there is none.
+std::string OutermostOf(const std::vector<std::string>& stack, bool (*is_one)(std::string_view)) {
   for (std::size_t i = stack.size(); i-- > 0;) {
-    if (!IsCollective(stack[i])) continue;
+    if (!is_one(stack[i])) continue;
+    const std::string function(FunctionIn(stack[i]));
     std::size_t line = i;
-    while (line + 1 < stack.size() && (line == i || IsOfLibrary(stack[line]))) ++line;
+    while (line + 1 < stack.size() &&
+           (line == i || IsOfLibrary(stack[line]) || is_one(stack[line])))
+      ++line;
     const std::string caller = ShortFrame(stack[line]);
     const std::size_t open = caller.find(" (");
-    return std::string(FunctionIn(stack[i])) +
-           (open == std::string::npos ? "" : caller.substr(open));
+    const bool has_line = open != std::string::npos && Has(caller.substr(open), ":");
+    if (has_line) return function + caller.substr(open);
+    return line == i ? function : function + " (" + std::string(FunctionIn(caller)) + ")";
   }
   return "";
 }
@@ -153,9 +181,18 @@ std::string CallText(const ProcessFacts& process) {
   return process.wait.empty() ? "a call of the kernel" : process.wait;
 }
 
-// " in load (data.py:7)" of its innermost function.
+// Where a process is: its innermost function that is none of Python's own or of a package, which
+// wait in many places for the same; of those that have none such, the innermost.
+std::string PlaceOf(const std::vector<std::string>& stack) {
+  const auto own = std::ranges::find_if(stack, [](std::string_view frame) {
+    return !Has(frame, "lib/python3") && !Has(frame, "-packages/") && !Has(frame, "<frozen ");
+  });
+  return stack.empty() ? "" : ShortFrame(own == stack.end() ? stack.front() : *own);
+}
+
+// " in load (data.py:7)".
 std::string InText(const ProcessFacts& process) {
-  return process.stack.empty() ? "" : " in " + ShortFrame(process.stack.front());
+  return process.stack.empty() ? "" : " in " + PlaceOf(process.stack);
 }
 
 bool IsStopped(const ProcessFacts& process) { return process.state == 'T' || process.state == 't'; }
@@ -247,9 +284,11 @@ Finding FindingOf(const RankFacts& rank) {
   finding.pid = rank.processes.front().pid;
   const ProcessFacts& focus = FocusOf(rank);
   finding.is_still = focus.is_still;
-  finding.collective = CollectiveOf(focus.stack);
+  finding.collective = OutermostOf(focus.stack, IsCollective);
+  if (finding.collective.empty() && focus.is_still && WaitsForOthers(focus))
+    finding.collective = OutermostOf(focus.stack, IsBackward);
   finding.place = !finding.collective.empty() ? finding.collective
-                  : !focus.stack.empty()      ? ShortFrame(focus.stack.front())
+                  : !focus.stack.empty()      ? PlaceOf(focus.stack)
                                               : focus.call;
   for (const ProcessFacts& process : rank.processes) {
     const auto cause = CauseIn(process);
@@ -264,8 +303,11 @@ Finding FindingOf(const RankFacts& rank) {
             cause->second);
     finding.is_direct = is_focus && process.thread == 0;
   }
+  const std::string killed = KilledChildText(rank);
+  if (finding.kind == HangCause::kPipe && finding.is_direct && !killed.empty())
+    Add(&finding, HangCause::kKilledChild, killed + "; it " + finding.text);
   if (finding.kind) return finding;
-  if (const std::string killed = KilledChildText(rank); !killed.empty()) {
+  if (!killed.empty()) {
     Add(&finding, HangCause::kKilledChild, killed);
   } else if (!finding.collective.empty()) {
     // It waits, though MPI and CUDA may do so with a busy CPU.
@@ -276,6 +318,60 @@ Finding FindingOf(const RankFacts& rank) {
     Add(&finding, HangCause::kUnknown, "in " + CallText(focus) + ObjectText(focus) + InText(focus));
   }
   return finding;
+}
+
+// "AllReduce 17 times (others 18), AllGather 1 time (others 0)".
+std::string DifferenceText(const std::vector<CollectiveCount>& own,
+                           const std::vector<CollectiveCount>& others) {
+  std::map<std::string, std::pair<long long, long long>> counts;
+  for (const CollectiveCount& one : own) counts[one.name].first = one.count;
+  for (const CollectiveCount& one : others) counts[one.name].second = one.count;
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    if (count.first == count.second) continue;
+    text += fmt::format("{}{} {} (others {})", text.empty() ? "" : ", ", name,
+                        support::Counted(count.first, "time"), count.second);
+  }
+  return text;
+}
+
+long long TotalOf(const std::vector<CollectiveCount>& counts) {
+  long long total = 0;
+  for (const CollectiveCount& one : counts) total += one.count;
+  return total;
+}
+
+// What ranks have launched in a communicator of NCCL otherwise than most of its ranks; of as many
+// on both sides those that have launched more are the others.
+std::map<int, std::string> LaunchedOtherwise(const HangingJob& job) {
+  struct Group {
+    std::vector<CollectiveCount> counts;
+    std::vector<int> ranks;
+  };
+  std::map<std::string, std::vector<Group>> communicators;
+  for (const NodeFacts& node : job.nodes) {
+    for (const RankFacts& rank : node.ranks) {
+      for (const CommunicatorFacts& communicator : rank.communicators) {
+        std::vector<Group>& groups = communicators[communicator.name];
+        auto group = std::ranges::find(groups, communicator.launched, &Group::counts);
+        if (group == groups.end()) group = groups.insert(group, {communicator.launched, {}});
+        group->ranks.push_back(rank.rank);
+      }
+    }
+  }
+  std::map<int, std::string> odd;
+  for (const auto& [name, groups] : communicators) {
+    if (groups.size() < 2) continue;
+    const auto others = std::ranges::max_element(groups, {}, [](const Group& group) {
+      return std::pair(group.ranks.size(), TotalOf(group.counts));
+    });
+    for (const Group& group : groups) {
+      if (&group == &*others) continue;
+      for (const int rank : group.ranks)
+        odd.emplace(rank, "has launched " + DifferenceText(group.counts, others->counts));
+    }
+  }
+  return odd;
 }
 
 int WorldOf(const HangingJob& job) {
@@ -296,6 +392,7 @@ std::vector<Finding> FindingsOf(const HangingJob& job) {
       found.emplace(rank.rank, FindingOf(rank));
     }
   }
+  for (const auto& [rank, text] : LaunchedOtherwise(job)) found.at(rank).launched = text;
   std::vector<Finding> findings;
   for (int rank = 0; rank < WorldOf(job); ++rank) {
     if (const auto seen = found.find(rank); seen != found.end()) {
@@ -349,12 +446,12 @@ std::string CommonOf(const Findings& findings, std::string Finding::*field) {
 }
 
 // "7 other ranks wait in all_reduce (train.py:50)".
-std::string OthersText(const Findings& waiting) {
+std::string OthersText(const Findings& waiting, const char* verb = "wait") {
   if (waiting.empty()) return "";
   const std::string collective = CommonOf(waiting, &Finding::collective);
   const std::string place = CommonOf(waiting, &Finding::place);
-  return fmt::format("; {} wait{}{}",
-                     support::Counted(static_cast<long long>(waiting.size()), "other rank"),
+  return fmt::format("; {} {}{}{}",
+                     support::Counted(static_cast<long long>(waiting.size()), "other rank"), verb,
                      waiting.size() == 1 ? "s" : "",
                      !collective.empty() ? " in " + collective
                      : !place.empty()    ? " (" + place + ")"
@@ -405,18 +502,32 @@ Diagnosis BlameNobody(HangCause cause, std::string line) {
   return diagnosis;
 }
 
-// All wait: who does so elsewhere than most; else the network.
-Diagnosis DiagnoseWaiting(const Findings& waiting, const std::string& rest) {
+// All wait, or all compute: who does so elsewhere than most, or has launched other collectives;
+// else the network.
+Diagnosis DiagnoseAlike(const Findings& ranks, bool do_wait, const std::string& rest) {
   std::map<std::string, Findings> groups;
-  for (const Finding* finding : waiting) groups[finding->place].push_back(finding);
+  Findings odd;
+  for (const Finding* finding : ranks) {
+    groups[finding->place].push_back(finding);
+    if (!finding->launched.empty()) odd.push_back(finding);
+  }
   const auto largest =
       std::ranges::max_element(groups, {}, [](const auto& group) { return group.second.size(); });
   const std::size_t count = largest->second.size();
-  const std::string all = waiting.size() == 1
-                              ? "rank " + std::to_string(waiting[0]->rank) + " waits"
-                              : fmt::format("all {} ranks wait", waiting.size());
+  const bool has_most = 2 * count > ranks.size() && count > 1;
+  const char* const verb = do_wait ? "wait" : "compute";
+  if (!odd.empty() && (groups.size() == 1 || !has_most)) {
+    Findings others;
+    for (const Finding* finding : ranks) {
+      if (finding->launched.empty()) others.push_back(finding);
+    }
+    return Blame(odd, HangCause::kOutlier, odd.front()->launched, false,
+                 OthersText(others, verb) + rest);
+  }
+  const std::string all = ranks.size() == 1 ? fmt::format("rank {} {}s", ranks[0]->rank, verb)
+                                            : fmt::format("all {} ranks {}", ranks.size(), verb);
   if (groups.size() == 1) {
-    const std::string& collective = waiting.front()->collective;
+    const std::string& collective = ranks.front()->collective;
     if (!collective.empty()) {
       return BlameNobody(HangCause::kNetwork,
                          fmt::format("{} in {}: perhaps the network, or sizes that differ{}", all,
@@ -429,7 +540,7 @@ Diagnosis DiagnoseWaiting(const Findings& waiting, const std::string& rest) {
             largest->first.empty() ? "" : " (" + support::WithoutControls(largest->first) + ")",
             rest));
   }
-  if (2 * count <= waiting.size() || count < 2) {
+  if (!has_most) {
     return BlameNobody(
         HangCause::kUnknown,
         fmt::format("{}, but in {} different places (-v shows them): perhaps they call "
@@ -437,7 +548,7 @@ Diagnosis DiagnoseWaiting(const Findings& waiting, const std::string& rest) {
                     all, groups.size(), rest));
   }
   Findings outliers;
-  for (const Finding* finding : waiting) {
+  for (const Finding* finding : ranks) {
     if (finding->place != largest->first) outliers.push_back(finding);
   }
   // The odd one of those that were seen in a function first.
@@ -445,8 +556,10 @@ Diagnosis DiagnoseWaiting(const Findings& waiting, const std::string& rest) {
                            [](const Finding* finding) { return !finding->collective.empty(); });
   const Finding& first = *outliers.front();
   const std::string place = first.place.empty() ? "elsewhere" : first.place;
-  return Blame(outliers, HangCause::kOutlier, "waits in " + place, false,
-               OthersText(largest->second) + rest);
+  return Blame(outliers, HangCause::kOutlier,
+               fmt::format("{}s in {}{}{}", verb, place, first.launched.empty() ? "" : " and ",
+                           first.launched),
+               false, OthersText(largest->second, verb) + rest);
 }
 
 }  // namespace
@@ -486,13 +599,19 @@ Diagnosis Diagnose(const HangingJob& job) {
     return BlameNobody(HangCause::kUnknown,
                        findings.empty() ? "no rank was found" : "all ranks have ended" + rest);
   }
-  if (others.empty()) return DiagnoseWaiting(waiting, rest);
+  if (others.empty()) return DiagnoseAlike(waiting, /*do_wait=*/true, rest);
   const HangCause cause = *(*std::ranges::min_element(others, {}, [](const Finding* finding) {
                              return *finding->kind;
                            }))->kind;
   Findings blamed, busy;
   for (const Finding* finding : others) (finding->kind == cause ? blamed : busy).push_back(finding);
   const bool is_of_all = waiting.empty() && busy.empty() && blamed.size() > 1;
+  // As MPI and NCCL wait: where they do is more than that they compute.
+  const bool has_places = std::ranges::any_of(blamed, [&](const Finding* finding) {
+    return finding->place != blamed.front()->place || !finding->launched.empty();
+  });
+  if (is_of_all && has_places && cause == HangCause::kComputes)
+    return DiagnoseAlike(blamed, /*do_wait=*/false, rest);
   if (is_of_all) {
     const std::string alike = cause == HangCause::kStopped
                                   ? "are stopped"

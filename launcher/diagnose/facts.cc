@@ -152,6 +152,17 @@ void VisitNode(Visitor& visit, NodeFacts& node) {
     each("memory_kills", rank.memory_kills);
     each.List("processes", rank.processes, kMaxProcessesOfRank,
               [](auto& inner, ProcessFacts& process) { VisitProcess(inner, process); });
+    each.List("communicators", rank.communicators, kMaxCommunicators,
+              [](auto& inner, CommunicatorFacts& communicator) {
+                inner("name", communicator.name);
+                inner("rank", communicator.rank);
+                inner("size", communicator.size);
+                inner.List("launched", communicator.launched, kMaxCollectives,
+                           [](auto& innermost, CollectiveCount& collective) {
+                             innermost("name", collective.name);
+                             innermost("count", collective.count);
+                           });
+              });
     if (rank.rank >= rank.world || rank.world > kMaxWorld) throw std::invalid_argument("rank");
     if (rank.processes.empty()) throw std::invalid_argument("processes");
   });

@@ -39,6 +39,20 @@ struct ProcessFacts {
   std::vector<std::string> stack;
 };
 
+struct CollectiveCount {
+  std::string name;  // as NCCL has it: "AllReduce"
+  long long count = 0;
+  bool operator==(const CollectiveCount&) const = default;
+};
+
+// What a process has done in a communicator of NCCL (nccl_ras.h).
+struct CommunicatorFacts {
+  std::string name;  // the same in all of its ranks
+  int rank = 0;      // in it
+  int size = 0;
+  std::vector<CollectiveCount> launched;  // since its start, of those that it has launched
+};
+
 struct RankFacts {
   int rank = 0;
   int world = 1;
@@ -48,6 +62,7 @@ struct RankFacts {
   // The first is the rank itself, and parents come before their children.  Of a rank that was found
   // there is at least one.
   std::vector<ProcessFacts> processes;
+  std::vector<CommunicatorFacts> communicators;
 };
 
 struct NodeFacts {
@@ -62,6 +77,8 @@ struct NodeFacts {
 // What is read at most, of a node; the rest is left out by who writes it, refused by who reads it.
 inline constexpr std::size_t kMaxProcessesOfRank = 64;
 inline constexpr std::size_t kMaxFrames = 24;
+inline constexpr std::size_t kMaxCommunicators = 64;  // of a process
+inline constexpr std::size_t kMaxCollectives = 32;    // by their names
 inline constexpr std::size_t kMaxRanksOfNode = 4096;
 inline constexpr int kMaxWorld = 1 << 20;
 

@@ -12,9 +12,9 @@
 #include "launcher/bede/bede_options.h"
 #include "launcher/cli/quoting.h"
 #include "launcher/cli/site_config.h"
-#include "launcher/diagnose/collect.h"
 #include "launcher/diagnose/diagnosis.h"
 #include "launcher/diagnose/process.h"
+#include "launcher/diagnose/stacks.h"
 #include "launcher/health/check_rules.h"
 #include "launcher/health/node_info.h"
 #include "launcher/launch/mpirun_version.h"
@@ -133,6 +133,7 @@ FUZZ(bede_options) {
 // What ddlctl why reads: of nodes, of /proc, of py-spy.
 FUZZ(rank_facts) {
   launcher::ParsePySpy(text, 7);
+  launcher::ParseNativeStack(text);
   launcher::ParseProcessStat(text);
   launcher::FileSystemOf(text, "/home/me/x", 20);
   std::string problem;

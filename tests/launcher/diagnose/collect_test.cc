@@ -199,24 +199,5 @@ TEST_F(CollectTest, SaysWhyThereAreNoPythonFunctions) {
       ElementsAre("py-spy of process " + std::to_string(ranks_[0]) + ": Error: Permission Denied"));
 }
 
-TEST(ParsePySpy, TakesTheMainThreadAlone) {
-  const std::string answer = R"([
-    {"os_thread_id": 8, "thread_name": "MainThread", "frames": [{"name": "other"}]},
-    {"os_thread_id": 7, "frames": [{"name": "wait", "filename": "/usr/lib/python3/threading.py", "line": 5},
-                                   {"name": "<module>", "filename": "x.py", "line": 9}]}])";
-  EXPECT_THAT(ParsePySpy(answer, 7),
-              ElementsAre("wait (lib/python3/threading.py:5)", "<module> (x.py:9)"));
-  EXPECT_THAT(ParsePySpy("a warning\n" + answer, 7), SizeIs(2));
-  EXPECT_THAT(ParsePySpy(answer, 6), IsEmpty());
-  EXPECT_THAT(ParsePySpy(R"([{"thread_name": "MainThread", "frames": [{}]}])", 6),
-              ElementsAre(" (:0)"));
-  std::string deep = R"([{"os_thread_id": 7, "frames": [{})";
-  for (int i = 0; i < 40; ++i) deep += ",{}";
-  EXPECT_THAT(ParsePySpy(deep + "]}]", 7), SizeIs(kMaxFrames));
-  for (const char* text : {"", "Error", "[", "{}", "[1]", R"([{"frames":1}])"}) {
-    EXPECT_THAT(ParsePySpy(text, 7), IsEmpty()) << text;
-  }
-}
-
 }  // namespace
 }  // namespace launcher

@@ -14,6 +14,10 @@ const std::vector<std::string> kInAllReduce = {
     "wrapper (torch/distributed/c10d_logger.py:81)", "sync (me/job/train.py:50)",
     "<module> (me/job/train.py:90)"};
 
+const std::vector<std::string> kInBackward = {
+    "backward (dist-packages/torch/autograd/__init__.py:197)",
+    "Tensor.backward (dist-packages/torch/_tensor.py:488)", "<module> (me/job/train.py:40)"};
+
 // A process that has not moved between two looks.
 ProcessFacts Still(char state, std::string call, std::string wait = "", std::string object = "",
                    std::vector<std::string> stack = {}) {
@@ -256,6 +260,13 @@ TEST(Diagnose, NamesTheOddRankAndWhatHoldsItUp) {
        false,
        "perhaps rank 3 (n2, pid 4711): its child 4713 (python3) was killed by signal 9; 3 other "
        "ranks wait in all_reduce (train.py:50)"},
+      {"killed worker whose answer it waits for",
+       Reduces(),
+       {Still('S', "read", "pipe_read", "a pipe"), ChildOf(Reduces(), killed)},
+       HangCause::kKilledChild,
+       false,
+       "perhaps rank 3 (n2, pid 4711): its child 4713 (python3) was killed by signal 9; it reads a "
+       "pipe, into which nobody writes; 3 other ranks wait in all_reduce (train.py:50)"},
       {"worker that has ended",
        Receives(),
        {Receives(), ChildOf(Receives(), ended)},
@@ -298,6 +309,45 @@ TEST(Diagnose, NamesTheOddRankAndWhatHoldsItUp) {
        false,
        "perhaps rank 3 (n2, pid 4711): waits in barrier (a.py:7); 3 other ranks wait in all_reduce "
        "(train.py:50)"},
+      {"own code above that of packages",
+       Reduces(),
+       {Still('S', "futex", "", "",
+              {"Condition.wait (lib/python3.11/threading.py:320)",
+               "Loader.next (site-packages/data/loader.py:9)", "Trainer.step (me/job/train.py:17)",
+               "<module> (me/job/train.py:90)"})},
+       HangCause::kOutlier,
+       false,
+       "perhaps rank 3 (n2, pid 4711): waits in Trainer.step (train.py:17); 3 other ranks wait in "
+       "all_reduce (train.py:50)"},
+      {"asleep while the others sum gradients",
+       Still('S', "futex", "futex_do_wait", "", kInBackward),
+       {Still('S', "clock_nanosleep", "", "", in_backoff)},
+       HangCause::kAsleep,
+       true,
+       "rank 3 (n2, pid 4711): asleep (clock_nanosleep) in backoff (train.py:12); 3 other ranks "
+       "wait in backward (train.py:40)"},
+      {"computes gradients",
+       Still('S', "futex", "futex_do_wait", "", kInBackward),
+       {Busy(1, kInBackward)},
+       HangCause::kComputes,
+       false,
+       "perhaps rank 3 (n2, pid 4711): computes (1.0 CPUs) in <module> (train.py:40); 3 other "
+       "ranks "
+       "wait in backward (train.py:40)"},
+      {"another function of MPI, busy",
+       Busy(1, {"opal_progress (libopen-pal.so.40)", "MPI_Allreduce (libmpi.so.40)", "step (job)"}),
+       {Busy(1, {"poll_device (libucp.so.0)", "PMPI_Recv (libmpi.so.40)", "Exchange (job.cc:9)"})},
+       HangCause::kOutlier,
+       false,
+       "perhaps rank 3 (n2, pid 4711): waits in PMPI_Recv (job.cc:9); 3 other ranks wait in "
+       "MPI_Allreduce (step); all ranks ran between two looks: perhaps nothing hangs"},
+      {"all compute, one elsewhere",
+       Busy(1, {"sum (me/a.py:1)"}),
+       {Busy(1, {"read (me/a.py:7)"})},
+       HangCause::kOutlier,
+       false,
+       "perhaps rank 3 (n2, pid 4711): computes in read (a.py:7); 3 other ranks compute (sum "
+       "(a.py:1)); all ranks ran between two looks: perhaps nothing hangs"},
       {"a busy wait of MPI in a collective",
        Reduces(),
        {Busy(1, kInAllReduce)},
@@ -313,6 +363,55 @@ TEST(Diagnose, NamesTheOddRankAndWhatHoldsItUp) {
     const bool is_of_none = test.cause == HangCause::kNetwork || test.cause == HangCause::kAlike;
     EXPECT_EQ(diagnosis.ranks, is_of_none ? std::vector<int>{} : std::vector<int>{3}) << test.name;
     EXPECT_EQ(diagnosis.line.find("perhaps") == std::string::npos, test.is_sure) << test.name;
+  }
+}
+
+struct LaunchedCase {
+  const char* name;
+  std::vector<std::vector<CollectiveCount>> launched;  // by each rank
+  const char* line;
+};
+
+TEST(Diagnose, NamesTheRankThatHasLaunchedOtherCollectives) {
+  const std::vector<CollectiveCount> six = {{"AllReduce", 6}};
+  const std::vector<CollectiveCount> five = {{"AllReduce", 5}};
+  const std::vector<CollectiveCount> other = {{"AllGather", 1}, {"AllReduce", 5}};
+  const LaunchedCase cases[] = {
+      {"behind",
+       {six, six, five, six},
+       "perhaps rank 2 (n2, pid 4711): has launched AllReduce 5 times (others 6); 3 other ranks "
+       "wait in all_reduce (train.py:50)"},
+      {"ahead",
+       {five, six, five, five},
+       "perhaps rank 1 (n1, pid 4711): has launched AllReduce 6 times (others 5); 3 other ranks "
+       "wait in all_reduce (train.py:50)"},
+      {"another collective",
+       {six, six, six, other},
+       "perhaps rank 3 (n2, pid 4711): has launched AllGather 1 time (others 0), AllReduce 5 times "
+       "(others 6); 3 other ranks wait in all_reduce (train.py:50)"},
+      {"as many on both sides",
+       {six, five},
+       "perhaps rank 1 (n1, pid 4711): has launched AllReduce 5 times (others 6); 1 other rank "
+       "waits in all_reduce (train.py:50)"},
+      {"two of them",
+       {five, six, six, five, six},
+       "perhaps rank 0 (n1, pid 4711): has launched AllReduce 5 times (others 6); likewise rank 3; "
+       "3 other ranks wait in all_reduce (train.py:50)"},
+      {"all alike",
+       {six, six, six},
+       "all 3 ranks wait in all_reduce (train.py:50): perhaps the network, or sizes that differ"},
+  };
+  for (const LaunchedCase& test : cases) {
+    HangingJob job = JobOf(std::vector<Tree>(test.launched.size(), {Reduces()}));
+    for (NodeFacts& node : job.nodes) {
+      for (RankFacts& rank : node.ranks) {
+        // Of another communicator all have done the same.
+        rank.communicators = {
+            {"0x2", rank.rank, 9, six},
+            {"0x1", rank.rank, 9, test.launched[static_cast<std::size_t>(rank.rank)]}};
+      }
+    }
+    EXPECT_EQ(Diagnose(job).line, test.line) << test.name;
   }
 }
 

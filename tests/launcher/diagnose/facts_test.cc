@@ -28,7 +28,12 @@ NodeFacts Sample() {
   process.tracer = 13;
   process.wait_status = 9;
   process.stack = {"step (a.py:1)", "<module> (a.py:2)"};
-  RankFacts rank{.rank = 3, .world = 4, .host = "n2", .memory_kills = -1, .processes = {process}};
+  RankFacts rank{.rank = 3,
+                 .world = 4,
+                 .host = "n2",
+                 .memory_kills = -1,
+                 .processes = {process},
+                 .communicators = {{"0x1", 3, 4, {{"AllReduce", 17}}}}};
   return {.host = "node2",
           .run = "n1:29500",
           .directory = "/tmp/ddlrun.abc",
@@ -52,6 +57,7 @@ TEST(Facts, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read.run, "n1:29500");
   EXPECT_EQ(read.status, "ddlrun-status 1\n");
   EXPECT_EQ(read.ranks[0].memory_kills, -1);
+  EXPECT_EQ(read.ranks[0].communicators.at(0).launched.at(0).count, 17);
 }
 
 TEST(Facts, OfAnotherFormAreRejected) {
