@@ -3,21 +3,27 @@
 #include "launcher/diagnose/collect.h"
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <thread>
 #include <tuple>
 #include <utility>
 
+#include "launcher/base/error.h"
+#include "launcher/diagnose/gpu_errors.h"
 #include "launcher/diagnose/nccl_ras.h"
 #include "launcher/diagnose/process.h"
 #include "launcher/diagnose/stacks.h"
 #include "launcher/diagnose/visit_in_threads.h"
 #include "launcher/protocol/job_status.h"
+#include "launcher/system/child_process.h"
+#include "launcher/system/files.h"
 #include "support/file.h"
 #include "support/memory_kills.h"
 #include "support/number.h"
@@ -207,6 +213,62 @@ void AddCommunicators(const FoundProcesses& processes, const std::map<int, pid_t
   }
 }
 
+// What Yama (kernel.yama.ptrace_scope) keeps from a user of his own processes.
+std::string PtraceNote() {
+  const std::string scope =
+      support::ReadWholeFile("/proc/sys/kernel/yama/ptrace_scope", 16, support::FileKind::kAny)
+          .content;
+  if (scope.empty() || scope[0] == '0' || geteuid() == 0) return "";
+  return "system calls and functions are not known: kernel.yama.ptrace_scope is " +
+         scope.substr(0, scope.find('\n'));
+}
+
+// What nvidia-smi says of the GPUs, where there is one.
+void AddGpus(const Environment& environment, CollectClock::time_point deadline, NodeFacts* facts) {
+  const std::string program = FindProgram("nvidia-smi", environment);
+  if (program.empty() || facts->ranks.empty()) return;
+  try {
+    CommandOutput command(
+        {program, std::string("--query-gpu=") + kGpuColumns, "--format=csv,noheader"}, environment);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - CollectClock::now());
+    if (!command.Wait(left)) {
+      facts->notes.push_back("nvidia-smi: " + LastLineOf(command.text()).substr(0, 200));
+      return;
+    }
+    std::istringstream lines(command.text());
+    for (std::string line; std::getline(lines, line) && facts->gpus.size() < kMaxGpus;)
+      facts->gpus.push_back(line.substr(0, 300));
+  } catch (const LaunchError& error) {
+    facts->notes.emplace_back(error.what());
+  }
+}
+
+// What GPUs have reported since a rank was started, of its processes.
+void AddGpuErrors(const FoundProcesses& processes, const std::string& kernel_log,
+                  NodeFacts* facts) {
+  const std::vector<GpuError> errors = ParseGpuErrors(ReadKernelLog(kernel_log));
+  const auto ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  std::set<std::string> notes;
+  for (const GpuError& error : errors) {
+    const std::string text = "GPU " + error.gpu + ": Xid " + std::to_string(error.xid);
+    for (RankFacts& rank : facts->ranks) {
+      const auto first = processes.find(rank.processes.front().pid);
+      const bool is_old =
+          first == processes.end() ||
+          error.seconds * ticks_per_second < static_cast<double>(first->second.stat.start);
+      if (is_old) continue;
+      const bool is_of_rank =
+          error.pid != 0 &&
+          std::ranges::find(rank.processes, error.pid, &ProcessFacts::pid) != rank.processes.end();
+      if (is_of_rank && rank.gpu_error.empty()) rank.gpu_error = text;
+      if (!is_of_rank) notes.insert("the kernel log has of a process that is not known " + text);
+    }
+  }
+  for (const std::string& note : notes) {
+    if (facts->notes.size() < 16) facts->notes.push_back(note);
+  }
+}
+
 // That of the run directory, if this node has it.
 std::string StatusIn(const std::string& directory, CollectClock::time_point deadline) {
   SharedResults<int, std::string> results;
@@ -224,11 +286,14 @@ NodeFacts CollectFacts(const CollectOptions& options) {
   const auto deadline = start + options.limit;
   NodeFacts facts;
   facts.host = options.host;
+  if (const std::string note = PtraceNote(); !note.empty()) facts.notes.push_back(note);
   const FoundProcesses processes = FindProcesses(start + options.limit / 3, &facts);
   int world = 0;
   facts.directory = options.directory;
   const std::map<int, pid_t> first = FirstProcesses(processes, options, &world, &facts);
   LookAtRanks(processes, first, world, options.between_looks, start + options.limit / 2, &facts);
+  AddGpuErrors(processes, options.kernel_log, &facts);
+  AddGpus(options.environment, CollectClock::now() + options.limit / 6, &facts);
   // A rank that does not answer costs NCCL seconds.  Stacks come last, since some tools hold a
   // rank.
   AddCommunicators(processes, first, start + options.limit * 3 / 4, &facts);

@@ -24,6 +24,7 @@ struct CollectOptions {
   std::chrono::milliseconds between_looks{500};
   // Then what is not known stays so; a process that hangs as it is looked at costs no more.
   std::chrono::milliseconds limit{9000};
+  std::string kernel_log = "/dev/kmsg";  // tests have a file
 };
 
 // A note of a job in which ddlrun runs several times at once.

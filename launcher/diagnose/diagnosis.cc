@@ -303,6 +303,10 @@ Finding FindingOf(const RankFacts& rank) {
             cause->second);
     finding.is_direct = is_focus && process.thread == 0;
   }
+  if (!rank.gpu_error.empty() && (!finding.kind || *finding.kind > HangCause::kGpuError)) {
+    Add(&finding, HangCause::kGpuError, "its GPU has reported an error (" + rank.gpu_error + ")");
+    finding.is_direct = false;  // it may be one that others have caused
+  }
   const std::string killed = KilledChildText(rank);
   if (finding.kind == HangCause::kPipe && finding.is_direct && !killed.empty())
     Add(&finding, HangCause::kKilledChild, killed + "; it " + finding.text);
@@ -565,11 +569,16 @@ Diagnosis DiagnoseAlike(const Findings& ranks, bool do_wait, const std::string& 
 }  // namespace
 
 const char* NameOf(HangCause cause) {
-  constexpr const char* kNames[] = {"stopped",      "ended",   "uninterruptible", "opens",
-                                    "pipe",         "lock",    "terminal",        "asleep",
-                                    "killed_child", "missing", "silent_node",     "outlier",
-                                    "computes",     "network", "alike",           "unknown"};
+  constexpr const char* kNames[] = {
+      "stopped", "ended",    "uninterruptible", "gpu_error",    "opens",   "pipe",
+      "lock",    "terminal", "asleep",          "killed_child", "missing", "silent_node",
+      "outlier", "computes", "network",         "alike",        "unknown"};
   return kNames[static_cast<int>(cause)];
+}
+
+bool NeedsFunctions(const ProcessFacts& process) {
+  return !CauseIn(process) &&
+         (process.state == 'R' || process.cpus >= kBusyCpus || WaitsForOthers(process));
 }
 
 Diagnosis Diagnose(const HangingJob& job) {
@@ -660,6 +669,10 @@ std::string RankTable(const HangingJob& job) {
         support::WithoutControls(what));
   }
   for (const NodeFacts& node : job.nodes) {
+    for (const std::string& gpu : node.gpus) {
+      text += fmt::format("{}: GPU {}\n", support::WithoutControls(node.host),
+                          support::WithoutControls(gpu));
+    }
     for (const std::string& note : node.notes) {
       text += fmt::format("{}: {}\n", support::WithoutControls(node.host),
                           support::WithoutControls(note));

@@ -20,6 +20,7 @@ enum class HangCause {
   kStopped,          // by a signal, or held by a debugger
   kEnded,            // it has ended while the others wait
   kUninterruptible,  // in a call that does not return: a file system, a driver
+  kGpuError,         // the driver has reported an error of its GPU
   kOpens,            // opens a FIFO, or a file that does not answer
   kPipe,             // reads or writes a pipe whose other end does nothing
   kLock,             // waits for the lock of a file
@@ -55,6 +56,10 @@ struct Diagnosis {
       line;  // for people: "rank 3 (n2, pid 4711): stopped ...; 7 other ranks wait in all_reduce"
 };
 Diagnosis Diagnose(const HangingJob& job);
+
+// Whether /proc does not tell what a process does, but its functions may: it computes, or waits for
+// others.  Pure.
+bool NeedsFunctions(const ProcessFacts& process);
 
 // A row for each rank: host, process, state, and where it is; and what could not be seen.
 std::string RankTable(const HangingJob& job);

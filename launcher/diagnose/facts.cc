@@ -145,11 +145,13 @@ void VisitNode(Visitor& visit, NodeFacts& node) {
   visit("directory", node.directory);
   visit("status", node.status, kMaxStatusText);
   visit("notes", node.notes, 64);
+  visit("gpus", node.gpus, kMaxGpus);
   visit.List("ranks", node.ranks, kMaxRanksOfNode, [](auto& each, RankFacts& rank) {
     each("rank", rank.rank);
     each("world", rank.world);
     each("host", rank.host);
     each("memory_kills", rank.memory_kills);
+    each("gpu_error", rank.gpu_error);
     each.List("processes", rank.processes, kMaxProcessesOfRank,
               [](auto& inner, ProcessFacts& process) { VisitProcess(inner, process); });
     each.List("communicators", rank.communicators, kMaxCommunicators,

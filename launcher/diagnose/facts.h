@@ -59,6 +59,8 @@ struct RankFacts {
   std::string host;  // as the plan names it
   // Processes of its control group that the kernel has killed for memory; -1: not known.
   long long memory_kills = -1;
+  // "GPU 0000:3b:00: Xid 79", which the driver has reported of one of its processes; "": nothing.
+  std::string gpu_error;
   // The first is the rank itself, and parents come before their children.  Of a rank that was found
   // there is at least one.
   std::vector<ProcessFacts> processes;
@@ -71,12 +73,18 @@ struct NodeFacts {
   std::string directory;  // the run directory, as ranks on the node of ddlrun know it
   std::string status;     // the file `status` in it, where this node has it
   std::vector<std::string> notes;  // what could not be seen
+  std::vector<std::string> gpus;   // a line of nvidia-smi for each, with kGpuColumns
   std::vector<RankFacts> ranks;
 };
 
 // What is read at most, of a node; the rest is left out by who writes it, refused by who reads it.
 inline constexpr std::size_t kMaxProcessesOfRank = 64;
 inline constexpr std::size_t kMaxFrames = 24;
+inline constexpr std::size_t kMaxGpus = 64;
+// As nvidia-smi calls them (--help-query-gpu).
+inline constexpr char kGpuColumns[] =
+    "index,pci.bus_id,utilization.gpu,clocks.sm,clocks_throttle_reasons.active,memory.used,"
+    "ecc.errors.uncorrected.volatile.total";
 inline constexpr std::size_t kMaxCommunicators = 64;  // of a process
 inline constexpr std::size_t kMaxCollectives = 32;    // by their names
 inline constexpr std::size_t kMaxRanksOfNode = 4096;

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -125,6 +126,14 @@ void SetCall(pid_t pid, const std::string& line, ProcessFacts* facts) {
   // "running", or "-1 SP PC" of what waits outside of any call, as for a page of a file.
   const auto number = support::WholeNumber<std::int64_t>(words.empty() ? "" : words.front());
   if (!number || *number < 0) return;
+  if (*number == SYS_restart_syscall) {
+    // What was interrupted, by SIGSTOP or a debugger, goes on so: a futex, a poll, or a sleep, of
+    // which the kernel's function may not tell.
+    const auto has = [&](const char* name) { return facts->wait.find(name) != std::string::npos; };
+    if (!facts->wait.empty())
+      facts->call = has("futex") ? "futex" : has("poll") ? "poll" : "nanosleep";
+    return;
+  }
   const SystemCall* const call = FindSystemCall(*number);
   facts->call = call != nullptr ? call->name : "call " + words.front();
   if (call == nullptr) return;

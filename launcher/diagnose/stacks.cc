@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
+#include "launcher/diagnose/diagnosis.h"
 #include "launcher/diagnose/process.h"
 #include "launcher/diagnose/visit_in_threads.h"
 #include "launcher/system/child_process.h"
@@ -78,7 +79,10 @@ std::vector<StackCall> FindTools(const Environment& environment,
     const Environment* const variables = variables_of(focus.pid);
     // A tool waits for a process whose memory it cannot have.
     if (variables == nullptr || focus.state == 'Z' || focus.state == 'D') continue;
-    wanted.push_back({focus.pid, IsPython(focus.pid),
+    // Those that hold the process for a moment are for what cannot be known without them.
+    const bool is_python = IsPython(focus.pid);
+    if (!is_python && !NeedsFunctions(focus)) continue;
+    wanted.push_back({focus.pid, is_python,
                       ValueOr(environment, "PATH", "") + ":" + ValueOr(*variables, "PATH", "")});
   }
   SharedResults<std::size_t, StackCall> found;

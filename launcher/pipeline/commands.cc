@@ -105,6 +105,19 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   return job;
 }
 
+// NCCL answers questions about its state (RAS) at one address of a node, 28028 unless it is told
+// another one: jobs that share a node would answer for each other (ddlctl why asks).  The ports are
+// below those that Linux gives to connections, from 32768 on.
+constexpr int kFirstRasPort = 28029;
+
+void AddRasAddress(const Environment& environment, int master_port,
+                   std::map<std::string, std::string>& settings) {
+  constexpr char kName[] = "NCCL_RAS_ADDR";
+  if (environment.contains(kName)) return;
+  settings.emplace(kName,
+                   "localhost:" + std::to_string(kFirstRasPort + master_port % kMasterPorts));
+}
+
 // Adds the variables that DDL programs read, except for those that the user has set with -x.
 void AddDdlSettings(const Options& options, const LaunchPlan& plan,
                     std::map<std::string, std::string>& settings) {
@@ -154,6 +167,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   AddDdlSettings(options, planned.plan, job.rank_settings);
   const RankJob rank_job =
       MakeRankJob(options, settings, planned, launch, environment, run_directory);
+  AddRasAddress(environment, rank_job.master_port, job.rank_settings);
   for (const auto& [name, value] : RankJobVariables(EncodeRankJob(rank_job))) {
     job.rank_settings[name] = value;
   }

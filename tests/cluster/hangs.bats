@@ -7,6 +7,13 @@
 load common
 
 setup_file() {
+  # A file system that can be made to hang, which the nodes see.
+  export hanging
+  hanging=$(mktemp -d /var/tmp/ddlrun-hangs.XXXXXX)
+  truncate -s 16M "$hanging/image"
+  mkfs.ext4 -q "$hanging/image"
+  mkdir "$hanging/mount"
+  mount -o loop "$hanging/image" "$hanging/mount" || rmdir "$hanging/mount"
   start_cluster 2 2 8
   has_cluster || return 0
   cp "$BATS_TEST_DIRNAME/hangs.py" "$cluster_dir/opt/"
@@ -17,9 +24,10 @@ setup_file() {
   install -m 755 "$spy" "$cluster_dir/opt/bin/py-spy"
 }
 teardown_file() {
-  has_cluster || return 0
-  cluster at n2 umount -l "$work/hang/mount" 2> /dev/null || :
   stop_cluster
+  fsfreeze -u "$hanging/mount" 2> /dev/null || :
+  ! mountpoint -q "$hanging/mount" || umount "$hanging/mount"
+  rm -rf "$hanging"
 }
 setup() { empty_home; }
 
@@ -63,15 +71,21 @@ are_at_rest() {
   while IFS='|' read -r how pattern; do
     how=$(xargs <<< "$how") pattern=${pattern# }
     rm -rf "$work"/d
-    hpc sh -c 'mkdir -p d/mount d/behind; mkfifo d/fifo; echo x > d/behind/file; : > d/lock'
+    hpc sh -c 'mkdir d; mkfifo d/fifo; : > d/lock'
     if [ "$how" = mount ]; then
-      cluster at n2 sh -c "bindfs --no-allow-other '$work/d/behind' '$work/d/mount' || bindfs '$work/d/behind' '$work/d/mount'" || echo "no mount"
-      cluster at n2 pkill -STOP bindfs || :
+      chmod 755 "$hanging"
+      chmod 777 "$hanging/mount"
+      hpc ln -sfn "$hanging/mount" d/mount
+      fsfreeze -f "$hanging/mount"
     fi
     if [ "$how" = lock ]; then
       cluster at n2 sh -c "flock '$work/d/lock' sleep 200 > /dev/null 2>&1 &"
     fi
-    hang "" "/usr/bin/python3 $cluster_dir/opt/hangs.py 2 $how $work/d"
+    case $how in
+      mpi) hang "" "$build/tests/hangs_mpi 2"; sleep 5 ;;
+      *) hang "" "/usr/bin/python3 $cluster_dir/opt/hangs.py 2 $how $work/d" ;;
+    esac
+    [ "$how" = mpi ] ||
     if wait_for 60 are_at_rest; then :; else echo "$how: not at rest: $(tail -n 3 "$work/hang.out")" >&3; fi
     sleep 2
     if wait_for 12 says "$pattern"; then
@@ -80,7 +94,7 @@ are_at_rest() {
       echo "# $how: WRONG: $line" >&3
       hpc ddlctl why -v "$job" 2>&1 | sed 's/^/#   /' >&3 || :
     fi
-    [ "$how" != mount ] || { cluster at n2 pkill -KILL bindfs; cluster at n2 umount -l "$work/d/mount"; } || :
+    [ "$how" != mount ] || fsfreeze -u "$hanging/mount"
     [ "$how" != lock ] || cluster at n2 pkill -KILL sleep || :
     end_job
   done <<< "${HANGS:-$(cat <<'ROWS'
@@ -89,13 +103,14 @@ collective | perhaps rank 2 (n2, pid *): waits in barrier *; 3 other ranks wait 
 behind | perhaps rank 2 (n2, pid *): waits in barrier *; 3 other ranks wait in *
 stopped | rank 2 (n2, pid *): stopped *; 3 other ranks wait in *
 fifo | rank 2 (n2, pid *): opens the FIFO */fifo, *; 3 other ranks wait in *
-mount | rank 2 (n2, pid *): * on fuse* at *; 3 other ranks wait in *
+mount | rank 2 (n2, pid *): cannot be interrupted in * on ext4 at */mount*; 3 other ranks wait in *
 lock | *rank 2 (n2, pid *): waits for the lock of */lock*; 3 other ranks wait in *
 child_killed | perhaps rank 2 (n2, pid *): its child * was killed by signal 9*; 3 other ranks wait in *
 worker_deadlock | perhaps rank 2 (n2, pid *): waits in *; 3 other ranks wait in *
 thread | perhaps rank 2 (n2, pid *): waits in wait_for_answers *; 3 other ranks wait in *
 gil | rank 2 (n2, pid *): asleep *; 3 other ranks wait in *
 loop | perhaps rank 2 (n2, pid *): computes *; 3 other ranks wait in *
+mpi | perhaps rank 2 (n2, pid *): waits in *MPI_Recv*; 3 other ranks wait in *MPI_Allreduce*
 tool | rank 2 (n2, pid *): its process * opens the FIFO *; 3 other ranks wait in *
 alike | all 4 ranks wait in recv *
 ROWS

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
 #include "launcher/diagnose/diagnosis.h"
@@ -66,7 +67,8 @@ class CollectTest : public testing::Test {
                             .run = run,
                             .host = "here",
                             .environment = {{"PATH", path_}},
-                            .between_looks = 50ms});
+                            .between_looks = 50ms,
+                            .kernel_log = directory_ / "kernel_log"});
       if (is_ready(facts)) break;
       std::this_thread::sleep_for(50ms);
     }
@@ -82,6 +84,39 @@ class CollectTest : public testing::Test {
   std::string path_ = "/nowhere";
   std::vector<pid_t> ranks_;
 };
+
+TEST_F(CollectTest, KnowsWhichRanksGpuHasReportedAnError) {
+  Start("exec sleep 100");
+  Start("exec sleep 100");
+  const std::string mark = ",-;NVRM: Xid (PCI:0000:3b:00): ";
+  std::ofstream(directory_ / "kernel_log")
+      << "4,1,1000" << mark << "13, pid=" << ranks_[0] << ", name=x\n"  // before the rank
+      << "4,2,99999999000000" << mark << "31, pid=" << ranks_[1] << ", name=x\n"
+      << "4,3,99999999000000" << mark << "43, pid=" << ranks_[1] << ", name=x\n"
+      << "4,4,99999999000000" << mark << "79, pid='<unknown>', name=<unknown>\n";
+  const NodeFacts facts = Collect([](const NodeFacts& node) { return node.ranks.size() == 2; });
+  ASSERT_EQ(facts.ranks.size(), 2U);
+  EXPECT_EQ(facts.ranks[0].gpu_error, "");
+  EXPECT_EQ(facts.ranks[1].gpu_error, "GPU 0000:3b:00: Xid 31");
+  EXPECT_THAT(facts.notes, Contains("the kernel log has of a process that is not known GPU "
+                                    "0000:3b:00: Xid 79"));
+}
+
+TEST_F(CollectTest, AsksNvidiaSmiOfTheGpus) {
+  path_ = directory_.path();
+  const std::string program = directory_ / "nvidia-smi";
+  std::ofstream(program)
+      << "#!/bin/sh\n[ \"$2\" = --format=csv,noheader ] || exit 1\n"
+         "case $1 in --query-gpu=index,pci.bus_id,*) echo '0, 0:3B, 99 %' ;; esac\n";
+  chmod(program.c_str(), 0700);
+  Start("exec sleep 100");
+  const auto is_there = [](const NodeFacts& node) { return node.ranks.size() == 1; };
+  EXPECT_THAT(Collect(is_there).gpus, ElementsAre("0, 0:3B, 99 %"));
+  std::ofstream(program) << "#!/bin/sh\necho 'No devices were found'; exit 6\n";
+  const NodeFacts facts = Collect(is_there);
+  EXPECT_THAT(facts.gpus, IsEmpty());
+  EXPECT_THAT(facts.notes, Contains("nvidia-smi: No devices were found"));
+}
 
 TEST_F(CollectTest, SeesWhatHoldsUpARank) {
   ASSERT_EQ(mkfifo((directory_ / "fifo").c_str(), 0600), 0);

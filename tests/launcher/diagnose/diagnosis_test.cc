@@ -366,6 +366,43 @@ TEST(Diagnose, NamesTheOddRankAndWhatHoldsItUp) {
   }
 }
 
+TEST(Diagnose, NamesTheRankWhoseGpuHasReportedAnError) {
+  struct Case {
+    const char* name;
+    Tree odd;
+    const char* line;
+  };
+  const Case cases[] = {
+      {"waits as the others do",
+       {Reduces()},
+       "perhaps rank 3 (n2, pid 4711): its GPU has reported an error (GPU 0000:3b:00: Xid 79); 3 "
+       "other ranks wait in all_reduce (train.py:50)"},
+      {"asleep",
+       {Sleeps()},
+       "perhaps rank 3 (n2, pid 4711): its GPU has reported an error (GPU 0000:3b:00: Xid 79); 3 "
+       "other ranks wait in all_reduce (train.py:50)"},
+      {"stopped",
+       {Still('T', "")},
+       "rank 3 (n2, pid 4711): stopped by SIGSTOP or a terminal (kill -CONT 4711 continues it); 3 "
+       "other ranks wait in all_reduce (train.py:50)"},
+  };
+  for (const Case& test : cases) {
+    HangingJob job = WithOdd(Reduces(), test.odd);
+    job.nodes[1].ranks[1].gpu_error = "GPU 0000:3b:00: Xid 79";
+    EXPECT_EQ(Diagnose(job).line, test.line) << test.name;
+  }
+}
+
+TEST(NeedsFunctions, IsSoWhereTheKernelDoesNotTell) {
+  EXPECT_TRUE(NeedsFunctions(Receives()));
+  EXPECT_TRUE(NeedsFunctions(Still('R', "")));
+  EXPECT_TRUE(NeedsFunctions(Busy(0.5)));
+  EXPECT_FALSE(NeedsFunctions(Busy(0.4)));
+  EXPECT_FALSE(NeedsFunctions(Sleeps()));
+  EXPECT_FALSE(NeedsFunctions(Still('T', "")));
+  EXPECT_FALSE(NeedsFunctions(Still('S', "read", "", "/x")));
+}
+
 struct LaunchedCase {
   const char* name;
   std::vector<std::vector<CollectiveCount>> launched;  // by each rank

@@ -32,6 +32,7 @@ NodeFacts Sample() {
                  .world = 4,
                  .host = "n2",
                  .memory_kills = -1,
+                 .gpu_error = "GPU 0: Xid 79",
                  .processes = {process},
                  .communicators = {{"0x1", 3, 4, {{"AllReduce", 17}}}}};
   return {.host = "node2",
@@ -39,6 +40,7 @@ NodeFacts Sample() {
           .directory = "/tmp/ddlrun.abc",
           .status = "ddlrun-status 1\n",
           .notes = {"a", "b"},
+          .gpus = {"0, 00000000:3B:00.0, 100 %"},
           .ranks = {rank}};
 }
 
@@ -55,8 +57,10 @@ TEST(Facts, AreReadAsTheyWereWritten) {
   EXPECT_EQ(process.cpus, 0.25);
   EXPECT_EQ(process.stack, Sample().ranks[0].processes[0].stack);
   EXPECT_EQ(read.run, "n1:29500");
+  EXPECT_EQ(read.gpus, Sample().gpus);
   EXPECT_EQ(read.status, "ddlrun-status 1\n");
   EXPECT_EQ(read.ranks[0].memory_kills, -1);
+  EXPECT_EQ(read.ranks[0].gpu_error, "GPU 0: Xid 79");
   EXPECT_EQ(read.ranks[0].communicators.at(0).launched.at(0).count, 17);
 }
 

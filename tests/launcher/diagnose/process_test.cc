@@ -117,5 +117,35 @@ TEST(LookAt, SeesWhatCannotBeInterrupted) {
   EXPECT_FALSE(LookAt(pid).has_value());
 }
 
+// After SIGSTOP and SIGCONT, as after a debugger, Linux calls it by another number.
+TEST(LookAt, SeesThatSomethingSleepsThatWasStopped) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    for (;;) sleep(1000);
+  }
+  const auto has_state = [pid](char state) {
+    for (int i = 0; i < 500; ++i) {
+      const auto look = LookAt(pid);
+      if (look && look->stat.state == state && !look->call.starts_with("running")) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  };
+  EXPECT_TRUE(has_state('S'));
+  kill(pid, SIGSTOP);
+  EXPECT_TRUE(has_state('T'));
+  kill(pid, SIGCONT);
+  EXPECT_TRUE(has_state('S'));
+  const auto look = LookAt(pid);
+  ASSERT_TRUE(look);
+  const ProcessFacts facts = FactsOf(pid, *look, *look, 0.01);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  HangingJob job;
+  job.nodes = {{.host = "n1", .ranks = {{.host = "n1", .processes = {facts}}}}};
+  EXPECT_EQ(Diagnose(job).cause, HangCause::kAsleep) << facts.call << " " << facts.wait;
+  EXPECT_FALSE(NeedsFunctions(facts));
+}
+
 }  // namespace
 }  // namespace launcher
