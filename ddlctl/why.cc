@@ -19,6 +19,7 @@
 #include "launcher/launch/child_environment.h"
 #include "launcher/system/child_process.h"
 #include "launcher/system/files.h"
+#include "launcher/system/run_directory.h"
 #include "support/file.h"
 #include "trainer/core/error.h"
 

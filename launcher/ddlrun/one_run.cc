@@ -21,7 +21,6 @@
 #include "launcher/health/health_check.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/placement/launch_plan_files.h"
-#include "launcher/protocol/job_status.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/system/output_queue.h"

@@ -3,14 +3,11 @@
 #include "launcher/diagnose/diagnosis.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "support/number.h"
@@ -18,311 +15,6 @@
 
 namespace launcher {
 namespace {
-
-constexpr double kBusyCpus = 0.5;
-
-// What a rank does, as far as one can tell without the others.  `kind` is nullopt of one that waits
-// for others, as in a collective.
-struct Finding {
-  int rank = 0;
-  std::string host;
-  int pid = 0;
-  std::optional<HangCause> kind;
-  std::string text;        // "stopped by a signal ..."
-  std::string collective;  // "all_reduce (train.py:50)" of one that waits in a collective
-  std::string place;       // a function, a call: what ranks that do the same have in common
-  // False where it is a worker or another thread that is held up: the rank may not need it now.
-  bool is_direct = true;
-  std::string launched;  // "has launched AllReduce 17 times (others 18)", as NCCL counts them
-  bool was_seen = true;  // false: its node was not looked at
-  bool is_still = true;  // nothing of it has run between the two looks
-};
-
-template <std::size_t kCount>
-bool IsOneOf(std::string_view word, const std::array<const char*, kCount>& words) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-bool Has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-// "step" of "step (me/job/train.py:17)" and of "Trainer.step (me/job/train.py:17)".
-std::string_view FunctionIn(std::string_view frame) {
-  const std::string_view name = frame.substr(0, frame.find(" ("));
-  return name.substr(name.rfind('.') + 1);
-}
-
-// "step (train.py:17)".
-std::string ShortFrame(std::string_view frame) {
-  const std::size_t open = frame.find(" (");
-  const std::size_t slash = frame.rfind('/');
-  if (open == std::string_view::npos || slash == std::string_view::npos || slash < open)
-    return std::string(frame);
-  return std::string(frame.substr(0, open + 2)) + std::string(frame.substr(slash + 1));
-}
-
-// Collectives by the names that PyTorch, Horovod and programs give them.
-constexpr std::array kCollectives = {"all_reduce",
-                                     "allreduce",
-                                     "all_gather",
-                                     "allgather",
-                                     "all_to_all",
-                                     "alltoall",
-                                     "reduce_scatter",
-                                     "reducescatter",
-                                     "broadcast",
-                                     "barrier",
-                                     "Barrier",
-                                     "Allreduce",
-                                     "Allgather",
-                                     "Bcast",
-                                     "all_reduce_coalesced",
-                                     "all_gather_into_tensor",
-                                     "all_gather_object",
-                                     "reduce_scatter_tensor",
-                                     "all_to_all_single",
-                                     "broadcast_object_list",
-                                     "monitored_barrier",
-                                     "_store_based_barrier",
-                                     "_all_gather_base",
-                                     "_reduce_scatter_base"};
-// These are so only in files of such libraries.
-constexpr std::array kWaitsOfLibraries = {"wait",   "send",    "recv",       "reduce",
-                                          "gather", "scatter", "synchronize"};
-constexpr std::array kLibraries = {"torch/distributed/", "distributed_c10d.py", "torch/cuda/",
-                                   "horovod/", "mpi4py/"};
-
-bool IsOfLibrary(std::string_view frame) {
-  return std::ranges::any_of(kLibraries, [frame](const char* part) { return Has(frame, part); });
-}
-
-// And functions of C.
-constexpr std::array kNativeWaits = {"MPI_",
-                                     "PMPI_",
-                                     "nccl",
-                                     "cudaStreamSynchronize",
-                                     "cudaDeviceSynchronize",
-                                     "cudaEventSynchronize"};
-
-bool IsNativeWait(std::string_view function) {
-  return std::ranges::any_of(kNativeWaits,
-                             [&](const char* name) { return function.starts_with(name); });
-}
-
-bool IsCollective(std::string_view frame) {
-  const std::string_view function = FunctionIn(frame);
-  return IsOneOf(function, kCollectives) || IsNativeWait(function) ||
-         (IsOneOf(function, kWaitsOfLibraries) && IsOfLibrary(frame));
-}
-
-// DistributedDataParallel sums in the backward pass, which computes as well.
-bool IsBackward(std::string_view frame) {
-  return FunctionIn(frame) == "backward" && Has(frame, "torch/");
-}
-
-// "all_reduce (train.py:50)": the outermost frame that is such a one, and the line that calls it,
-// beyond the library's own wrappers; "MPI_Recv (Exchange)" with its function where no line is
-// known;
-// "" where there is none.
-std::string OutermostOf(const std::vector<std::string>& stack, bool (*is_one)(std::string_view)) {
-  for (std::size_t i = stack.size(); i-- > 0;) {
-    if (!is_one(stack[i])) continue;
-    const std::string function(FunctionIn(stack[i]));
-    std::size_t line = i;
-    while (line + 1 < stack.size() &&
-           (line == i || IsOfLibrary(stack[line]) || is_one(stack[line])))
-      ++line;
-    const std::string caller = ShortFrame(stack[line]);
-    const std::size_t open = caller.find(" (");
-    const bool has_line = open != std::string::npos && Has(caller.substr(open), ":");
-    if (has_line) return function + caller.substr(open);
-    return line == i ? function : function + " (" + std::string(FunctionIn(caller)) + ")";
-  }
-  return "";
-}
-
-// Where programs wait for other processes, by call and where the kernel does not tell calls, by the
-// beginning of its own function.
-constexpr std::array kWaitingCalls = {
-    "recvfrom",   "recvmsg", "sendto",  "sendmsg", "accept", "connect",    "poll",        "ppoll",
-    "epoll_wait", "futex",   "pselect", "select",  "pause",  "sigsuspend", "sigtimedwait"};
-constexpr std::array kWaitingFunctions = {
-    "futex_",        "poll_schedule", "do_poll",    "do_select",       "do_sys_poll", "ep_poll",
-    "do_epoll_wait", "sk_wait",       "wait_woken", "unix_stream",     "inet_",       "tcp_",
-    "__skb_wait",    "skb_",          "do_accept",  "do_sigtimedwait", "do_nfs4"};
-
-bool WaitsForOthers(const ProcessFacts& process) {
-  if (IsOneOf(process.call, kWaitingCalls)) return true;
-  if (process.object == "a socket") return true;
-  return process.call.empty() && std::ranges::any_of(kWaitingFunctions, [&](const char* name) {
-           return process.wait.starts_with(name);
-         });
-}
-
-bool IsPipeEnd(const ProcessFacts& process) {
-  const bool transfers = process.call.empty() || process.call == "read" ||
-                         process.call == "write" || process.call == "readv" ||
-                         process.call == "writev";
-  return transfers && (process.object == "a pipe" || Has(process.wait, "pipe_read") ||
-                       Has(process.wait, "pipe_write") || process.wait == "pipe_wait");
-}
-
-// " of /data/x on nfs4 at /home"
-std::string ObjectText(const ProcessFacts& process) {
-  std::string text;
-  if (!process.object.empty()) text = " of " + process.object;
-  if (!process.file_system.empty()) text += " on " + process.file_system;
-  return text;
-}
-
-std::string CallText(const ProcessFacts& process) {
-  if (!process.call.empty()) return process.call;
-  return process.wait.empty() ? "a call of the kernel" : process.wait;
-}
-
-// Where a process is: its innermost function that is none of Python's own or of a package, which
-// wait in many places for the same; of those that have none such, the innermost.
-std::string PlaceOf(const std::vector<std::string>& stack) {
-  const auto own = std::ranges::find_if(stack, [](std::string_view frame) {
-    return !Has(frame, "lib/python3") && !Has(frame, "-packages/") && !Has(frame, "<frozen ");
-  });
-  return stack.empty() ? "" : ShortFrame(own == stack.end() ? stack.front() : *own);
-}
-
-// " in load (data.py:7)".
-std::string InText(const ProcessFacts& process) {
-  return process.stack.empty() ? "" : " in " + PlaceOf(process.stack);
-}
-
-bool IsStopped(const ProcessFacts& process) { return process.state == 'T' || process.state == 't'; }
-
-// A cause that lies in one process alone.
-std::optional<std::pair<HangCause, std::string>> CauseIn(const ProcessFacts& process) {
-  const auto found = [](HangCause cause, std::string text) {
-    return std::pair(cause, std::move(text));
-  };
-  if (process.state == 't' || (process.state == 'T' && process.tracer != 0)) {
-    return found(HangCause::kStopped,
-                 fmt::format("held by a debugger (process {})", process.tracer));
-  }
-  if (process.state == 'T') {
-    return found(
-        HangCause::kStopped,
-        fmt::format("stopped by SIGSTOP or a terminal (kill -CONT {} continues it)", process.pid));
-  }
-  if (process.state == 'D' && process.is_still) {
-    return found(
-        HangCause::kUninterruptible,
-        fmt::format("cannot be interrupted in {}{}{}{}", CallText(process), ObjectText(process),
-                    InText(process),
-                    process.thread == 0 ? "" : fmt::format(" (thread {})", process.thread)));
-  }
-  if (Has(process.call, "nanosleep") || Has(process.wait, "nanosleep")) {
-    return found(HangCause::kAsleep, "asleep (" + CallText(process) + ")" + InText(process));
-  }
-  // Whatever moves on hangs elsewhere, if at all.
-  if (!process.is_still) return std::nullopt;
-  if (process.call == "open" || process.wait == "wait_for_partner") {
-    const bool is_fifo = process.wait == "wait_for_partner" || process.wait == "fifo_open";
-    const std::string name = process.object.empty() ? "" : " " + process.object;
-    const std::string where = process.file_system.empty() ? "" : " on " + process.file_system;
-    return found(HangCause::kOpens,
-                 (is_fifo ? "opens " + (name.empty() ? "a FIFO" : "the FIFO" + name) +
-                                ", whose other end nobody opens"
-                          : "opens " + (name.empty() ? "a file" : name.substr(1)) + where) +
-                     InText(process));
-  }
-  if (IsPipeEnd(process)) {
-    const bool writes = Has(process.wait, "write") || process.call.starts_with("write");
-    return found(
-        HangCause::kPipe,
-        fmt::format("{} {}, {}{}", writes ? "writes" : "reads",
-                    process.object.empty() || process.object == "a pipe"
-                        ? "a pipe"
-                        : "the FIFO " + process.object,
-                    writes ? "which nobody reads" : "into which nobody writes", InText(process)));
-  }
-  if (process.call == "flock" || (process.call == "fcntl" && Has(process.wait, "lock"))) {
-    return found(HangCause::kLock, "waits for the lock" + ObjectText(process) + InText(process));
-  }
-  if (process.object == "a terminal" || process.wait == "n_tty_read") {
-    return found(HangCause::kTerminal, "waits for its terminal" + InText(process));
-  }
-  return std::nullopt;
-}
-
-// "its process 4713 (python3) " of another one than the rank's first.
-std::string WhoseText(const RankFacts& rank, const ProcessFacts& process) {
-  if (process.pid == rank.processes.front().pid) return "";
-  return fmt::format("its process {} ({}) ", process.pid, support::WithoutControls(process.name));
-}
-
-// A process below the focus that was killed.
-std::string KilledChildText(const RankFacts& rank) {
-  for (const ProcessFacts& process : rank.processes) {
-    if (process.state != 'Z' || !WIFSIGNALED(process.wait_status)) continue;
-    return fmt::format(
-        "its child {} ({}) was killed by signal {}{}", process.pid,
-        support::WithoutControls(process.name), WTERMSIG(process.wait_status),
-        rank.memory_kills > 0 && WTERMSIG(process.wait_status) == SIGKILL
-            ? fmt::format(", as it seems for memory (oom_kill {})", rank.memory_kills)
-            : "");
-  }
-  return "";
-}
-
-void Add(Finding* finding, HangCause kind, std::string text) {
-  finding->kind = kind;
-  finding->text = std::move(text);
-}
-
-Finding FindingOf(const RankFacts& rank) {
-  Finding finding;
-  finding.rank = rank.rank;
-  finding.host = rank.host;
-  finding.pid = rank.processes.front().pid;
-  const ProcessFacts& focus = FocusOf(rank);
-  finding.is_still = focus.is_still;
-  finding.collective = OutermostOf(focus.stack, IsCollective);
-  if (finding.collective.empty() && focus.is_still && WaitsForOthers(focus))
-    finding.collective = OutermostOf(focus.stack, IsBackward);
-  finding.place = !finding.collective.empty() ? finding.collective
-                  : !focus.stack.empty()      ? PlaceOf(focus.stack)
-                                              : focus.call;
-  for (const ProcessFacts& process : rank.processes) {
-    const auto cause = CauseIn(process);
-    if (!cause || (finding.kind && *finding.kind <= cause->first)) continue;
-    const bool is_focus = &process == &focus;
-    const bool stands = IsStopped(process) || process.state == 'D';
-    // A rank in a collective has what its workers make; what else they wait for is no news.
-    const bool counts = finding.collective.empty() ? is_focus || stands : is_focus && stands;
-    if (!counts) continue;
-    Add(&finding, cause->first,
-        WhoseText(rank, process) + (process.pid != finding.pid && IsStopped(process) ? "is " : "") +
-            cause->second);
-    finding.is_direct = is_focus && process.thread == 0;
-  }
-  if (!rank.gpu_error.empty() && (!finding.kind || *finding.kind > HangCause::kGpuError)) {
-    Add(&finding, HangCause::kGpuError, "its GPU has reported an error (" + rank.gpu_error + ")");
-    finding.is_direct = false;  // it may be one that others have caused
-  }
-  const std::string killed = KilledChildText(rank);
-  if (finding.kind == HangCause::kPipe && finding.is_direct && !killed.empty())
-    Add(&finding, HangCause::kKilledChild, killed + "; it " + finding.text);
-  if (finding.kind) return finding;
-  if (!killed.empty()) {
-    Add(&finding, HangCause::kKilledChild, killed);
-  } else if (!finding.collective.empty()) {
-    // It waits, though MPI and CUDA may do so with a busy CPU.
-  } else if (focus.state == 'R' || focus.cpus >= kBusyCpus) {
-    Add(&finding, HangCause::kComputes,
-        fmt::format("computes ({:.1f} CPUs){}", focus.cpus, InText(focus)));
-  } else if (!WaitsForOthers(focus)) {
-    Add(&finding, HangCause::kUnknown, "in " + CallText(focus) + ObjectText(focus) + InText(focus));
-  }
-  return finding;
-}
 
 // "AllReduce 17 times (others 18), AllGather 1 time (others 0)".
 std::string DifferenceText(const std::vector<CollectiveCount>& own,
@@ -404,15 +96,19 @@ std::vector<Finding> FindingsOf(const HangingJob& job) {
       continue;
     }
     Finding& missing = findings.emplace_back();
+    const auto set = [&missing](HangCause kind, std::string text) {
+      missing.kind = kind;
+      missing.text = std::move(text);
+    };
     missing.rank = rank;
     if (rank < support::Size(job.hosts)) missing.host = job.hosts[static_cast<std::size_t>(rank)];
     const auto end = job.ended.find(rank);
     if (end != job.ended.end()) {
-      Add(&missing, HangCause::kEnded, fmt::format("has ended with exit code {}", end->second));
+      set(HangCause::kEnded, fmt::format("has ended with exit code {}", end->second));
     } else if (std::ranges::find(job.silent_nodes, missing.host) != job.silent_nodes.end()) {
-      Add(&missing, HangCause::kSilentNode, "its node does not answer");
+      set(HangCause::kSilentNode, "its node does not answer");
     } else if (answered.contains(missing.host)) {
-      Add(&missing, HangCause::kMissing, "no process of it was found there");
+      set(HangCause::kMissing, "no process of it was found there");
     } else {
       missing.was_seen = false;
     }
@@ -518,9 +214,9 @@ Diagnosis DiagnoseAlike(const Findings& ranks, bool do_wait, const std::string& 
   const auto largest =
       std::ranges::max_element(groups, {}, [](const auto& group) { return group.second.size(); });
   const std::size_t count = largest->second.size();
-  const bool has_most = 2 * count > ranks.size() && count > 1;
+  const bool has_majority = 2 * count > ranks.size() && count > 1;
   const char* const verb = do_wait ? "wait" : "compute";
-  if (!odd.empty() && (groups.size() == 1 || !has_most)) {
+  if (!odd.empty() && (groups.size() == 1 || !has_majority)) {
     Findings others;
     for (const Finding* finding : ranks) {
       if (finding->launched.empty()) others.push_back(finding);
@@ -544,7 +240,7 @@ Diagnosis DiagnoseAlike(const Findings& ranks, bool do_wait, const std::string& 
             largest->first.empty() ? "" : " (" + support::WithoutControls(largest->first) + ")",
             rest));
   }
-  if (!has_most) {
+  if (!has_majority) {
     return BlameNobody(
         HangCause::kUnknown,
         fmt::format("{}, but in {} different places (-v shows them): perhaps they call "
@@ -567,19 +263,6 @@ Diagnosis DiagnoseAlike(const Findings& ranks, bool do_wait, const std::string& 
 }
 
 }  // namespace
-
-const char* NameOf(HangCause cause) {
-  constexpr const char* kNames[] = {
-      "stopped", "ended",    "uninterruptible", "gpu_error",    "opens",   "pipe",
-      "lock",    "terminal", "asleep",          "killed_child", "missing", "silent_node",
-      "outlier", "computes", "network",         "alike",        "unknown"};
-  return kNames[static_cast<int>(cause)];
-}
-
-bool NeedsFunctions(const ProcessFacts& process) {
-  return !CauseIn(process) &&
-         (process.state == 'R' || process.cpus >= kBusyCpus || WaitsForOthers(process));
-}
 
 Diagnosis Diagnose(const HangingJob& job) {
   const std::vector<Finding> findings = FindingsOf(job);
@@ -658,9 +341,8 @@ std::string RankTable(const HangingJob& job) {
     const ProcessFacts* const focus = facts == ranks.end() ? nullptr : &FocusOf(*facts->second);
     std::string what = !finding.was_seen ? "not looked at" : finding.text;
     if (focus != nullptr && what.empty()) {
-      what = finding.collective.empty()
-                 ? "waits: " + CallText(*focus) + ObjectText(*focus) + InText(*focus)
-                 : "waits in " + finding.collective;
+      what = finding.collective.empty() ? "waits: " + CallText(*focus)
+                                        : "waits in " + finding.collective;
     }
     text += fmt::format(
         "{:>6} {:<16} {:>8} {:<5} {:>5} {}\n", finding.rank, support::WithoutControls(finding.host),

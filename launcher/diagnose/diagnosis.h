@@ -8,35 +8,14 @@
 
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "launcher/diagnose/facts.h"
+#include "launcher/diagnose/finding.h"
 
 namespace launcher {
-
-// From the strongest evidence to the weakest.
-enum class HangCause {
-  kStopped,          // by a signal, or held by a debugger
-  kEnded,            // it has ended while the others wait
-  kUninterruptible,  // in a call that does not return: a file system, a driver
-  kGpuError,         // the driver has reported an error of its GPU
-  kOpens,            // opens a FIFO, or a file that does not answer
-  kPipe,             // reads or writes a pipe whose other end does nothing
-  kLock,             // waits for the lock of a file
-  kTerminal,         // waits for what somebody types
-  kAsleep,
-  kKilledChild,  // a process that it has started was killed
-  kMissing,      // no process of it was found
-  kSilentNode,   // its node does not answer
-  kOutlier,      // in another function or call than the others
-  kComputes,     // uses its CPU while the others wait
-  kNetwork,      // all wait for each other
-  kAlike,        // all are in the same state: no rank of its own
-  kUnknown,
-};
-// "stopped", for programs.
-const char* NameOf(HangCause cause);
 
 // What is known of a job besides the facts of its nodes.
 struct HangingJob {
@@ -56,10 +35,6 @@ struct Diagnosis {
       line;  // for people: "rank 3 (n2, pid 4711): stopped ...; 7 other ranks wait in all_reduce"
 };
 Diagnosis Diagnose(const HangingJob& job);
-
-// Whether /proc does not tell what a process does, but its functions may: it computes, or waits for
-// others.  Pure.
-bool NeedsFunctions(const ProcessFacts& process);
 
 // A row for each rank: host, process, state, and where it is; and what could not be seen.
 std::string RankTable(const HangingJob& job);

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
-#include "launcher/diagnose/diagnosis.h"
+#include "launcher/diagnose/finding.h"
 #include "launcher/diagnose/process.h"
 #include "launcher/diagnose/visit_in_threads.h"
 #include "launcher/system/child_process.h"

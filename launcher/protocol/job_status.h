@@ -25,8 +25,6 @@ inline constexpr char kStatusBeginning[] = "ddlrun-status ";
 inline constexpr int kStatusFormat = 1;
 // Of 65,536 ranks with long names.
 inline constexpr std::size_t kMaxStatusBytes = 33554432;
-// Beside it: what `ddlctl why` saw last, as JSON.
-inline constexpr char kWhyFileName[] = "why.json";
 
 struct JobStatus {
   enum class RankState { kStarting, kRunning, kEnded };

@@ -21,6 +21,7 @@ inline constexpr char kPlanFileName[] = "plan.json";
 inline constexpr char kRankfileName[] = "RANKFILE";        // in Open MPI's form
 inline constexpr char kHostfileName[] = "HOSTFILE";        // in Open MPI's form
 inline constexpr char kMachinefileName[] = "MACHINEFILE";  // in MPICH's form
+inline constexpr char kWhyFileName[] = "why.json";         // what `ddlctl why` saw last
 inline constexpr char kTaskfileName[] = "TASKFILE";        // the host of each rank, for srun
 
 // The first of $SLURM_TMPDIR, $TMPDIR, $XDG_RUNTIME_DIR that is an absolute path of a directory

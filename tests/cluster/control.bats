@@ -118,6 +118,23 @@ is_training() { [ "$(hpc ddlctl status "$work/run" 2> /dev/null | sed -n 's/^sta
 # Rank 1 on n2, which is stopped, holds up rank 0 on n1, which waits for it; $job is theirs.
 has_reason() { [[ $(hpc ddlctl why "$job") == "rank 1 (n2, pid $(cat "$work/pid.1")): stopped by SIGSTOP"*"; 1 other rank waits"* ]]; }
 
+@test "the last line of a job that hung says which rank of two nodes held it up" {
+  script hung "mkfifo fifo" "ddlrun --heartbeat 'beats/%r' --hang-after 2 --log-dir logs python3 -c '
+import os, socket, time
+for i in range(3):
+    open(os.environ[\"DDLRUN_HEARTBEAT\"], \"w\").write(str(i))
+    time.sleep(0.5)
+if os.environ[\"RANK\"] == \"1\": open(\"fifo\")
+pair = socket.socketpair(); pair[0].recv(1)'"
+  batch hung -N2 --gres=gpu:1 --nodelist=n1,n2 --time=2
+  echo "$output"
+  [ "$status" -eq 70 ]
+  [[ $output == *"it hangs: rank "[01]" on "n[12]" has not touched "*" (--hang-after); rank 1 (n2, pid "*"): opens the FIFO $work/fifo, whose other end nobody opens"*"; 1 other rank waits"* ]]
+  grep -q '"cause":"opens"' "$work/logs/why.json"
+  wait_for 10 nothing_left_on n1
+  wait_for 10 nothing_left_on n2
+}
+
 @test "which rank of two nodes hangs is known from everywhere, by the job and by the run directory" {
   script hang "ddlrun python3 -c '
 import os, signal, socket

@@ -57,7 +57,7 @@ def hang():
     if how == "fifo":
         open(directory + "/fifo").read()
     if how == "mount":
-        open(directory + "/mount/file", "w").write("x")
+        open(os.path.realpath(directory + "/mount") + "/file", "w").write("x")
     if how == "lock":
         with open(directory + "/lock", "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
