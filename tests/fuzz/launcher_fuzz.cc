@@ -12,6 +12,7 @@
 #include "launcher/bede/bede_options.h"
 #include "launcher/cli/quoting.h"
 #include "launcher/cli/site_config.h"
+#include "launcher/cost/launch_record.h"
 #include "launcher/diagnose/diagnosis.h"
 #include "launcher/diagnose/process.h"
 #include "launcher/diagnose/stacks.h"
@@ -108,6 +109,18 @@ FUZZ(job_status) {
   const std::string written = launcher::FormatJobStatus(*status);
   const auto again = launcher::ParseJobStatus(written);
   Require(again && launcher::FormatJobStatus(*again) == written);
+}
+
+// A file of a launch: what was read can be written, read again, and added up.
+FUZZ(launch_record) {
+  std::string problem;
+  const auto record = launcher::ParseLaunch(std::string(text), &problem);
+  Require(record.has_value() == problem.empty());
+  if (!record) return;
+  Require(launcher::ParseLaunch(launcher::FormatLaunch(*record), &problem).has_value());
+  Require(launcher::FormatMetrics(*record).ends_with("# EOF\n"));
+  const auto history = launcher::HistoryOf({*record, *record}, 1e9);
+  Require(launcher::CostText(history.sum).find('\n') == std::string::npos);
 }
 
 // What `mpirun --version` prints: what is Open MPI's has a name and lacks nothing.
