@@ -47,6 +47,7 @@ struct Options {
   std::string run_directory;  // where the private run directory is made, and kept
   bool tag_output = false;
   std::string log_directory;       // for a log file of each rank
+  std::string metrics_directory;   // for Prometheus
   std::string check;               // "auto", "full", "off"
   std::string heartbeat;           // path; "%r" in it is the rank
   std::optional<int> hang_after;   // seconds without a heartbeat

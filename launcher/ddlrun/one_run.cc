@@ -220,8 +220,8 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   if (options.verbose) Say(SettingsText(settings) + PlanAsText(planned.plan));
   if (!options.run_directory.empty()) Say(WhereTheLogIs(directory.path()));
   CleanupProcess cleanup_process(options.run_directory.empty() ? directory.path() : "");
-  const JobRun run = {options, settings,         invocation.environment,    planned,
-                      launch,  directory.path(), HostsOfRanks(planned.plan)};
+  const JobRun run = {options, settings,         invocation.environment,     planned,
+                      launch,  directory.path(), HostsOfRanks(planned.plan), invocation.recorder};
   std::vector<std::unique_ptr<JobWatcher>> watchers = WatchersOf(run);
   if (options.check_only || settings.check == "full") {
     const std::optional<RunResult> end =
@@ -233,10 +233,16 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   restarts.BeforeRun(PlannedHostsOfJob(planned));
   JobResult result =
       StartAndWait(invocation, run, commands, std::move(watchers), cleanup_process, signals);
+  invocation.recorder->OnGone(result.exit_code);
   if (result.own_end) KeepDiagnosis(directory, options.log_directory);
   LookForLostNodes(planned.plan, launch, invocation.environment, &result);
   const Decision decision = restarts.AfterRun(result);
-  const std::string text = EndText(result, decision);
+  std::string text = EndText(result, decision);
+  const RunCost cost = invocation.recorder->Cost();
+  if (decision.next != Decision::Next::kRestart &&
+      ShowsCost(cost, result.exit_code, options.verbose)) {
+    text.insert(0, "ddlrun: " + CostText(cost) + "\n");
+  }
   AddToLog(directory, text + "exit code " + std::to_string(result.exit_code) + "\n");
   Say(text, result.stop_requested);
   return {result.exit_code, decision.next == Decision::Next::kRestart, result.step_is_left,

@@ -11,6 +11,7 @@
 #include "launcher/base/environment.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
+#include "launcher/features/run_recorder.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
 #include "launcher/restart/restarts.h"
@@ -23,7 +24,8 @@ struct Invocation {
   const Options& options;
   const Settings& settings;
   const Environment& environment;
-  std::string program_directory;  // of ddlrun itself
+  std::string program_directory;    // of ddlrun itself
+  RunRecorder* recorder = nullptr;  // null with --check-only
 };
 
 struct RunResult {

@@ -99,8 +99,23 @@ bool IsStopRequested(SignalRelay& signals, int pause) {
   }
 }
 
+// Runs the ranks, as often as it takes.  Returns the exit code of ddlrun.
+int RunUntilEnd(const Invocation& invocation, PlannedJob planned, const Launch& launch,
+                Restarts& restarts, SignalRelay& signals) {
+  bool step_is_left = false;
+  for (;;) {
+    planned.restart_count = restarts.count();
+    const RunResult run = RunOnce(invocation, planned, launch, restarts, signals);
+    if (!run.start_again || IsStopRequested(signals, run.pause)) return run.exit_code;
+    planned = PlanJob(invocation.options, invocation.settings, invocation.environment,
+                      restarts.lost_nodes());
+    step_is_left = step_is_left || run.step_is_left;
+    planned.has_lost_nodes = planned.has_lost_nodes || step_is_left;
+  }
+}
+
 int PlanAndLaunch(const Options& options, const Settings& settings, const SiteConfig& site,
-                  const Environment& of_user) {
+                  const Environment& of_user, RunRecorder::Clock::time_point begin) {
   if (options.advise) {
     Print(Advice(options, site, PlanJob(options, settings, of_user, {}).plan));
     return EX_OK;
@@ -109,7 +124,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const SiteCo
   const bool wants_end = options.dry_run == DryRun::kNo && TrainerArguments(options.program);
   const Environment environment =
       wants_end ? WithTimeLimit(of_user, std::chrono::system_clock::now()) : of_user;
-  const Invocation invocation = {options, settings, environment, ProgramDirectory()};
+  Invocation invocation = {options, settings, environment, ProgramDirectory()};
   const SrunQuestions questions = QuerySrun(options, settings, environment);
   std::unique_ptr<CommandOutput> mpirun_version = QueryMpirunEarly(options, settings, environment);
   PlannedJob planned = PlanJob(options, settings, environment, {});
@@ -142,20 +157,32 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const SiteCo
   const bool is_step = launch.choice.traits().makes_step;
   Restarts restarts(options, environment, is_step ? planned.dispensable_nodes : 0,
                     is_step ? planned.min_nodes : 0);
-  bool step_is_left = false;
-  for (;;) {
-    planned.restart_count = restarts.count();
-    const RunResult run = RunOnce(invocation, planned, launch, restarts, signals);
-    if (!run.start_again || IsStopRequested(signals, run.pause)) return run.exit_code;
-    planned = PlanJob(options, settings, environment, restarts.lost_nodes());
-    step_is_left = step_is_left || run.step_is_left;
-    planned.has_lost_nodes = planned.has_lost_nodes || step_is_left;
+  if (options.check_only) {
+    return RunUntilEnd(invocation, std::move(planned), launch, restarts, signals);
+  }
+  RunRecorderOptions recorder_options = RecorderOptionsOf(options, environment);
+  if (const std::string file = ProgressFile(options); !file.empty()) {
+    recorder_options.progress_time = [file] { return NewestTime(file); };
+  }
+  RunRecorder recorder(std::move(recorder_options), begin);
+  invocation.recorder = &recorder;
+  const auto end = [&recorder](int exit_code) {
+    const std::string problem = recorder.OnEnd(exit_code);
+    if (!problem.empty()) Say("ddlrun: " + problem + "\n");
+    return exit_code;
+  };
+  try {
+    return end(RunUntilEnd(invocation, std::move(planned), launch, restarts, signals));
+  } catch (const LaunchError& error) {
+    end(error.exit_code());
+    throw;
   }
 }
 
 }  // namespace
 
 int RunDdlrun(const std::vector<std::string>& arguments) {
+  const auto begin = RunRecorder::Clock::now();
   const Options options = ParseOptions(arguments);
   if (options.help) {
     Print(HelpText(OptionTable()));
@@ -181,7 +208,7 @@ int RunDdlrun(const std::vector<std::string>& arguments) {
   if (options.program.empty() && options.dry_run == DryRun::kNo && !options.check_only) {
     throw LaunchError(EX_USAGE, "no program given: ddlrun [options] program [arguments]");
   }
-  return PlanAndLaunch(options, settings, site, environment);
+  return PlanAndLaunch(options, settings, site, environment, begin);
 }
 
 }  // namespace launcher

@@ -142,6 +142,11 @@ std::string WhereTheLogIs(const std::string& run_directory) {
   return "Please see " + run_directory + "/" + kRunLogName + " for detailed log.\n";
 }
 
+bool ShowsCost(const RunCost& cost, int exit_code, bool is_verbose) {
+  const bool has_failed = exit_code != EX_OK && exit_code != EX_TEMPFAIL;
+  return is_verbose || cost.restarts > 0 || (has_failed && cost.wall >= kSecondsOfProgress);
+}
+
 std::string EndText(const JobResult& result, const Decision& decision) {
   std::string text;
   for (const std::string& note : result.notes) text += "ddlrun: " + note + "\n";

@@ -11,6 +11,7 @@
 
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
+#include "launcher/cost/run_cost.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
 #include "launcher/restart/restart_policy.h"
@@ -35,6 +36,10 @@ std::string Announcement(const Options& options, const PlannedJob& planned,
 
 // Says where the log is, which stays in `run_directory`, in the words of IBM's ddlrun.
 std::string WhereTheLogIs(const std::string& run_directory);
+
+// Whether the end of a run says what it has cost: after a restart, after a failure that comes a
+// minute or more after the start, and where more is to be said.
+bool ShowsCost(const RunCost& cost, int exit_code, bool is_verbose);
 
 // How the ranks ended, and what follows.  The cause of a failure is the last line, unless the ranks
 // are started again.

@@ -19,6 +19,8 @@
 
 namespace launcher {
 
+class RunRecorder;
+
 // One run of the ranks, which is about to begin.
 struct JobRun {
   const Options& options;
@@ -26,8 +28,9 @@ struct JobRun {
   const Environment& environment;
   const PlannedJob& planned;
   const Launch& launch;
-  std::string directory;           // the run directory
-  std::vector<std::string> hosts;  // of each rank
+  std::string directory;            // the run directory
+  std::vector<std::string> hosts;   // of each rank
+  RunRecorder* recorder = nullptr;  // of this ddlrun; null where nothing is recorded
 };
 
 struct Feature {

@@ -11,6 +11,7 @@
 #include "launcher/features/end_limit.h"
 #include "launcher/features/heartbeat.h"
 #include "launcher/features/nodes_of_job.h"
+#include "launcher/features/run_recorder.h"
 #include "launcher/features/start_limit.h"
 #include "launcher/features/status_file.h"
 #include "launcher/features/stop_before.h"
@@ -19,9 +20,11 @@
 namespace launcher {
 namespace {
 
-// In the order of --help, and in that in which they watch.
-constexpr std::array kFeatures = {&kClosedOutput, &kHeartbeat,  &kStopBefore,   &kEndLimit,
-                                  &kStartLimit,   &kNodesOfJob, &kStoppedRanks, &kStatusFile};
+// In the order of --help, and in that in which they watch: the recorder asks for the heartbeat of
+// ranks that are about to end, which is watched no more then.
+constexpr std::array kFeatures = {&kRunRecorder, &kClosedOutput, &kHeartbeat,
+                                  &kStopBefore,  &kEndLimit,     &kStartLimit,
+                                  &kNodesOfJob,  &kStoppedRanks, &kStatusFile};
 
 }  // namespace
 

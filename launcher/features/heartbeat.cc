@@ -275,8 +275,12 @@ void Heartbeat::Stop() {
 int Heartbeat::fd() const { return shared_ == nullptr ? -1 : shared_->event.fd(); }
 
 void Heartbeat::AddTo(JobStatus* status) const {
-  if (shared_ == nullptr || !IsOfEachRank(options_.pattern)) return;
+  if (shared_ == nullptr) return;
   const std::lock_guard lock(shared_->mutex);
+  if (!IsOfEachRank(options_.pattern)) {
+    status->silence = shared_->heartbeats.SilenceOf(0);
+    return;
+  }
   for (int rank = 0; rank < std::min(options_.ranks, support::Size(status->ranks)); ++rank) {
     status->ranks[static_cast<std::size_t>(rank)].silence = shared_->heartbeats.SilenceOf(rank);
   }

@@ -14,9 +14,10 @@ namespace {
 
 // 30 million years: what is more is no time.
 constexpr double kMaxSeconds = 1e15;
+constexpr char kCostBeginning[] = "cost ";
 constexpr const char* kRankStates[] = {"starting", "running", "ended"};
 
-std::string FirstStatusLine() { return kStatusBeginning + std::to_string(kStatusFormat); }
+std::string FirstStatusLine(int version) { return kStatusBeginning + std::to_string(version); }
 
 std::string Seconds(std::optional<double> seconds) {
   if (!seconds) return "-";
@@ -43,9 +44,35 @@ void Expect(TokenReader& words, const std::string& name) {
   if (words.Next() != name) throw std::out_of_range(name);
 }
 
+RunCost ReadCost(const std::string& line) {
+  TokenReader words(line);
+  Expect(words, "cost");
+  RunCost cost;
+  const auto source = ProgressSourceOf(words.Next());
+  cost.source = source ? *source : throw std::out_of_range(line);
+  cost.restarts = words.Number();
+  cost.wall = ReadSeconds(words.Next()).value_or(0);
+  cost.unsaved = ReadSeconds(words.Next()).value_or(0);
+  for (const CostPart& part : CostParts()) {
+    cost.*part.seconds = ReadSeconds(words.Next()).value_or(0);
+  }
+  words.ExpectEnd();
+  return cost;
+}
+
+std::string CostLine(const RunCost& cost) {
+  std::string text = std::string(kCostBeginning) + NameOf(cost.source) + " " +
+                     std::to_string(cost.restarts) + " " + Seconds(cost.wall) + " " +
+                     Seconds(cost.unsaved);
+  for (const CostPart& part : CostParts()) text += " " + Seconds(cost.*part.seconds);
+  return text + "\n";
+}
+
 JobStatus Read(std::istringstream& lines) {
   std::string line;
-  if (!std::getline(lines, line) || line != FirstStatusLine()) throw std::out_of_range(line);
+  const bool is_known = std::getline(lines, line) &&
+                        (line == FirstStatusLine(1) || line == FirstStatusLine(kStatusFormat));
+  if (!is_known) throw std::out_of_range(line);
   JobStatus status;
   std::getline(lines, line);
   TokenReader job(line);
@@ -65,6 +92,10 @@ JobStatus Read(std::istringstream& lines) {
   status.ends = ReadSeconds(times.Next());
   times.ExpectEnd();
   while (std::getline(lines, line)) {
+    if (status.ranks.empty() && !status.cost && line.starts_with(kCostBeginning)) {
+      status.cost = ReadCost(line);
+      continue;
+    }
     TokenReader words(line);
     Expect(words, "rank");
     JobStatus::Rank rank;
@@ -82,11 +113,12 @@ JobStatus Read(std::istringstream& lines) {
 }  // namespace
 
 std::string FormatJobStatus(const JobStatus& status) {
-  std::string text = FirstStatusLine() + "\njob " + EscapeToken(status.job) + " " +
+  std::string text = FirstStatusLine(kStatusFormat) + "\njob " + EscapeToken(status.job) + " " +
                      EscapeToken(status.host) + " " + std::to_string(status.pid) + " " +
                      EscapeToken(status.launcher) + " " + std::to_string(status.restarts) + " " +
                      EscapeToken(status.program) + "\ntimes " + Seconds(status.written) + " " +
                      Seconds(status.started) + " " + Seconds(status.ends) + "\n";
+  if (status.cost) text += CostLine(*status.cost);
   for (const JobStatus::Rank& rank : status.ranks) {
     text += "rank " + EscapeToken(rank.host) + " " + kRankStates[static_cast<int>(rank.state)] +
             " " + std::to_string(rank.exit_code) + " " + Seconds(rank.silence) + "\n";

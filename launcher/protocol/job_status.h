@@ -3,9 +3,11 @@
 // What ddlrun knows of its job while it runs, as the file `status` in its run directory, which
 // ddlctl reads.  The file is replaced as a whole.  Pure.
 //
-//   ddlrun-status 1
+//   ddlrun-status 2
 //   job ID HOST PID LAUNCHER RESTARTS PROGRAM
 //   times WRITTEN STARTED ENDS                      seconds since 1970, "-" for not known
+//   cost PROGRESS RESTARTS WALL UNSAVED PART...     seconds, in the order of CostParts(); not in
+//                                                   version 1, and only where it is known
 //   rank HOST STATE CODE SILENCE                    from 0 on; SILENCE in seconds
 // Texts are words as plan_encoding.h encodes them.
 
@@ -16,13 +18,15 @@
 #include <string>
 #include <vector>
 
+#include "launcher/cost/run_cost.h"
+
 namespace launcher {
 
 inline constexpr char kStatusFileName[] = "status";
 // What it begins with in every version, and the number behind that; doc/formats.md says when it is
 // raised.
 inline constexpr char kStatusBeginning[] = "ddlrun-status ";
-inline constexpr int kStatusFormat = 1;
+inline constexpr int kStatusFormat = 2;
 // Of 65,536 ranks with long names.
 inline constexpr std::size_t kMaxStatusBytes = 33554432;
 
@@ -42,10 +46,13 @@ struct JobStatus {
   int pid = 0;       // of ddlrun
   std::string launcher;
   int restarts = 0;
-  std::string program;         // a command line
-  double written = 0;          // the file; seconds since 1970, as the others
-  double started = 0;          // this start of the ranks
-  std::optional<double> ends;  // the time of the job
+  std::string program;          // a command line
+  double written = 0;           // the file; seconds since 1970, as the others
+  double started = 0;           // this start of the ranks
+  std::optional<double> ends;   // the time of the job
+  std::optional<RunCost> cost;  // of ddlrun until then
+  // How long nobody has touched the file of --heartbeat that all ranks share.  Not in the text.
+  std::optional<double> silence;
   std::vector<Rank> ranks;
 };
 

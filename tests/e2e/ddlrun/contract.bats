@@ -156,7 +156,7 @@ ends_with() {
     for program in 'printf "1%%\r2%%\r"' 'head -c 200000 /dev/zero | tr "\0" x; echo' 'cat noise' 'printf "no end"' 'printf "a\n\nb"'; do
       rm -rf logs
       expect=0 run_ddlrun -n 1 --launcher="$launcher" --log-dir logs sh -c "$program"
-      sh -c "$program" | cmp - logs/*
+      sh -c "$program" | cmp - logs/rank-*
     done
   done
 }

@@ -209,7 +209,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   [[ $stderr == "ddlctl: there is no training in $directory that can be asked"* ]]
   echo "ddlrun-status 9" > "$directory/status"
   run -65 --separate-stderr "$ddlctl" status "$directory"
-  [[ $stderr == "ddlctl: $directory/status: a status of format 9, and this program reads format 1: use the version of ddlrun that has written it, or a newer one" ]]
+  [[ $stderr == "ddlctl: $directory/status: a status of format 9, and this program reads format 2: use the version of ddlrun that has written it, or a newer one" ]]
 }
 
 @test "--end-limit ends a job in which a rank stays behind, and names it" {

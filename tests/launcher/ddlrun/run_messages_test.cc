@@ -28,6 +28,22 @@ TEST(EndText, NamesTheRankThatFailedFirst) {
               HasSubstr("the job failed: rank 6 on n4 ended first, with exit code 3"));
 }
 
+TEST(ShowsCost, AfterARestartALateFailureOrOnRequest) {
+  struct Row {
+    RunCost cost;
+    int exit_code;
+    bool is_verbose, shows;
+  };
+  const Row rows[] = {{{.wall = 100}, 0, false, false},   {{.wall = 100}, 0, true, true},
+                      {{.wall = 60}, 1, false, true},     {{.wall = 59.9}, 1, false, false},
+                      {{.wall = 100}, 75, false, false},  {{.restarts = 1}, 0, false, true},
+                      {{.restarts = 1}, 75, false, true}, {{.wall = 1}, 1, true, true}};
+  for (const Row& row : rows) {
+    EXPECT_EQ(ShowsCost(row.cost, row.exit_code, row.is_verbose), row.shows)
+        << row.cost.wall << ' ' << row.cost.restarts << ' ' << row.exit_code;
+  }
+}
+
 TEST(EndText, SaysWhyNoRankCouldStart) {
   JobResult result;
   result.exit_code = 78;

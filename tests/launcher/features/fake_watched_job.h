@@ -30,7 +30,7 @@ class FakeWatchedJob final : public WatchedJob {
   bool MayHaveStartedAny() const override { return may_have_started_any; }
   bool IsOutputHeld() const override { return is_output_held; }
   bool IsOutputClosed() const override { return false; }
-  void AskWatchers(JobStatus* /*status*/) const override {}
+  void AskWatchers(JobStatus* status) const override { *status = heartbeats; }
   void SendToRanks(int signal) override { signals.push_back(signal); }
   void Say(const std::string& /*line*/) override {}
   void AddNote(std::string note) override { notes.push_back(std::move(note)); }
@@ -58,6 +58,7 @@ class FakeWatchedJob final : public WatchedJob {
   std::map<int, int> codes;
   bool is_running = true, is_stop_requested = false, is_output_held = false;
   bool may_have_started_any = true;
+  JobStatus heartbeats;  // what its watchers know
   std::vector<int> signals;
   std::vector<std::string> notes;
   std::optional<OwnEnd> end;

@@ -210,7 +210,7 @@ JobStatus FakeStatus() {
 TEST(JobStatus, IsReadAsItWasWritten) {
   const JobStatus status = FakeStatus();
   const std::string text = FormatJobStatus(status);
-  EXPECT_TRUE(text.starts_with("ddlrun-status 1\njob 12_3 n1 4711 srun 2 python%20"));
+  EXPECT_TRUE(text.starts_with("ddlrun-status 2\njob 12_3 n1 4711 srun 2 python%20"));
   const auto read = ParseJobStatus(text);
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->job, "12_3");
@@ -231,6 +231,31 @@ TEST(JobStatus, IsReadAsItWasWritten) {
   EXPECT_EQ(read->ranks[2].state, State::kEnded);
   EXPECT_EQ(read->ranks[2].exit_code, 137);
   EXPECT_EQ(FormatJobStatus(*read), text);
+}
+
+TEST(JobStatus, HasTheCostWhereThatIsKnown) {
+  JobStatus status = FakeStatus();
+  RunCost& cost = status.cost.emplace();
+  cost = {.source = ProgressSource::kHeartbeat, .restarts = 3, .wall = 100.5, .unsaved = 0.25};
+  double number = 0;
+  for (const CostPart& part : CostParts()) cost.*part.seconds = ++number;
+  const std::string text = FormatJobStatus(status);
+  const auto read = ParseJobStatus(text);
+  ASSERT_TRUE(read && read->cost);
+  EXPECT_EQ(FormatJobStatus(*read), text);
+  EXPECT_EQ(read->cost->source, ProgressSource::kHeartbeat);
+  EXPECT_EQ(read->cost->restarts, 3);
+  EXPECT_EQ(read->cost->wall, 100.5);
+  EXPECT_NEAR(read->cost->unsaved, 0.25, 0.1);
+  for (const CostPart& part : CostParts())
+    EXPECT_EQ((*read->cost).*part.seconds, cost.*part.seconds);
+  const std::size_t line = text.find("cost heartbeat");
+  for (const char* wrong : {"cost steps", "cost none x", "cost heartbeat 1 2 3", "cost"}) {
+    EXPECT_FALSE(ParseJobStatus(text.substr(0, line) + wrong + text.substr(text.find("\nrank"))));
+  }
+  // Version 1 has none.
+  const std::string old = FormatJobStatus(FakeStatus());
+  EXPECT_TRUE(ParseJobStatus("ddlrun-status 1" + old.substr(15)));
 }
 
 TEST(JobStatus, WhatIsNotKnownStaysSo) {
@@ -257,7 +282,7 @@ TEST(JobStatus, NothingElseIsOne) {
   EXPECT_TRUE(ParseJobStatus(text + "rank n3 running 0 1e15\n").has_value());
   EXPECT_FALSE(ParseJobStatus(text + "rank n3 running 0 2e15\n").has_value());
   EXPECT_FALSE(ParseJobStatus(text + "rank n3 running 0 - x\n").has_value());
-  EXPECT_FALSE(ParseJobStatus("ddlrun-status 2" + text.substr(15)).has_value());
+  EXPECT_FALSE(ParseJobStatus("ddlrun-status 3" + text.substr(15)).has_value());
 }
 
 }  // namespace
