@@ -19,6 +19,7 @@
 #include "ddlctl/status_text.h"
 #include "launcher/base/error.h"
 #include "launcher/cli/site_config.h"
+#include "launcher/cost/launch_record.h"
 #include "launcher/system/child_process.h"
 #include "launcher/system/files.h"
 #include "launcher/system/run_directory.h"
@@ -259,6 +260,7 @@ std::string JobText(const JobStatus& status, double now) {
                    fmt::format("{} on {}: {}", status.ranks.size(),
                                support::Counted(static_cast<long long>(NodesOf(status)), "node"),
                                RanksText(status)));
+  if (status.cost) text += RowOfJob("cost", launcher::CostText(*status.cost));
   const std::string heartbeat = HeartbeatText(status);
   if (!heartbeat.empty()) text += RowOfJob("heartbeat", heartbeat);
   if (IsOld(status, now)) {
@@ -279,17 +281,19 @@ std::string JobJson(const JobStatus& status, double now) {
                      {"exit_code", has_ended ? Json(rank.exit_code) : Json(nullptr)},
                      {"silence_seconds", rank.silence ? Json(*rank.silence) : Json(nullptr)}});
   }
-  const Json json = {{"job", status.job},
-                     {"program", status.program},
-                     {"host", status.host},
-                     {"pid", status.pid},
-                     {"launcher", status.launcher},
-                     {"restarts", status.restarts},
-                     {"started", status.started},
-                     {"ends", status.ends ? Json(*status.ends) : Json(nullptr)},
-                     {"written", status.written},
-                     {"is_old", IsOld(status, now)},
-                     {"ranks", ranks}};
+  const Json json = {
+      {"job", status.job},
+      {"program", status.program},
+      {"host", status.host},
+      {"pid", status.pid},
+      {"launcher", status.launcher},
+      {"restarts", status.restarts},
+      {"started", status.started},
+      {"ends", status.ends ? Json(*status.ends) : Json(nullptr)},
+      {"written", status.written},
+      {"is_old", IsOld(status, now)},
+      {"cost", status.cost ? Json::parse(launcher::CostJson(*status.cost)) : Json(nullptr)},
+      {"ranks", ranks}};
   return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 

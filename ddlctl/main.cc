@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "ddlctl/checkpoints.h"
+#include "ddlctl/history.h"
 #include "ddlctl/job.h"
 #include "ddlctl/options.h"
 #include "ddlctl/session.h"
@@ -288,14 +289,28 @@ std::optional<int> LookAtJob(const Options& options, const std::vector<std::stri
   return EX_OK;
 }
 
+int ShowHistory(const Options& options) {
+  int code = EX_OK;
+  std::vector<launcher::LaunchRecord> launches =
+      ddlctl::ReadLaunches(options.results_dir, [&code](const std::string& line) {
+        AddError(line + "\n");
+        code = EX_DATAERR;
+      });
+  const double now = trainer::InSeconds(trainer::SystemClock()().time_since_epoch());
+  const launcher::LaunchHistory history = launcher::HistoryOf(std::move(launches), now);
+  Print(options.as_json ? ddlctl::HistoryJson(history) + "\n" : ddlctl::HistoryText(history));
+  return code;
+}
+
 int RunCommand(const Options& options, const std::vector<std::string>& arguments) {
   if (options.command == Command::kNone) {
     throw Error(EX_USAGE,
                 "a command is missing: status, watch, pause, resume, checkpoint, evaluate, stop, "
-                "set, stacks or why (ddlctl --help)");
+                "set, stacks, why or history (ddlctl --help)");
   }
   if (const std::optional<int> code = LookAtCheckpoints(options)) return *code;
   if (const std::optional<int> code = LookAtJob(options, arguments)) return *code;
+  if (options.command == Command::kHistory) return ShowHistory(options);
   if (options.command == Command::kWhy) {
     std::error_code ignored;
     return ddlctl::ShowWhy({.name = options.results_dir,

@@ -204,6 +204,16 @@ support::Command WhyCommand(Options& options) {
         "What is seen on this node alone, for the ddlctl that has started this one"}});
 }
 
+support::Command HistoryCommand(Options& options) {
+  return MakeCommand(
+      options.command, Command::kHistory, "history",
+      "Show what the launches of a job have cost, over requeues, whatever its program: how much "
+      "time was productive, and how much failures have cost, by cause",
+      {Required({"DIR", &options.results_dir, "",
+                 "The --log-dir of ddlrun, or its --metrics-dir where that is not given"}),
+       {"--json", &options.as_json, "", "As JSON, in one line"}});
+}
+
 }  // namespace
 
 support::Program DescribeOptions(Options& options) {
@@ -225,7 +235,8 @@ support::Program DescribeOptions(Options& options) {
                 "Have a checkpoint written and the training end, with 75"),
       SetCommand(options),
       StacksCommand(options),
-      WhyCommand(options)};
+      WhyCommand(options),
+      HistoryCommand(options)};
   return program;
 }
 

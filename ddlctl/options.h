@@ -21,6 +21,7 @@ enum class Command {
   kOrder,
   kStacks,
   kWhy,
+  kHistory,
   kListCheckpoints,
   kVerifyCheckpoints,
   kExportCheckpoint,

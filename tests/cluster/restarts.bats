@@ -88,7 +88,7 @@ stops_early() {
   stops_early ': > "checkpoints/step-$DDLRUN_RESTART_COUNT"'
   hpc mkdir checkpoints
   script job 'export SLURM_ARRAY_JOB_ID=999999 SLURM_ARRAY_TASK_ID=0 SCANCEL_STATE=PENDING' \
-    'exec ddlrun --requeue --progress-file checkpoints ./rank'
+    'exec ddlrun --requeue --progress-file checkpoints --log-dir logs ./rank'
   local id
   id=$(hpc sbatch --parsable -N2 --gres=gpu:1 --open-mode=append --output="$work/job.out" job)
   for turn in 0 1; do
@@ -101,6 +101,10 @@ stops_early() {
   cat job.out
   [[ $output == *" Restarts=2 "* ]]
   [ "$(grep -c 'ddlrun: requeueing the job' job.out)" -eq 2 ]
+  # Each launch has its file, and Slurm's time in the queue is lost.
+  run hpc ddlctl history logs
+  echo "$output"
+  [[ $output == "start "*" 75"$'\n'*" 75 "*"requeued "*$'\n'*" 0 "*"requeued "*$'\n'"sum "*"requeued "* ]]
   wait_for 10 nothing_left_on n1
 }
 

@@ -1,0 +1,135 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What a run has cost: the last lines of ddlrun, its files, ddlctl history and ddlctl status.
+
+load common
+
+costs() { run_separate "$DDLRUN_BUILD/bin/ddlctl" history "$@"; }
+
+# value FILE|- KEY: of the JSON.
+value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$1" "$2"; }
+
+# A program of two ranks that has a checkpoint after 0.6 s, and of which rank 1 fails 0.4 s later as often as $1 says.
+works() { echo "sleep 0.6; [ \$RANK = 1 ] || echo > checkpoint; sleep 0.4; [ \$RANK = 0 ] || [ \$DDLRUN_RESTART_COUNT -ge $1 ] || exit 3; sleep 0.2"; }
+
+@test "three failures: the parts add up to the wall time, and each is what was caused" {
+  local start wall
+  start=$EPOCHREALTIME
+  expect=0 run_ddlrun -n 2 --oversubscribe --launcher=local --max-restarts 3 --progress-file checkpoint --log-dir logs --metrics-dir metrics \
+    sh -c "$(works 3)"
+  wall="$EPOCHREALTIME - $start"
+  [[ ${messages##*$'\n'} == "ddlrun: wall time "*" s, goodput "*" %: start "*" s, productive "*" s, lost "*" s ("*"restart "*"repeated "*"), end "*" s" ]]
+  [ "$(ls logs)" = "$(printf '%s\n' rank-00000.log rank-00001.log "$(basename logs/run-*.json)")" ]
+  python3 - "$wall" logs/run-*.json << 'END'
+import json, sys
+wall, run = eval(sys.argv[1]), json.load(open(sys.argv[2]))
+parts = {name: run[name + "_seconds"] for name in
+         ("plan", "launch", "productive", "unknown", "detection", "teardown", "restart", "repeated", "requeued", "end")}
+print(run, wall)
+assert abs(sum(parts.values()) - run["wall_seconds"]) <= 0.01 * run["wall_seconds"]
+# What the shell and the loader of the program take is not ddlrun's.
+assert 0 <= wall - run["wall_seconds"] <= 0.01 * wall + 0.1
+assert run["restarts"] == 3 and run["exit_code"] == 0 and run["progress"] == "checkpoints"
+# 3 x 0.6 s until the checkpoint, then 1.2 s; 3 x 0.4 s after it.
+assert 2.9 <= parts["productive"] <= 5.0, parts
+assert 1.1 <= parts["repeated"] <= 2.5, parts
+assert abs(run["goodput"] - parts["productive"] / run["wall_seconds"]) < 0.01
+END
+  ! command -v promtool > /dev/null || promtool check metrics < metrics/ddlrun-*.prom
+  python3 "$BATS_TEST_DIRNAME/../ddltraind/read_logs.py" metrics metrics/ddlrun-*.prom > values
+  grep -q '^ddlrun_running{.*launch="20.*} 0.0$' values
+  grep -q '^ddlrun_lost_seconds{.*cause="repeated"} [1-9]' values
+  expect=0 costs logs
+  [[ $output == "start "*" lost by"$'\n'????-??-??T*" -  "*" % "*" 0 "*"restart "*"repeated "* ]]
+  [ "${#lines[@]}" -eq 2 ]
+}
+
+@test "a hang: the time until it was noticed is lost, and so is the teardown" {
+  expect=70 run_ddlrun -n 1 --launcher=local --heartbeat beat --hang-after 1 --progress-file checkpoint --metrics-dir metrics -v \
+    sh -c 'trap "" TERM; for i in 1 2 3 4; do sleep 0.1; echo > beat; echo > checkpoint; done; sleep 30; sleep 30'
+  [[ $messages == *"ddlrun: wall time "*"(detection "*"teardown "*"ddlrun: "*"it hangs: "* ]]
+  local file
+  file=$(echo metrics/run-*.json)
+  python3 -c 'import sys; assert 0.8 <= float(sys.argv[1]) <= 2.5 and 2.5 <= float(sys.argv[2]) and float(sys.argv[3]) <= 1, sys.argv' \
+    "$(value "$file" detection_seconds)" "$(value "$file" teardown_seconds)" "$(value "$file" productive_seconds)"
+}
+
+@test "without a file that tells progress it says so, with -v or after a restart alone" {
+  expect=0 run_ddlrun -n 1 --launcher=local true
+  [[ $messages != *"wall time"* ]]
+  expect=3 run_ddlrun -n 1 --launcher=local --max-restarts 1 sh -c 'exit 3'
+  [[ $messages == *"wall time "*", lost 2."*" s (restart 2."*"; productive time is not known: give --progress-file"$'\n'*"ended first, with exit code 3"* ]]
+  expect=0 run_ddlrun -n 1 --launcher=local -v --log-dir logs true
+  [[ $messages == *"wall time "*": start "*", running 0."* ]]
+  [ "$(value logs/run-*.json goodput)" = None ]
+  expect=0 costs logs
+  [[ $output == *" not known "* ]]
+}
+
+@test "a ddlrun that is killed: what was written stays, and what was not saved is lost; ddlctl status has the cost" {
+  mkdir runs
+  "$ddlrun" -n 1 --launcher=local --progress-file checkpoint --log-dir logs --run-dir runs sh -c "echo > checkpoint; exec sleep 60" > /dev/null 2>&1 3>&- &
+  local pid=$!
+  wait_for 20 eval 'compgen -G "logs/run-*.json" > /dev/null && compgen -G "runs/*/status" > /dev/null'
+  wait_for 20 grep -qsE '^cost checkpoints 0 [1-9]' runs/*/status
+  run_separate "$DDLRUN_BUILD/bin/ddlctl" status runs/*
+  [[ $output == *"cost           wall time "*", goodput "* ]]
+  run_separate "$DDLRUN_BUILD/bin/ddlctl" status --json runs/*
+  [[ $output == *'"cost":{"progress":"checkpoints","restarts":0,'* ]]
+  expect=0 costs logs
+  [[ ${lines[1]} == *" running"* ]]
+  kill -KILL "$pid"
+  wait "$pid" || true
+  # Written two minutes ago.
+  python3 - logs/run-*.json << 'END'
+import json, sys
+run = json.load(open(sys.argv[1]))
+assert run["exit_code"] is None
+run.update(start=run["start"] - 300, wall_seconds=100, productive_seconds=100, unsaved_seconds=40, plan_seconds=0, launch_seconds=0)
+json.dump(run, open(sys.argv[1], "w"))
+END
+  expect=0 costs logs
+  [[ ${lines[1]} == *" 1 min 40 s "*" 1 min 0 s "*" 60.0 % "*" 40.0 s "*" killed "*"repeated 40.0 s" ]]
+}
+
+@test "launches of a job are added up, with the time in the queue" {
+  mkdir logs
+  python3 - << 'END'
+import json
+parts = ("plan", "launch", "unknown", "detection", "teardown", "restart", "repeated", "requeued", "end", "unsaved")
+for number, (start, code) in enumerate(((1000, 75), (1160, 0))):
+    run = {"ddlrun_run": 1, "job": "12", "cluster": "c", "host": "n1", "pid": 7, "requeues": number, "start": start,
+           "exit_code": code, "progress": "checkpoints", "restarts": 0, "wall_seconds": 100, "productive_seconds": 100}
+    json.dump(run | {part + "_seconds": 0 for part in parts}, open(f"logs/run-{number}.json", "w"))
+END
+  expect=0 costs logs
+  [ "${#lines[@]}" -eq 4 ]
+  [[ ${lines[1]} == 1970-01-01T00:16:40*" 12 "*" 1 min 40 s "*" 100.0 % "*" 0.0 s "*" 75" ]]
+  [[ ${lines[2]} == *" 2 min 40 s "*" 62.5 % "*" 1 min 0 s "*" 0 "*"requeued 1 min 0 s" ]]
+  [[ ${lines[3]} == "sum "*" 4 min 20 s "*" 3 min 20 s "*" 76.9 % "*"requeued 1 min 0 s" ]]
+  expect=0 costs logs --json
+  [ "$(python3 -c 'import json, sys; run = json.load(sys.stdin); print(len(run["launches"]), run["sum"]["requeued_seconds"])' <<< "$output")" = "2 60.0" ]
+  echo '{"ddlrun_run": 1' > logs/run-2.json
+  expect=65 costs logs
+  [ "${#lines[@]}" -eq 4 ]
+  [ "$messages" = "ddlctl: logs/run-2.json: it is not of ddlrun" ]
+}
+
+@test "directories that are none, or cannot be written to" {
+  echo > file
+  local directory
+  for directory in file file/metrics /proc/self/x; do
+    expect=71 run_ddlrun -n 1 --launcher=local --metrics-dir "$directory" sh -c 'echo > started'
+    [[ $messages == *"cannot make the directory $directory: "*"; give another --metrics-dir" ]]
+  done
+  expect=71 run_ddlrun -n 1 --launcher=local --metrics-dir /proc/self sh -c 'echo > started'
+  [[ $messages == *"/proc/self/ddlrun-"*".prom cannot be written: "*"; give another --metrics-dir" ]]
+  [ ! -e started ]
+  # One that goes away meanwhile ends nothing.
+  expect=0 run_ddlrun -n 1 --launcher=local --metrics-dir metrics sh -c 'rm -r metrics'
+  [[ $messages == *"ddlrun: $PWD/metrics/ddlrun-"*".prom cannot be written: No such file or directory" ]]
+  expect=66 costs none
+  [[ $messages == "ddlctl: none cannot be read: No such file or directory" ]]
+  expect=66 costs tmp
+  [[ $messages == "ddlctl: tmp has no run-*.json: give the directory of ddlrun --log-dir, "* ]]
+}
