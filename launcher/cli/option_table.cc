@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
+#include <utility>
+
 #include "launcher/cli/option_values.h"
 #include "launcher/cli/options.h"
+#include "launcher/cli/quoting.h"
+#include "launcher/protocol/rank_list.h"
 
 namespace launcher {
 namespace {
@@ -53,6 +58,43 @@ std::string SetMode(Options& options, const std::string& value) {
   return expected.empty() || value.size() < 2
              ? expected
              : expected + "; a Python module is started by: ddlrun python3 -m " + value;
+}
+
+constexpr char kRankList[] = "a list of ranks, such as 0,3-5, or all";
+
+std::string SetTagFormat(Options& options, const std::string& value) {
+  for (std::size_t at = 0; (at = value.find('%', at)) != std::string::npos; at += 2) {
+    const std::string what = value.substr(at, 2);
+    if (what.size() == 2 && std::string("rlht%").find(what[1]) != std::string::npos) continue;
+    return "a format of %r, %l, %h, %t and %%: '" + what + "' is none of these";
+  }
+  options.tag_format = value.empty() ? "[%r] " : value;
+  return "";
+}
+
+std::string SetShownRanks(Options& options, const std::string& value) {
+  options.shown_ranks = value;
+  return LargestRank(value) ? "" : kRankList;
+}
+
+std::string SetFold(Options& options, const std::string& value) {
+  return OneOf(options.fold_output, value.empty() ? "equal" : value, {"equal", "numbers"});
+}
+
+std::string AddWrap(Options& options, const std::string& value) {
+  constexpr char kExpected[] =
+      "RANKS: COMMAND, such as '0,3-5: valgrind --log-file=%r.log' or 'all: numactl -l'";
+  const std::size_t colon = value.find(':');
+  Wrap wrap = {.ranks = value.substr(0, colon), .words = {}};
+  if (colon == std::string::npos || !LargestRank(wrap.ranks)) return kExpected;
+  wrap.words = SplitOnWhitespace(value.substr(colon + 1));
+  if (wrap.words.empty()) return kExpected;
+  const auto is_long = [](const std::string& word) { return word.size() > kMaxWrapWordBytes; };
+  if (std::ranges::any_of(wrap.words, is_long)) {
+    return "a command whose words have at most " + std::to_string(kMaxWrapWordBytes) + " bytes";
+  }
+  options.wraps.push_back(std::move(wrap));
+  return "";
 }
 
 std::string AddExport(Options& options, const std::string& value) {
@@ -208,8 +250,32 @@ std::vector<OptionSpec> BaseOptions() {
       {.section = kHowSection,
        .names = {"tag-output"},
        .also = {"label"},
-       .help = "put the rank in front of every line of output",
-       .set = SetTrue<&Options::tag_output>},
+       .argument = "[FORMAT]",
+       .default_value = "'[%r] '",
+       .help = "put FORMAT in front of every line of output: %r is the rank, %l the local rank, %h "
+               "the host, %t the time (HH:MM:SS.mmm), %% a percent sign",
+       .set = SetTagFormat},
+      {.section = kHowSection,
+       .names = {"show-ranks"},
+       .argument = "RANKS",
+       .default_value = "all",
+       .help = "show the output of these ranks alone: 0,3-5. The last lines of a rank that fails "
+               "are shown all the same; --log-dir has the output of all",
+       .set = SetShownRanks},
+      {.section = kHowSection,
+       .names = {"fold-output"},
+       .argument = "[equal|numbers]",
+       .default_value = "equal",
+       .help = "show a line that several ranks print within a second once, with their ranks in "
+               "front: [0-63] loading; numbers: also lines that differ in numbers alone, which "
+               "are shown as MIN..MAX",
+       .set = SetFold},
+      {.section = kHowSection,
+       .names = {"wrap"},
+       .argument = "RANKS:COMMAND",
+       .help = "start these ranks under COMMAND, split at blanks, the others as they are (may be "
+               "repeated): --wrap '0,8: nsys profile -o rank%r'; %r is the rank, RANKS may be all",
+       .set = AddWrap},
       {.section = kHowSection,
        .names = {"log-dir"},
        .argument = "DIR",

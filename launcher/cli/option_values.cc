@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 #include "launcher/protocol/launchers.h"
+#include "launcher/protocol/rank_list.h"
 #include "support/number.h"
 
 namespace launcher {
@@ -43,6 +45,25 @@ std::vector<std::string> LauncherNames() {
   std::vector<std::string> names = {"auto"};
   for (const LauncherTraits& launcher : kLaunchers) names.emplace_back(launcher.name);
   return names;
+}
+
+std::optional<int> LargestRank(const std::string& list) {
+  if (list == "all") return 0;
+  if (list.empty() || list.size() > kMaxRankListBytes) return std::nullopt;
+  int largest = 0;
+  std::istringstream ranges(list + ",");
+  for (std::string range; std::getline(ranges, range, ',');) {
+    const std::size_t dash = range.find('-');
+    int first = 0;
+    int last = 0;
+    if (!ParseCount(range.substr(0, dash), 0, &first).empty()) return std::nullopt;
+    if (!ParseCount(dash == std::string::npos ? range : range.substr(dash + 1), 0, &last).empty() ||
+        last < first) {
+      return std::nullopt;
+    }
+    largest = std::max(largest, last);
+  }
+  return largest;
 }
 
 bool IsExport(const std::string& value) {

@@ -29,6 +29,9 @@ std::vector<std::string> LauncherNames();
 // blanks.
 bool IsExport(const std::string& value);
 
+// The largest rank of a list "0,3-5" (of "all" 0); nullopt where it is no list.
+std::optional<int> LargestRank(const std::string& list);
+
 // Functions that read the value of an option and store it, for option_table.cc alone.  Each returns
 // "" or what was expected instead.  Pure.
 

@@ -20,6 +20,12 @@ namespace launcher {
 enum class DryRun { kNo, kText, kJson };
 enum class OutputFormat { kNone, kText, kJson };
 
+// A command that some ranks are started under.
+struct Wrap {
+  std::string ranks;  // "0,3-5" or "all"
+  std::vector<std::string> words;
+};
+
 // An empty string or an empty optional means that the option was not given; the site file or a
 // default decides then.
 struct Options {
@@ -45,7 +51,10 @@ struct Options {
   bool tcp = false;
   std::string site;           // path, or name of an installed site file
   std::string run_directory;  // where the private run directory is made, and kept
-  bool tag_output = false;
+  std::string tag_format;     // of each line of output (supervise/rank_console.h); "": no tag
+  std::string shown_ranks;    // whose output is seen, "0,3-5" or "all"; "": of all
+  std::string fold_output;    // "equal", "numbers"; "": lines are not folded
+  std::vector<Wrap> wraps;
   std::string log_directory;       // for a log file of each rank
   std::string metrics_directory;   // for Prometheus
   std::string check;               // "auto", "full", "off"

@@ -174,7 +174,6 @@ class Merger {
     MpiArguments translated = TranslateIbmArguments(SplitAll(options_.mpi_arguments));
     if (!translated.words.empty()) AddRequestedMpiArguments(translated.words, kCommandLine);
     settings_.warnings = std::move(translated.warnings);
-    if (options_.tag_output) AddMpiArguments({"--tag-output"}, "command line --tag-output");
     settings_.mpi_arguments = LastOfEachParameter(settings_.mpi_arguments);
   }
 

@@ -21,6 +21,7 @@
 #include "launcher/health/health_check.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/placement/launch_plan_files.h"
+#include "launcher/protocol/rank_list.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/system/output_queue.h"
@@ -69,6 +70,22 @@ std::vector<std::string> WhyCommand(const std::string& program_directory,
   return {ddlctl, "why", run_directory};
 }
 
+ConsoleOptions ConsoleOf(const Options& options, const JobRun& run) {
+  ConsoleOptions console;
+  console.tag_format = options.tag_format;
+  if (!options.fold_output.empty()) {
+    console.fold = options.fold_output == "equal" ? FoldOutput::kEqual : FoldOutput::kNumbers;
+  }
+  console.hosts = run.hosts;
+  for (const RankPlacement& rank : run.planned.plan.ranks) {
+    console.local_ranks.push_back(rank.local_rank);
+    const bool is_shown =
+        options.shown_ranks.empty() || IsInRankList(options.shown_ranks.c_str(), rank.rank);
+    if (is_shown) ++console.shown_ranks;
+  }
+  return console;
+}
+
 JobResult StartAndWait(const Invocation& invocation, const JobRun& run,
                        const std::vector<ChildCommand>& commands,
                        std::vector<std::unique_ptr<JobWatcher>> watchers,
@@ -76,7 +93,8 @@ JobResult StartAndWait(const Invocation& invocation, const JobRun& run,
   SupervisorOptions supervisor;
   supervisor.cleanup_process = &cleanup_process;
   supervisor.grace = invocation.settings.grace;
-  supervisor.tag_output = invocation.options.tag_output;
+  supervisor.console = ConsoleOf(invocation.options, run);
+  supervisor.shown_ranks = invocation.options.shown_ranks;
   supervisor.log_directory = invocation.options.log_directory;
   supervisor.event_key = commands.front().event_key;
   supervisor.hosts = run.hosts;

@@ -96,8 +96,9 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
   return "ddlrun: " +
          Coded(Message::kJobFailed,
                "the job failed with exit code " + std::to_string(result.exit_code) +
-                   (result.rank_rejection.empty() ? "; the messages above say why"
-                                                  : ": " + result.rank_rejection)) +
+                   (!result.rank_rejection.empty() ? ": " + result.rank_rejection
+                    : result.error_line.empty()    ? "; the messages above say why"
+                                                   : ": " + result.error_line)) +
          "\n";
 }
 

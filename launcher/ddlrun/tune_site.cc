@@ -60,6 +60,10 @@ void RejectWithTune(const Options& options) {
   if (!options.heartbeat.empty()) other = "--heartbeat: ddlbench touches no file";
   if (!options.log_directory.empty()) other = "--log-dir: what ranks print is its own";
   if (!options.metrics_directory.empty()) other = "--metrics-dir: it is for a run of a program";
+  if (!options.tag_format.empty()) other = "--tag-output: it reads what they print";
+  if (!options.shown_ranks.empty()) other = "--show-ranks: it reads what they print";
+  if (!options.fold_output.empty()) other = "--fold-output: it reads what they print";
+  if (!options.wraps.empty()) other = "--wrap: what is measured would change";
   if (options.max_restarts > 0) other = "--max-restarts: a run that fails is a result";
   if (options.spare_nodes > 0) other = "--spare-nodes: it measures all nodes";
   if (options.min_nodes) other = "--min-nodes: it measures all nodes";

@@ -128,6 +128,10 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
   Options options = check.options;
   options.rankfile.clear();
   options.log_directory.clear();
+  options.tag_format.clear();
+  options.shown_ranks.clear();
+  options.fold_output.clear();
+  options.wraps.clear();
   Settings settings = check.settings;
   settings.bind = false;
   settings.stays_here = false;  // a node that lacks the directory is to report that

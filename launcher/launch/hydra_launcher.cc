@@ -143,7 +143,6 @@ std::vector<ChildCommand> MakeHydraCommands(const LaunchRequest& job) {
     append({"-machinefile", job.run_directory + "/" + kMachinefileName});
     append({"-genvlist", NamesToCarry(job)});
   }
-  if (job.tag_output) append({"-prepend-rank"});
   append({"-n", std::to_string(job.plan.ranks.size())});
   append({job.shim, "--"});
   append(WithMoreColons(job.program));

@@ -48,7 +48,7 @@ struct LaunchRequest {
   std::vector<std::string>
       requested_exports;      // of -x NAME: they are carried even if not IsForwarded
   std::string run_directory;  // on this node, with the files of FilesOf in it
-  bool tag_output = false;    // each line has the rank in front
+  bool frames = false;        // the shims pass output on in frames, which ddlrun must get
 
   bool in_step = false;         // ddlrun itself runs in a step, with which the ranks share
   bool has_lost_nodes = false;  // the step of an earlier start still holds its resources

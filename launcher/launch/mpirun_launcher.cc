@@ -255,6 +255,12 @@ std::vector<ChildCommand> MakeMpirunCommands(const LaunchRequest& job) {
   append(WithMoreColons(job.program));
   command.environment = ToStrings(environment);
   command.may_hide_events = MayRedirectOutput(job);
+  if (command.may_hide_events && job.frames) {
+    throw LaunchError(EX_USAGE,
+                      "--tag-output and --fold-output need the output of the ranks, which an "
+                      "argument or a variable of mpirun may send elsewhere (output, stdout, xterm, "
+                      "xml): leave one of them out");
+  }
   return {command};
 }
 

@@ -108,7 +108,6 @@ std::vector<ChildCommand> MakeSrunCommands(const LaunchRequest& job) {
     // --overlap does not share memory with the other step; with 0 the step may use all of the
     // job's.
     if (job.has_lost_nodes) append({"--mem=0"});
-    if (job.tag_output) append({"--label"});
     append({job.shim, "--"});
     append(WithMoreColons(job.program));
     first = last;

@@ -16,6 +16,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/cli/launcher_arguments.h"
+#include "launcher/cli/option_values.h"
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/master_address.h"
 #include "launcher/pipeline/read_allocation.h"
@@ -73,6 +74,33 @@ std::string Chosen(const Settings& settings, const Environment& environment,
   return ValueOr(settings.rank_settings, name, ValueOr(environment, name, fallback));
 }
 
+// A restart may have fewer ranks than the user has thought of.
+void RequireRanks(const std::string& option, const std::string& list, const PlannedJob& planned) {
+  const int ranks = support::Size(planned.plan.ranks);
+  if (planned.restart_count > 0 || LargestRank(list).value_or(0) < ranks) return;
+  throw LaunchError(EX_USAGE, option + " " + list + ": there are " +
+                                  support::Counted(ranks, "rank") + ", 0 to " +
+                                  std::to_string(ranks - 1));
+}
+
+// --show-ranks, --tag-output, --fold-output and --wrap.
+void SetRanksOfOptions(const Options& options, const Environment& environment,
+                       const PlannedJob& planned, const Launch& launch, RankJob* job) {
+  if (!options.shown_ranks.empty()) RequireRanks("--show-ranks", options.shown_ranks, planned);
+  job->shown_ranks = options.shown_ranks;
+  // ddlrun knows itself whose a line is of its own children.
+  job->frames = !launch.choice.traits().is_direct &&
+                (!options.tag_format.empty() || !options.fold_output.empty());
+  for (const Wrap& wrap : options.wraps) {
+    RequireRanks("--wrap", wrap.ranks, planned);
+    if (!planned.has_remote_ranks && FindProgram(wrap.words[0], environment).empty()) {
+      throw LaunchError(EX_UNAVAILABLE, "--wrap: cannot find '" + wrap.words[0] +
+                                            "': load its module, or give its path");
+    }
+    job->wraps.push_back({wrap.ranks, wrap.words});
+  }
+}
+
 RankJob MakeRankJob(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Launch& launch, const Environment& environment,
                     const std::string& run_directory) {
@@ -96,6 +124,7 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.master_address = MasterAddress(settings, planned, environment);
   const std::string port = Chosen(settings, environment, "MASTER_PORT", "");
   job.restart_count = planned.restart_count;
+  SetRanksOfOptions(options, environment, planned, launch, &job);
   job.grace_ms = static_cast<int>(std::chrono::milliseconds(settings.grace).count());
   job.master_port = port.empty() ? ChooseMasterPort(PortSeed(planned.job_id, planned.restart_count))
                                  : support::WholeNumber<int>(port).value_or(0);
@@ -173,7 +202,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   }
   job.requested_exports = settings.requested_exports;
   job.run_directory = run_directory;
-  job.tag_output = options.tag_output;
+  job.frames = rank_job.frames;
   job.srun = launch.srun;
   job.srun_arguments = settings.srun_arguments;
   job.mpi_type = launch.choice.mpi_type;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/protocol/rank_list.h"
+#include "launcher/protocol/rank_variables.h"
 #include "launcher/topology/gpus_of_node.h"
 
 namespace launcher {
@@ -215,6 +217,26 @@ bool ReadKind(Reader reader, int kind, const char* granted_gpus, LocalRankJob* j
   return reader.is_ok();
 }
 
+// A copy of `word` with the number of the rank instead of each kRankMark.
+char* WithRank(const char* word, int rank) {
+  char number[16];
+  const int length = snprintf(number, sizeof(number), "%d", rank);
+  size_t size = strlen(word) + 1;
+  for (const char* mark = word; (mark = strstr(mark, kRankMark)) != nullptr; ++mark) {
+    size += static_cast<size_t>(length);
+  }
+  const auto text = static_cast<char*>(malloc(size));
+  if (text == nullptr) return nullptr;
+  char* end = text;
+  for (const char* mark = nullptr; (mark = strstr(word, kRankMark)) != nullptr;) {
+    end = stpncpy(end, word, static_cast<size_t>(mark - word));
+    end = stpcpy(end, number);
+    word = mark + strlen(kRankMark);
+  }
+  strcpy(end, word);
+  return text;
+}
+
 }  // namespace
 
 RankJobChunk NameOfChunk(int index) {
@@ -247,6 +269,38 @@ const char* JoinRankJob(const char* (*get)(const char* name)) {
   return text;
 }
 
+char** WithWraps(const LocalRankJob& job, char** program) {
+  int count = 1;  // with the null pointer
+  while (program[count - 1] != nullptr) ++count;
+  char** words = program;
+  // From the inner ones to the outer ones, each of which comes in front.
+  for (int wrap = job.wrap_count - 1; wrap >= 0 && words != nullptr; --wrap) {
+    Reader reader(job.wraps);
+    char ranks[kMaxRankListBytes + 1];
+    int size = 0;
+    for (int i = 0; i <= wrap; ++i) {
+      for (; size > 0; --size) reader.Skip(' ');  // the words of the one before
+      reader.Text(ranks, ' ');
+      size = reader.Number(' ');
+    }
+    if (!IsInRankList(ranks, job.rank)) continue;
+    const auto longer =
+        static_cast<char**>(calloc(static_cast<size_t>(size + count), sizeof(char*)));
+    for (int i = 0; i < size && longer != nullptr; ++i) {
+      char word[kMaxWrapWordBytes + 1];
+      reader.Text(word, ' ');
+      longer[i] = WithRank(word, job.rank);
+      if (longer[i] == nullptr) return nullptr;
+    }
+    if (longer != nullptr) {
+      memcpy(longer + size, words, static_cast<size_t>(count) * sizeof(char*));
+    }
+    words = longer;
+    count += size;
+  }
+  return words;
+}
+
 bool ReadLocalRankJob(const char* text, int rank, const char* granted_gpus, LocalRankJob* job) {
   Reader reader(text);
   reader.Text(job->launcher, ' ');
@@ -264,12 +318,22 @@ bool ReadLocalRankJob(const char* text, int rank, const char* granted_gpus, Loca
   job->master_port = reader.Number(' ');
   job->restart_count = reader.Number(' ');
   job->grace_ms = reader.Number(' ');
+  job->frames = reader.Flag("frames", ' ');
+  char shown[kMaxRankListBytes + 1];
+  reader.Text(shown, ' ');
+  job->wrap_count = reader.Number(' ');
+  job->wraps = reader.position();
+  for (int i = 0; i < job->wrap_count && reader.is_ok(); ++i) {
+    reader.Skip(' ');
+    for (int left = reader.Number(' '); left > 0 && reader.is_ok(); --left) reader.Skip(' ');
+  }
   job->cpus_per_rank = reader.Number(' ');
   job->node_count = reader.Number(' ');
   job->world_size = reader.Number(' ');
   const Counts counts = {reader.Number(' '), reader.Number(' '), reader.Number(' ')};
   if (!reader.is_ok() || rank < 0 || rank >= job->world_size) return false;
   job->rank = rank;
+  job->is_shown = shown[0] == '\0' || IsInRankList(shown, rank);
 
   const Reader first_kind = reader;
   SkipKinds(counts.kinds, &reader);

@@ -31,6 +31,9 @@ struct LocalRankJob {
   char directory[PATH_MAX];
   char master_address[256];
   int master_port, restart_count, grace_ms;
+  bool frames, is_shown;  // how the output is passed on, and whether it is
+  int wrap_count;
+  const char* wraps;  // as they are encoded (rank_job.h)
   int cpus_per_rank;  // that were asked for; 0: none
   int world_size, node_count;
   int rank, node, local_rank;
@@ -43,6 +46,10 @@ struct LocalRankJob {
   int cores;
   const char* cpus;  // OS numbers, "0-3,8", up to a blank or the end of the text; "-": not bound
 };
+
+// `program`, ended by a null pointer, under the wraps of the job for its rank: `program` itself
+// where there are none, else made with malloc and never freed.  nullptr where there is no memory.
+char** WithWraps(const LocalRankJob& job, char** program);
 
 // The name of the variable with part `index` of the text, counted from 0.
 struct RankJobChunk {

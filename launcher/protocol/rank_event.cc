@@ -95,6 +95,12 @@ RankEvent EmitOutputMark(const char* key) {
   return report;
 }
 
+RankEvent EmitFrameHead(const char* key, int rank, FrameEnd end) {
+  RankEvent head;
+  snprintf(head.text, sizeof(head.text), "ddlrun-rank[%s]: out:%d:%c:", key, rank, end);
+  return head;
+}
+
 // What slurm/srun_lines.h and launch/mpirun_lines.h read begins so, and the refusals of shims.
 bool MayBeLineOfLauncher(const char* text, size_t size) {
   constexpr const char* kBeginnings[] = {"srun: ",

@@ -67,6 +67,21 @@ RankEvent EmitStep(const char* key, const char* job, const char* step);
 // ddlrun reads though there is no key in them: a program may print what its own srun has said.
 RankEvent EmitOutputMark(const char* key);
 
+// How a frame of output ends.  Each is a line "ddlrun-rank[KEY]: out:12:n:text\n" with a part of
+// what a rank writes to the stream that it comes on, where ddlrun must know whose it is
+// (--tag-output,
+// --fold-output).  Launchers pass on lines of kFrameBytes whole: longer ones come in several
+// frames.
+enum FrameEnd : char {
+  kFrameOfLine = 'n',      // a line end follows the text
+  kFrameOfReturn = 'r',    // '\r' does, as of a progress bar
+  kFrameOfBeginning = 'p'  // more of the line follows
+};
+inline constexpr size_t kFrameBytes = 1000;  // slurmstepd sends 1024
+
+// What comes in front of the text: "ddlrun-rank[KEY]: out:12:n:".
+RankEvent EmitFrameHead(const char* key, int rank, FrameEnd end);
+
 // Whether a line that begins with these `size` bytes, of which more may follow, can be such a line.
 bool MayBeLineOfLauncher(const char* text, size_t size);
 

@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "launcher/base/error.h"
+#include "launcher/protocol/rank_event.h"
 #include "support/number.h"
 
 namespace launcher {
@@ -160,6 +161,24 @@ std::optional<RankLine> ParseRankLine(std::string_view report) {
   const std::optional<int> rank = TakeRank(&report);
   if (!rank || !report.starts_with(kBar)) return std::nullopt;
   return RankLine{*rank, std::string(report.substr(std::string_view(kBar).size()))};
+}
+
+std::optional<OutputFrame> ParseOutputFrame(std::string_view report) {
+  constexpr std::string_view kOut = "out:";
+  if (!report.starts_with(kOut)) return std::nullopt;
+  report.remove_prefix(kOut.size());
+  const std::size_t colon = report.find(':');
+  if (colon == std::string_view::npos || colon > 7 || report.size() < colon + 3) {
+    return std::nullopt;
+  }
+  const std::optional<int> rank = support::WholeNumber<int>(report.substr(0, colon));
+  const char end = report[colon + 1];
+  if (!rank || *rank < 0 || report[colon + 2] != ':') return std::nullopt;
+  if (end != kFrameOfLine && end != kFrameOfReturn && end != kFrameOfBeginning) return std::nullopt;
+  return OutputFrame{*rank, report.substr(colon + 3),
+                     end == kFrameOfLine     ? "\n"
+                     : end == kFrameOfReturn ? "\r"
+                                             : ""};
 }
 
 std::optional<std::string> ParseStep(std::string_view report) {

@@ -85,6 +85,14 @@ struct RankLine {
 // The inverse of EmitRankLine.
 std::optional<RankLine> ParseRankLine(std::string_view report);
 
+// The inverse of EmitFrameHead for a report without line end: a part of what a rank has written.
+struct OutputFrame {
+  int rank = -1;
+  std::string_view text;
+  std::string_view end;  // "\n", "\r", or "" of a beginning
+};
+std::optional<OutputFrame> ParseOutputFrame(std::string_view report);
+
 // The inverse of EmitStep: "123.4".
 std::optional<std::string> ParseStep(std::string_view report);
 

@@ -18,7 +18,13 @@ std::string EncodeRankJob(const RankJob& job) {
         << EscapeToken(job.planned_for) << ' ' << EscapeToken(job.run_directory) << ' '
         << EscapeToken(job.log_directory) << ' ' << EscapeToken(job.directory) << ' '
         << EscapeToken(job.master_address) << ' ' << job.master_port << ' ' << job.restart_count
-        << ' ' << job.grace_ms << ' ' << EncodePlan(job.plan);
+        << ' ' << job.grace_ms << " frames=" << job.frames << ' ' << EscapeToken(job.shown_ranks)
+        << ' ' << job.wraps.size();
+  for (const RankWrap& wrap : job.wraps) {
+    words << ' ' << EscapeToken(wrap.ranks) << ' ' << wrap.words.size();
+    for (const std::string& word : wrap.words) words << ' ' << EscapeToken(word);
+  }
+  words << ' ' << EncodePlan(job.plan);
   std::string text = words.str();
   if (text.size() > kMaxRankJobBytes) {
     throw LaunchError(
@@ -52,6 +58,13 @@ RankJob DecodeRankJob(const std::string& text) {
     job.master_port = words.Number();
     job.restart_count = words.Number();
     job.grace_ms = words.Number();
+    job.frames = words.Flag("frames");
+    job.shown_ranks = words.Text();
+    for (int wraps = words.Number(); wraps > 0; --wraps) {
+      RankWrap& wrap = job.wraps.emplace_back();
+      wrap.ranks = words.Text();
+      for (int left = words.Number(); left > 0; --left) wrap.words.push_back(words.Text());
+    }
     job.plan = DecodePlan(words);
     job.plan.cpus_are_cores = cpus_are_cores;
     return job;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "launcher/base/environment.h"
 #include "launcher/placement/launch_plan.h"
@@ -22,6 +23,12 @@ namespace launcher {
 // environment together may have 2 MiB where the stack may have 8 MiB.
 inline constexpr std::size_t kMaxRankJobChunkBytes = 131000;
 inline constexpr std::size_t kMaxRankJobBytes = kMaxRankJobChunks * kMaxRankJobChunkBytes;
+
+// A command that some ranks are started under (--wrap).
+struct RankWrap {
+  std::string ranks;               // a list of ranks (rank_list.h)
+  std::vector<std::string> words;  // of at most kMaxWrapWordBytes; kRankMark in them is the rank
+};
 
 struct RankJob {
   LaunchPlan plan;
@@ -42,7 +49,10 @@ struct RankJob {
   std::string master_address;  // host of rank 0
   int master_port = 0;
   int restart_count = 0;
-  int grace_ms = 3000;  // how long a rank may take to end once a peer has failed
+  int grace_ms = 3000;          // how long a rank may take to end once a peer has failed
+  bool frames = false;          // the shim says of each line of output whose it is (rank_event.h)
+  std::string shown_ranks;      // whose output is seen: a list of ranks (rank_list.h); "": of all
+  std::vector<RankWrap> wraps;  // the first is the outermost
 
   const LauncherTraits& traits() const { return TraitsOf(launcher.c_str()); }
 };
@@ -50,7 +60,9 @@ struct RankJob {
 // One line of words with single blanks between them:
 //
 //   LAUNCHER PMI REPORT_KEY bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
-//   DIRECTORY MASTER_ADDRESS MASTER_PORT RESTART_COUNT GRACE_MS, then the plan (plan_encoding.h)
+//   DIRECTORY MASTER_ADDRESS MASTER_PORT RESTART_COUNT GRACE_MS frames=0 SHOWN_RANKS
+//   NUMBER_OF_WRAPS, for each wrap RANKS NUMBER_OF_WORDS and the words, then the plan
+//   (plan_encoding.h)
 //
 // EscapeToken (plan_encoding.h) makes a word of each text.  Throws LaunchError(EX_CONFIG) for a
 // plan that does not fit kMaxRankJobBytes.

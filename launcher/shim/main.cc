@@ -235,6 +235,11 @@ int OpenLog() {
   if (directories == nullptr) directories = "/bin:/usr/bin";  // as execvp has it
   int error = 0;
   const LauncherTraits& launcher = OwnLauncher();
+  for (char** word = program; !launcher.is_direct && *word != nullptr; ++word) {
+    if (IsOfColons(*word)) ++*word;
+  }
+  program = WithWraps(job, program);
+  if (program == nullptr) Reject(EX_OSERR, "no memory is left");
   if (launcher.is_direct) {
     error = BecomeProgram(program, directories);
   } else {
@@ -247,6 +252,8 @@ int OpenLog() {
     process.grace_ms = job.grace_ms;
     process.path = directories;
     process.log = OpenLog();
+    process.has_frames = job.frames;
+    process.is_shown = job.is_shown;
     error = RunProgram(program, process);
   }
   char problem[800];

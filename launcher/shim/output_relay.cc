@@ -75,11 +75,60 @@ void WholeLines::Flush(int fd) {
   size_ = 0;
 }
 
-bool OutputRelay::Open(int log, const char* key, bool passes_on_output) {
-  marks_.SetKey(key);
-  log_ = log;
+void OutputFrames::SetRank(const char* key, int rank) {
+  constexpr FrameEnd kEnds[] = {kFrameOfLine, kFrameOfReturn, kFrameOfBeginning};
+  for (int i = 0; i < 3; ++i) heads_[i] = EmitFrameHead(key, rank, kEnds[i]);
+}
+
+void OutputFrames::Write(int fd, const char* text, size_t size) {
+  const size_t most = kFrameBytes - strlen(heads_[0].text) - 1;
+  for (size_t i = 0; i < size; ++i) {
+    if (text[i] == '\n' || text[i] == '\r') {
+      AddFrame(fd, text[i] == '\n' ? kFrameOfLine : kFrameOfReturn);
+    } else {
+      if (size_ == most) AddFrame(fd, kFrameOfBeginning);
+      held_[size_++] = text[i];
+    }
+  }
+  WriteBatch(fd);
+}
+
+void OutputFrames::AddFrame(int fd, FrameEnd end) {
+  const char* head = heads_[end == kFrameOfLine ? 0 : end == kFrameOfReturn ? 1 : 2].text;
+  const size_t length = strlen(head);
+  if (batch_size_ + length + size_ + 1 > sizeof(batch_)) WriteBatch(fd);
+  char* to = batch_ + batch_size_;
+  memcpy(to, head, length);
+  memcpy(to + length, held_, size_);
+  to[length + size_] = '\n';
+  batch_size_ += length + size_ + 1;
+  size_ = 0;
+  has_begun_ = end == kFrameOfBeginning;
+}
+
+void OutputFrames::WriteBatch(int fd) {
+  WriteAll(fd, batch_, batch_size_);
+  batch_size_ = 0;
+}
+
+void OutputFrames::Flush(int fd) {
+  if (size_ > 0) AddFrame(fd, kFrameOfBeginning);
+  WriteBatch(fd);
+}
+
+void OutputFrames::End(int fd) {
+  if (size_ > 0 || has_begun_) AddFrame(fd, kFrameOfLine);
+  WriteBatch(fd);
+}
+
+bool OutputRelay::Open(const RelayOptions& options) {
+  options_ = options;
+  marks_.SetKey(options.key);
+  for (OutputFrames& frames : frames_) frames.SetRank(options.key, options.rank);
   streams_[0].to = STDERR_FILENO;
-  if (log >= 0 || passes_on_output) streams_[1].to = STDOUT_FILENO;
+  if (options.log >= 0 || options.passes_on_output || options.has_frames || !options.is_shown) {
+    streams_[1].to = STDOUT_FILENO;
+  }
   for (Stream& stream : streams_) {
     if (stream.to < 0) continue;
     int ends[2] = {-1, -1};
@@ -109,10 +158,13 @@ bool OutputRelay::PassOn(const Stream& stream) {
   const ssize_t got = read(stream.read_end, chunk, sizeof(chunk));
   if (got < 0) return errno == EINTR || errno == EAGAIN;
   const auto size = static_cast<size_t>(got);
-  if (log_ >= 0) WriteAll(log_, chunk, size);
-  if (stream.to == STDERR_FILENO) {
+  if (options_.log >= 0) WriteAll(options_.log, chunk, size);
+  if (stream.to == STDERR_FILENO) last_lines_.Add(chunk, size);
+  if (!options_.is_shown) return size > 0;
+  if (options_.has_frames) {
+    frames_[stream.to - 1].Write(stream.to, chunk, size);
+  } else if (stream.to == STDERR_FILENO) {
     marks_.Write(stream.to, chunk, size);
-    last_lines_.Add(chunk, size);
   } else {
     lines_.Write(stream.to, chunk, size);
   }
@@ -139,13 +191,16 @@ int OutputRelay::WaitFor(pid_t child, int (*look)(void* context), void* context)
     }
     if (has_ended) break;
     int limit = look(context);
-    if (lines_.is_holding() && limit > WholeLines::kMaxWaitMs) limit = WholeLines::kMaxWaitMs;
+    const bool is_holding =
+        lines_.is_holding() || frames_[0].is_holding() || frames_[1].is_holding();
+    if (is_holding && limit > WholeLines::kMaxWaitMs) limit = WholeLines::kMaxWaitMs;
     const timespec time = {limit / 1000, limit % 1000 * 1'000'000L};
     const int count = ppoll(ready_, 2, &time, &nothing);
     if (count > 0) PassOnReady();
-    if (count == 0) lines_.Flush(STDOUT_FILENO);
+    if (count == 0) FlushLines();
   }
   PassOnRest();
+  EndLines();
   last_lines_.End();
   return status;
 }
@@ -153,7 +208,16 @@ int OutputRelay::WaitFor(pid_t child, int (*look)(void* context), void* context)
 void OutputRelay::PassOnRest() {
   constexpr int kChunksOfLargestPipe = 64;  // 1 MiB, pipe(7)
   for (int i = 0; i < kChunksOfLargestPipe && poll(ready_, 2, 0) > 0; ++i) PassOnReady();
+  FlushLines();
+}
+
+void OutputRelay::FlushLines() {
   lines_.Flush(STDOUT_FILENO);
+  for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; ++fd) frames_[fd - 1].Flush(fd);
+}
+
+void OutputRelay::EndLines() {
+  for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; ++fd) frames_[fd - 1].End(fd);
 }
 
 }  // namespace launcher

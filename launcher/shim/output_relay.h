@@ -2,7 +2,8 @@
 //
 // Passes on what the program of the shim writes: standard error, so that its last lines can be
 // reported when the rank fails and no line of it is taken for one of srun or mpirun.  Standard
-// output as well where the rank has a log file, or its launcher would mix pieces of lines.
+// output as well where the rank has a log file, its launcher would mix pieces of lines, or ddlrun
+// must know whose each line is.
 
 #pragma once
 
@@ -73,12 +74,43 @@ class WholeLines {
   size_t size_ = 0;
 };
 
+// Puts a text that comes in pieces into frames (rank_event.h).  It has a fixed size and no C++
+// library.
+class OutputFrames {
+ public:
+  void SetRank(const char* key, int rank);
+  // Writes frames of all lines that `text` ends.
+  void Write(int fd, const char* text, size_t size);
+  // Writes what is held of a line; at the end of the text, as one that is over.
+  void Flush(int fd);
+  void End(int fd);
+  bool is_holding() const { return size_ > 0; }
+
+ private:
+  void AddFrame(int fd, FrameEnd end);
+  void WriteBatch(int fd);
+
+  RankEvent heads_[3] = {};  // of a line, a '\r', a beginning
+  char held_[kFrameBytes] = {};
+  size_t size_ = 0;
+  bool has_begun_ = false;  // a line, of which a frame was written
+  char batch_[4 * kFrameBytes] = {};
+  size_t batch_size_ = 0;
+};
+
+struct RelayOptions {
+  int log = -1;          // descriptor of the rank's log file
+  const char* key = "";  // of the reports to ddlrun
+  int rank = 0;          // of the frames
+  bool has_frames = false;
+  bool is_shown = true;           // false: nothing is passed on
+  bool passes_on_output = false;  // where nothing else needs standard output
+};
+
 class OutputRelay {
  public:
-  // `log`: descriptor of the rank's log file, or -1.  `key` is that of the reports to ddlrun.
-  // Standard output is passed on as well where there is a log, or `passes_on_output`.  False, with
-  // errno, if there are no pipes.
-  bool Open(int log, const char* key, bool passes_on_output);
+  // False, with errno, if there are no pipes.
+  bool Open(const RelayOptions& options);
 
   // In the child, between fork and exec.
   void ConnectChild() const;
@@ -92,6 +124,8 @@ class OutputRelay {
   int WaitFor(pid_t child, int (*look)(void* context), void* context);
   // Passes on what is there, but no more than pipes hold: somebody may go on writing.
   void PassOnRest();
+  // Nothing more is passed on: ends a line in frames that has no end.
+  void EndLines();
 
   // Of standard error.
   const StreamTail& last_lines() const { return last_lines_; }
@@ -105,12 +139,14 @@ class OutputRelay {
 
   bool PassOn(const Stream& stream);
   void PassOnReady();
+  void FlushLines();
 
   Stream streams_[2];
   OutputMarks marks_;  // of standard error
   WholeLines lines_;   // of standard output
+  OutputFrames frames_[2];
+  RelayOptions options_;
   pollfd ready_[2] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}};
-  int log_ = -1;
   StreamTail last_lines_;
 };
 

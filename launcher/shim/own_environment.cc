@@ -214,7 +214,8 @@ void SetEnvironment(const LocalRankJob& job, int usable_cpus, char* const* progr
   // Else what Python prints into a pipe comes late, or never.  At a terminal, which mpirun makes
   // for the output of each rank, Python writes whole lines at once; unbuffered it would write them
   // in pieces, which mpirun mixes with those of other ranks.
-  const bool is_at_terminal = isatty(STDOUT_FILENO) == 1 && job.log_directory[0] == '\0';
+  const bool is_at_terminal =
+      isatty(STDOUT_FILENO) == 1 && job.log_directory[0] == '\0' && !job.frames && job.is_shown;
   if (!is_at_terminal) SetUnlessSet("PYTHONUNBUFFERED", 1);
   for (int i = 0; i < kMaxRankJobChunks; ++i) unsetenv(NameOfChunk(i).name);
 }

@@ -130,6 +130,7 @@ int ExitCodeOf(int status) {
 void EndRest(const RankProcess& rank, int status, OutputRelay* output) {
   const Survivors left = EndLeftovers({});
   output->PassOnRest();
+  output->EndLines();
   for (int i = 0; i < left.count && i < kMaxSurvivors; ++i) {
     const Survivor& process = left.first[i];
     Write(EmitLeftProcess(rank.event_key, rank.rank, rank.host, process.pid, process.name));
@@ -252,9 +253,6 @@ int BecomeProgram(char* const* argv, const char* directories) {
 }
 
 int RunProgram(char** argv, const RankProcess& rank) {
-  for (char** word = argv; *word != nullptr; ++word) {
-    if (IsOfColons(*word)) ++*word;
-  }
   AdoptOrphans();
   // The daemons of Open MPI 5.0.7 may end and leave their ranks alive.
   if (rank.launcher->has_daemons) daemon_pid = getppid();
@@ -270,8 +268,9 @@ int RunProgram(char** argv, const RankProcess& rank) {
   int exec_error[2] = {-1, -1};
   // A terminal gets whole lines from the program itself: mpirun makes one for each rank.
   const bool passes_on_output = rank.launcher->has_daemons && isatty(STDOUT_FILENO) == 0;
-  if (!output.Open(rank.log, rank.event_key, passes_on_output) || pipe2(exec_error, O_CLOEXEC) != 0)
-    return errno;
+  const RelayOptions relay = {rank.log,        rank.event_key, rank.rank,
+                              rank.has_frames, rank.is_shown,  passes_on_output};
+  if (!output.Open(relay) || pipe2(exec_error, O_CLOEXEC) != 0) return errno;
   const support::MemoryKills kills_before = support::ReadMemoryKills("");
   const pid_t parent = getpid();
   const pid_t child = fork();

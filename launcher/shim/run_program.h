@@ -16,9 +16,11 @@ struct RankProcess {
   const char* host = "";
   const LauncherTraits* launcher = nullptr;
   bool has_peers = true;
-  int grace_ms = 3000;    // how long the program may take to end once a peer has failed
-  const char* path = "";  // PATH
-  int log = -1;           // descriptor of its log file
+  int grace_ms = 3000;      // how long the program may take to end once a peer has failed
+  const char* path = "";    // PATH
+  int log = -1;             // descriptor of its log file
+  bool has_frames = false;  // its output is passed on in frames
+  bool is_shown = true;     // false: it is not
 };
 
 // Becomes the program that the shell would start, also a script without an interpreter line.

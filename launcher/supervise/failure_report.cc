@@ -10,6 +10,7 @@
 #include "launcher/base/messages.h"
 #include "support/memory_kills.h"
 #include "support/number.h"
+#include "support/quoting.h"
 
 namespace launcher {
 
@@ -47,6 +48,27 @@ std::string ExitCodeCounts::Text() const {
          std::to_string(lines_ - kShownLines) + " were left out";
 }
 
+std::string ErrorLineOf(const Tail& lines) {
+  constexpr std::size_t kMaxBytes = 200;
+  constexpr const char* kWords[] = {
+      "error",        "exception",        "fatal", "out of memory", "not found",
+      "no such file", "permission denied"};
+  const auto& all = lines.lines();
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](std::string line) {
+    for (char& letter : line) {
+      if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+    }
+    return line.find("warning") == std::string::npos &&
+           std::ranges::any_of(
+               kWords, [&line](const char* word) { return line.find(word) != std::string::npos; });
+  });
+  if (found == all.rend()) return "";
+  const std::string line = support::WithoutControls(*found);
+  const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+  return line.size() - first > kMaxBytes ? line.substr(first, kMaxBytes) + "..."
+                                         : line.substr(first);
+}
+
 std::string FailureReport(const RankFailure& failure) {
   std::string text;
   const std::string rank = "rank " + std::to_string(failure.rank);
@@ -61,6 +83,8 @@ std::string FailureReport(const RankFailure& failure) {
     for (const std::string& line : lines) text += "ddlrun:   | " + line + "\n";
   }
   if (!failure.others.empty()) text += "ddlrun: " + failure.others + "\n";
+  const std::string error =
+      memory.empty() && !failure.error_line.empty() ? "; its error: " + failure.error_line : "";
   std::array<char, 64> after = {};
   std::snprintf(after.data(), after.size(), ", %.1f s after the start", failure.seconds);
   const std::string pid = failure.pid > 0 ? " (pid " + std::to_string(failure.pid) + ")" : "";
@@ -71,7 +95,7 @@ std::string FailureReport(const RankFailure& failure) {
   return text + "ddlrun: " +
          Coded(Message::kJobFailed, "the job failed: " + rank + " on " + failure.host + pid +
                                         " ended first, with " + DescribeEnd(failure) +
-                                        after.data() + doubt + memory) +
+                                        after.data() + doubt + memory + error) +
          "\n";
 }
 

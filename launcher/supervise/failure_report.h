@@ -61,9 +61,14 @@ class Tail {
   std::deque<std::string> lines_;
 };
 
+// The last of `lines` that speaks of an error, without blanks around it and cut where it is long;
+// "" where none does.
+std::string ErrorLineOf(const Tail& lines);
+
 struct RankFailure : RankExit {
   double seconds = 0;  // from the start of the job until ddlrun saw the failure
   std::vector<std::string> last_lines;
+  std::string error_line;         // of its last lines, shown or not: that of ErrorLineOf
   bool may_be_of_cancel = false;  // it was killed in the moment in which Slurm cancelled the step
   std::string others;             // how the other ranks ended: the text of ExitCodeCounts
 };

@@ -15,6 +15,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/protocol/launchers.h"
+#include "launcher/protocol/rank_list.h"
 #include "launcher/shim/rank_log.h"
 #include "launcher/system/signal_relay.h"
 
@@ -98,39 +99,85 @@ void JobChildren::Start(
   JobChild* const child = children_.back().get();
   child->rank = command.rank;
   child->pid = process.pid;
-  if (!is_rank) {
-    // The shims write the log files, and srun or mpirun puts the tags in front of lines.
-    // On a terminal a question without a line end is to be seen at once.  In a file a line of
-    // standard error must not come within one of standard output: mpirun passes those on in pieces.
-    const bool keeps_lines = output->JoinsStreams() && ::isatty(STDOUT_FILENO) == 0;
-    output->Add(std::move(process.stdout_pipe), STDOUT_FILENO,
-                keeps_lines ? Unit::kLines : Unit::kChunks, "",
-                [](std::string_view) { return std::nullopt; });
-    output->Add(std::move(process.stderr_pipe), STDERR_FILENO, Unit::kLines, "",
-                [on_launcher_line](std::string_view text) -> std::optional<std::string> {
-                  try {
-                    return WithEndOf(text, on_launcher_line(WithoutEnd(text)));
-                  } catch (const std::exception&) {
-                    return std::nullopt;
-                  }
-                });
-    return;
-  }
-  const std::string tag = options_.tag_output ? "[" + std::to_string(command.rank) + "] " : "";
-  if (!options_.log_directory.empty()) {
+  if (!options_.log_directory.empty() && is_rank) {
     child->log = LogOf(command.rank, options_.log_directory);
   }
-  // Lines of several ranks do not mix; what a single one writes is seen as it comes.
-  const Unit unit = tag.empty() && options_.hosts.size() == 1 ? Unit::kChunks : Unit::kLines;
-  const auto add = [&](support::Descriptor pipe, int to) {
-    output->Add(std::move(pipe), to, unit, tag, [this, child, to](std::string_view text) {
-      child->AddToTail(to, text, &shown_);
-      if (child->log.is_open()) WriteAll(child->log.fd(), text.data(), text.size());
+  if (is_rank) {
+    AddRankOutput(child, &process, output);
+  } else {
+    AddLauncherOutput(&process, output, on_launcher_line);
+  }
+}
+
+// The shims write the log files.
+void JobChildren::AddLauncherOutput(ChildProcess* process, JobOutput* output,
+                                    const OnLine& on_launcher_line) {
+  // On a terminal a question without a line end is to be seen at once.  In a file a line of
+  // standard error must not come within one of standard output: mpirun passes those on in pieces.
+  const bool has_frames = output->has_console();
+  const bool keeps_lines = has_frames || (output->JoinsStreams() && ::isatty(STDOUT_FILENO) == 0);
+  const OnLine on_line = [on_launcher_line](std::string_view text) -> std::optional<std::string> {
+    try {
+      return WithEndOf(text, on_launcher_line(WithoutEnd(text)));
+    } catch (const std::exception&) {
       return std::nullopt;
-    });
+    }
   };
-  add(std::move(process.stdout_pipe), STDOUT_FILENO);
-  add(std::move(process.stderr_pipe), STDERR_FILENO);
+  const auto add = [&](support::Descriptor pipe, int to, Unit unit, const OnLine& read) {
+    if (!has_frames) return output->Add(std::move(pipe), to, unit, read);
+    output->Add(std::move(pipe), to, unit,
+                [this, to, output, read, on_line](std::string_view text) {
+                  if (ShowFrame(to, &text, output, on_line))
+                    return std::optional(std::string(text));
+                  return read(text);
+                });
+  };
+  add(std::move(process->stdout_pipe), STDOUT_FILENO, keeps_lines ? Unit::kLines : Unit::kChunks,
+      [](std::string_view) { return std::nullopt; });
+  add(std::move(process->stderr_pipe), STDERR_FILENO, Unit::kLines, on_line);
+}
+
+bool JobChildren::ShowFrame(int to, std::string_view* text, JobOutput* output,
+                            const OnLine& on_line) {
+  const std::string head = EventHead(options_.event_key);
+  const auto found = FindEvent(WithoutEnd(*text), head);
+  const std::optional<OutputFrame> frame = found ? ParseOutputFrame(found->report) : std::nullopt;
+  if (!frame || static_cast<std::size_t>(frame->rank) >= options_.hosts.size()) return false;
+  std::string shown(frame->text);
+  shown += frame->end;
+  if (to == STDERR_FILENO && !in_line_.contains(frame->rank)) {
+    // The last lines of all ranks are known, and what MPI says in them.
+    on_line(EmitOutputMark(options_.event_key.c_str()).text + std::string(frame->text));
+  }
+  if (to == STDERR_FILENO) {
+    frame->end.empty() ? (void)in_line_.insert(frame->rank) : (void)in_line_.erase(frame->rank);
+  }
+  // Of a program that runs beside the rank, and has not ended its line.
+  *text = IsLabel(found->before) ? "" : found->before;
+  output->Show(frame->rank, to, shown);
+  return true;
+}
+
+void JobChildren::AddRankOutput(JobChild* child, ChildProcess* process, JobOutput* output) {
+  const bool is_shown =
+      options_.shown_ranks.empty() || IsInRankList(options_.shown_ranks.c_str(), child->rank);
+  const bool has_console = output->has_console();
+  // Lines of several ranks do not mix; what a single one writes is seen as it comes.
+  const Unit unit = !has_console && options_.hosts.size() == 1 ? Unit::kChunks : Unit::kLines;
+  const auto add = [&](support::Descriptor pipe, int to) {
+    output->Add(std::move(pipe), to, unit,
+                [=, this](std::string_view text) -> std::optional<std::string> {
+                  child->AddToTail(to, text, is_shown ? &shown_ : nullptr);
+                  if (child->log.is_open()) WriteAll(child->log.fd(), text.data(), text.size());
+                  if (!is_shown) return "";
+                  if (!has_console) return std::nullopt;
+                  const bool has_end = text.ends_with('\n') || text.ends_with('\r');
+                  output->Show(child->rank, to, has_end ? text : std::string(text) + '\n');
+                  return "";
+                });
+  };
+  add(std::move(process->stdout_pipe), STDOUT_FILENO);
+  add(std::move(process->stderr_pipe), STDERR_FILENO);
 }
 
 void JobChild::AddToTail(int stream, std::string_view text, Tail* shown) {
@@ -142,7 +189,7 @@ void JobChild::AddToTail(int stream, std::string_view text, Tail* shown) {
        text.remove_prefix(end + 1)) {
     append(text.substr(0, end));
     tail.Add(line);
-    if (stream == STDERR_FILENO) shown->Add(line);
+    if (stream == STDERR_FILENO && shown != nullptr) shown->Add(line);
     line.clear();
   }
   append(text);
@@ -156,6 +203,9 @@ bool JobChildren::AllEnded() const {
 void JobChildren::AddLastLines(RankFailure* failure) const {
   for (const auto& child : children_) {
     if (child->rank != failure->rank) continue;
+    Tail all = child->tail;
+    for (const auto& [stream, line] : child->unfinished) all.Add(line);
+    failure->error_line = ErrorLineOf(all);
     const bool has_unfinished = std::any_of(child->unfinished.begin(), child->unfinished.end(),
                                             [](const auto& line) { return !line.second.empty(); });
     if (has_unfinished || !shown_.EndsWith(child->tail)) {

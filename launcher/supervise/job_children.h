@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +38,7 @@ struct JobChild {
   support::Descriptor log;
 
   // What a rank has written to `stream`, with or without its line ends.  Lines of standard error go
-  // to `shown`, too.
+  // to `shown`, too, which may be null.
   void AddToTail(int stream, std::string_view text, Tail* shown);
 };
 
@@ -52,7 +53,8 @@ class JobChildren {
   JobChildren& operator=(const JobChildren&) = delete;
 
   // Starts a child, whose output goes to `output`.  `on_launcher_line` gets each line that srun or
-  // mpirun writes on standard error, without its line end.  It returns what the user sees in place
+  // mpirun writes on standard error, without its line end; one in a frame of a rank as a marked one
+  // (EmitOutputMark).  It returns what the user sees in place
   // of the line, with a line end, or nullopt for the line itself; so does an exception, since no
   // line that somebody prints may end the job.  Throws as StartChild does, and
   // LaunchError(EX_OSERR) for a log file that cannot be written.
@@ -83,8 +85,16 @@ class JobChildren {
   std::vector<std::string> EndOrphans() const;
 
  private:
+  using OnLine = std::function<std::optional<std::string>(std::string_view)>;
+
+  void AddLauncherOutput(ChildProcess* process, JobOutput* output, const OnLine& on_launcher_line);
+  void AddRankOutput(JobChild* child, ChildProcess* process, JobOutput* output);
+  // Shows what is in a frame: true, with what is in front of it in `text`.
+  bool ShowFrame(int to, std::string_view* text, JobOutput* output, const OnLine& on_line);
+
   const SupervisorOptions& options_;
   const LauncherTraits* launcher_ = nullptr;
+  std::set<int> in_line_;  // ranks, in a line of whose standard error a frame ended
   std::vector<std::unique_ptr<JobChild>> children_;
   std::unique_ptr<Orphans> orphans_;  // null for a step, whose shims end what is left
   Tail shown_;                        // lines of standard error of all ranks that are children

@@ -24,24 +24,39 @@ OutputQueue* JobOutput::QueueOf(int fd) const {
   return fd == STDERR_FILENO && stderr_ != nullptr ? stderr_.get() : stdout_.get();
 }
 
-void JobOutput::Add(support::Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
+void JobOutput::ShowBy(const ConsoleOptions& options) {
+  console_ = std::make_unique<RankConsole>(
+      options, [this](int to, std::string_view text) { QueueOf(to)->Add(text); });
+}
+
+void JobOutput::Add(support::Descriptor from, int to, LineReader::Unit unit,
                     std::function<std::optional<std::string>(std::string_view)> on_text) {
   OutputQueue* const queue = QueueOf(to);
   streams_.push_back(
       {LineReader(std::move(from), unit,
-                  [queue, tag, on_text = std::move(on_text),
-                   is_at_start = true](std::string_view text) mutable {
+                  [this, queue, on_text = std::move(on_text)](std::string_view text) {
                     const std::optional<std::string> instead = on_text(text);
                     if (instead) text = *instead;
                     if (text.empty()) return;
-                    // A long line comes in parts.
-                    queue->Add(tag.empty() || !is_at_start ? text : tag + std::string(text));
-                    is_at_start = text.ends_with('\n') || text.ends_with('\r');
+                    if (console_ != nullptr) console_->Flush();
+                    queue->Add(text);
                   }),
        queue});
 }
 
-void JobOutput::Say(const std::string& line) { QueueOf(STDERR_FILENO)->Add(line + "\n"); }
+void JobOutput::Show(int rank, int to, std::string_view text) {
+  console_->Add(rank, to, text, RankConsole::Clock::now());
+}
+
+void JobOutput::Say(const std::string& line) {
+  if (console_ != nullptr) console_->Flush();
+  QueueOf(STDERR_FILENO)->Add(line + "\n");
+}
+
+bool JobOutput::EndConsole() {
+  if (console_ != nullptr) std::exchange(console_, nullptr)->End();
+  return IsWaiting();
+}
 
 void JobOutput::AppendTo(std::vector<pollfd>* ready) const {
   for (const Stream& stream : streams_) {
@@ -70,6 +85,9 @@ std::optional<OutputQueue::Clock::time_point> JobOutput::deadline() const {
     const auto end = std::max(queue->taken_at(), *ending_since_) + timeout_;
     first = first ? std::min(*first, end) : end;
   }
+  if (console_ != nullptr) {
+    if (const auto end = console_->deadline()) first = first ? std::min(*first, *end) : *end;
+  }
   return first;
 }
 
@@ -91,6 +109,7 @@ bool JobOutput::Relay() {
   for (Stream& stream : streams_) {
     if (stream.reader.is_open() && stream.queue->HasCapacity()) is_busy |= stream.reader.Read();
   }
+  if (console_ != nullptr) console_->Advance(RankConsole::Clock::now());
   for (OutputQueue* queue : {stdout_.get(), stderr_.get()}) {
     if (queue == nullptr) continue;
     if (!queue->Write()) is_closed_ = true;

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/supervise/rank_console.h"
 #include "launcher/system/line_reader.h"
 #include "launcher/system/output_queue.h"
 
@@ -28,18 +29,23 @@ class JobOutput {
   // Whether what is passed on to 1 and to 2 ends up in one file, where it could mix.
   bool JoinsStreams() const { return stderr_ == nullptr; }
 
-  // Passes what comes out of `from` on to `to` (1 or 2), with `tag` in front.  `on_text` gets each
-  // line (with its end) or chunk first, and returns what is passed on instead of it, or nullopt
-  // for the text itself.
-  void Add(support::Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
+  // Before the first Add: Show gets what ranks print.
+  void ShowBy(const ConsoleOptions& options);
+  bool has_console() const { return console_ != nullptr; }
+
+  // Passes what comes out of `from` on to `to` (1 or 2).  `on_text` gets each line (with its end)
+  // or chunk first, and returns what is passed on instead of it, or nullopt for the text itself.
+  void Add(support::Descriptor from, int to, LineReader::Unit unit,
            std::function<std::optional<std::string>(std::string_view)> on_text);
+  // What a rank has printed, with its line end or without.  REQUIRES: has_console().
+  void Show(int rank, int to, std::string_view text);
 
   // Adds what to poll for.  A child whose output there is no room for is not read, and so it waits.
   void AppendTo(std::vector<pollfd>* ready) const;
   // When Relay is to be called although nothing is ready; nullopt: never.
   std::optional<OutputQueue::Clock::time_point> deadline() const;
 
-  // Adds a line of ddlrun itself to standard error.
+  // Adds a line of ddlrun itself to standard error, behind all that ranks have printed.
   void Say(const std::string& line);
 
   // The job is ending: from now on no child waits for a reader longer than the timeout.
@@ -53,6 +59,8 @@ class JobOutput {
 
   // Passes on what is there.  True when there was something, or some text waits for its reader.
   bool Relay();
+  // Shows what still waits for lines of other ranks.  False where nothing did.
+  bool EndConsole();
   // Whether some text waits for its reader.
   bool IsWaiting() const;
   // Whether children wait for a reader, so that what they say meanwhile is read later.
@@ -74,7 +82,8 @@ class JobOutput {
 
   const std::chrono::milliseconds timeout_;
   std::unique_ptr<OutputQueue> stdout_;
-  std::unique_ptr<OutputQueue> stderr_;  // null where standard error is the same file
+  std::unique_ptr<OutputQueue> stderr_;   // null where standard error is the same file
+  std::unique_ptr<RankConsole> console_;  // may be null
   std::deque<Stream> streams_;
   std::optional<OutputQueue::Clock::time_point> ending_since_;
   bool expects_nothing_ = false;

@@ -67,6 +67,7 @@ void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
   result->lost_nodes = reports.lost_nodes();
   result->failure = reports.failure();
   result->rank_rejection = reports.rejection();
+  result->error_line = ErrorLineOf(reports.other_lines());
   if (launcher.hides_exit_codes && result->exit_code == EX_OK) {
     result->exit_code = reports.exit_code_of_gone();
   }

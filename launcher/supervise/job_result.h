@@ -41,6 +41,7 @@ struct JobResult {
   // where it did not.
   std::optional<std::string> cancelled;
   std::string rank_rejection;  // RankEventParser::rejection
+  std::string error_line;      // ErrorLineOf of what srun, mpirun or ranks have said last
   // "srun was ended by signal 9 (Killed)", where somebody else did so before any rank failed;
   // "mpirun ended by itself, with exit code 1", where no rank is known to have failed.
   std::string launcher_end;

@@ -29,7 +29,9 @@ class JobSupervisor final : private WatchedJob {
         children_(options),
         events_(options.event_key),
         to_ranks_(options.step_tools, children_, events_),
-        hang_query_(options.hang_query) {}
+        hang_query_(options.hang_query) {
+    if (options.console.IsOn()) output_.ShowBy(options.console);
+  }
 
   void Start(const ChildCommand& command);
   JobResult Run();

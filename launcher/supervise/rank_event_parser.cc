@@ -9,6 +9,7 @@
 #include "launcher/base/error.h"
 #include "launcher/launch/mpirun_lines.h"
 #include "launcher/slurm/srun_lines.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -29,11 +30,9 @@ RankEventParser::Reading RankEventParser::Read(std::string_view line, double sec
   if (const auto output = WithoutOutputMarks(line, head_)) return ReadOutput(*output, seconds);
   if (const auto found = FindEvent(line, head_)) return ReadEvent(*found, seconds);
   const std::size_t rejection = line.find(kRejection);
-  if (rejection_.empty() && rejection != std::string_view::npos &&
-      IsLabel(line.substr(0, rejection))) {
-    const std::string_view text = line.substr(rejection);
-    const std::size_t end = text.find("] ");  // of the code
-    rejection_ = text.substr(end == std::string_view::npos ? 0 : end + 2);
+  if (rejection != std::string_view::npos && IsLabel(line.substr(0, rejection)) &&
+      IsKnownRejection(line.substr(rejection))) {
+    return {"", Event::kNone};
   }
   // mpirun frames what it says by lines of nothing else.
   if (line.find_first_not_of("- ") != std::string_view::npos) other_lines_.Add(line);
@@ -63,6 +62,27 @@ RankEventParser::Reading RankEventParser::Read(std::string_view line, double sec
   const Event event = task->exit_code == EX_TEMPFAIL ? Event::kNone : Event::kFailure;
   if (!ends_.Add(*task, ParseSrunTasks(line))) return {"", event};
   return {std::nullopt, event};
+}
+
+// Whether another rank has said the same.
+bool RankEventParser::IsKnownRejection(std::string_view text) {
+  const std::size_t end = text.find("] ");  // of the code
+  if (end != std::string_view::npos) text.remove_prefix(end + 2);
+  const std::size_t reason = text.starts_with("rank ") ? text.find(": ") : std::string_view::npos;
+  const bool is_known =
+      !reasons_.emplace(text.substr(reason == std::string_view::npos ? 0 : reason)).second;
+  if (rejection_.empty()) {
+    rejection_ = text;
+  } else if (is_known && reason != std::string_view::npos) {
+    ++repeated_rejections_;
+  }
+  return is_known;
+}
+
+std::string RankEventParser::rejection() const {
+  if (repeated_rejections_ == 0) return rejection_;
+  return rejection_ + "; " + support::Counted(repeated_rejections_, "other rank") +
+         (repeated_rejections_ == 1 ? " says" : " say") + " the same";
 }
 
 // MPICH tells its mpiexec of it, or prints it itself.
@@ -182,6 +202,11 @@ std::optional<RankFailure> RankEventParser::failure() const {
     failure->may_be_of_cancel = cancelled_ && !has_failed_;
   }
   const auto lines = failure ? last_lines_.find(failure->rank) : last_lines_.end();
+  if (lines != last_lines_.end()) failure->error_line = ErrorLineOf(lines->second);
+  // A rank that was refused has printed nothing.
+  if (failure && rejection_.starts_with("rank " + std::to_string(failure->rank) + " on ")) {
+    failure->error_line = rejection().substr(rejection_.find(": ") + 2);
+  }
   if (lines != last_lines_.end() && !other_lines_.EndsWith(lines->second)) {
     failure->last_lines.assign(lines->second.lines().begin(), lines->second.lines().end());
   }

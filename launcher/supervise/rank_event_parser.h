@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -64,8 +65,9 @@ class RankEventParser {
   // Whether srun has given up waiting for the end of the step.
   bool has_left_step() const { return has_left_step_; }
   // Why the first shim that did so has refused to start its rank, which it says without a report:
-  // "rank 1 on n2: cannot start 'train': No such file or directory"; "" where none has.
-  const std::string& rejection() const { return rejection_; }
+  // "rank 1 on n2: cannot start 'train': No such file or directory"; "" where none has.  What
+  // several ranks say alike is seen once: "...; 3 other ranks say the same".
+  std::string rejection() const;
   // The last lines that are no reports: of srun or mpirun, or of ranks.
   const Tail& other_lines() const { return other_lines_; }
   // Whether mpirun has said that the srun of its daemons has failed.
@@ -80,6 +82,7 @@ class RankEventParser {
     Event event;
   };
 
+  bool IsKnownRejection(std::string_view text);
   Reading ReadOutput(const std::string& line, double seconds);
   Reading ReadEvent(const LineWithEvent& line, double seconds);
   EndReading ReadEnd(const RankExit& end, double seconds);
@@ -106,6 +109,8 @@ class RankEventParser {
   bool has_left_step_ = false;
   bool has_lost_daemons_ = false;
   std::string rejection_;
+  std::set<std::string, std::less<>> reasons_;  // of all that were refused, without their ranks
+  int repeated_rejections_ = 0;
   Tail other_lines_;
   std::optional<std::string> cancelled_;
   bool has_ended_task_ = false;   // srun has reported the end of a task

@@ -124,7 +124,7 @@ void JobSupervisor::RelayLastOutput() {
   output_.ExpectLast();
   for (;;) {
     if (result_.stop_requested) output_.ExpectNothing();
-    if (!output_.Relay()) return;
+    if (!output_.Relay() && !output_.EndConsole()) return;
     if (!output_.IsWaiting()) continue;
     WaitForEvent();
     HandleSignals();

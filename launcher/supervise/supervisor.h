@@ -17,6 +17,7 @@
 #include "launcher/supervise/hang_query.h"
 #include "launcher/supervise/job_result.h"
 #include "launcher/supervise/job_watcher.h"
+#include "launcher/supervise/rank_console.h"
 #include "launcher/supervise/step_tools.h"
 #include "launcher/system/signal_relay.h"
 
@@ -31,7 +32,8 @@ struct SupervisorOptions {
   std::chrono::milliseconds grace_of_launcher{5000};
   // How long srun or mpirun may go on when the shims of all ranks have reported their ends.
   std::chrono::milliseconds launcher_timeout{5000};
-  bool tag_output = false;         // "[rank]" in front of every line of a rank
+  ConsoleOptions console;          // how output is shown; its hosts are those below
+  std::string shown_ranks;         // whose output is, of children that are ranks; "": of all
   std::string log_directory;       // for the log files of children that are ranks; "": none
   std::vector<std::string> hosts;  // of each rank
   std::string event_key;           // of the reports of the shims; "": there are no shims

@@ -212,7 +212,7 @@ plain() { tr -d '\r' <<< "$1" | sed 's/\^@//g'; }
 @test "--tag-output says whose line it is" {
   script job 'ddlrun --tag-output sh -c "echo hello"'
   batch job -N2 --gres=gpu:1
-  [ "$(grep hello <<< "$output" | grep -v '^+' | sort)" = $'0: hello\n1: hello' ]
+  [ "$(grep hello <<< "$output" | grep -v '^+' | sort)" = $'[0] hello\n[1] hello' ]
 }
 
 @test "--srunarg and srun_arguments reach srun, which says itself what it does not know" {

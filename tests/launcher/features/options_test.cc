@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "launcher/base/error.h"
+#include "launcher/cli/option_values.h"
 #include "launcher/features/features.h"
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
@@ -18,6 +19,8 @@ std::string ExampleValue(const OptionSpec& option) {
   const std::string argument = option.argument;
   if (argument == "N" || argument == "[N]" || argument.starts_with("N[")) return "2";
   if (argument == "LETTER") return "b";
+  if (argument == "RANKS") return "0,2-3";
+  if (argument == "RANKS:COMMAND") return "0: nice";
   if (argument.starts_with("[")) return argument.substr(1, argument.find_first_of("|]") - 1);
   if (argument.find("FILE") != std::string::npos) return "some.file";
   return argument.substr(0, argument.find_first_of("|["));
@@ -140,7 +143,7 @@ TEST(Options, TakesTheNamesAndValuesOfOtherLaunchers) {
   EXPECT_EQ(options.rank_order, "node");
   EXPECT_EQ(options.pmi, "pmi2");
   EXPECT_EQ(options.bind, "none");
-  EXPECT_TRUE(options.tag_output);
+  EXPECT_EQ(options.tag_format, "[%r] ");
   EXPECT_EQ(options.hang_after, 9);
   EXPECT_EQ(options.stop_before, 90);
   EXPECT_TRUE(options.stop_by_usr2);
@@ -148,6 +151,41 @@ TEST(Options, TakesTheNamesAndValuesOfOtherLaunchers) {
   EXPECT_FALSE(ParseOptions({"--nproc-per-node=gpu"}).ranks_per_node);
   EXPECT_EQ(MessageOf({"--signal=TERM@9"}),
             "option --signal: 'TERM@9' is not N, N:USR1, N:USR2 or USR1@N");
+}
+
+TEST(Options, ReadsListsOfRanks) {
+  const std::pair<const char*, std::optional<int>> cases[] = {
+      {"0", 0},     {"0,3-5", 5}, {"7,2-3", 7}, {"all", 0},    {"4-4", 4},     {"", {}},
+      {"a", {}},    {"1,", {}},   {",1", {}},   {"2-1", {}},   {"-1", {}},     {"1-", {}},
+      {"1--2", {}}, {"1 ,2", {}}, {"0x1", {}},  {"all,1", {}}, {"1000001", {}}};
+  for (const auto& [list, largest] : cases) EXPECT_EQ(LargestRank(list), largest) << list;
+  EXPECT_FALSE(LargestRank(std::string(1001, '1')));
+}
+
+TEST(Options, OfTheConsoleAreReadAndRejected) {
+  const Options options =
+      ParseOptions({"--tag-output=%t %r/%l@%h %%", "--show-ranks", "0,2", "--fold-output", "--wrap",
+                    "0: nsys profile -o 'r %r'", "--wrap=all:numactl -l", "x"});
+  EXPECT_EQ(options.tag_format, "%t %r/%l@%h %%");
+  EXPECT_EQ(options.shown_ranks, "0,2");
+  EXPECT_EQ(options.fold_output, "equal");
+  ASSERT_EQ(options.wraps.size(), 2U);
+  EXPECT_EQ(options.wraps[0].ranks, "0");
+  EXPECT_THAT(options.wraps[0].words, ElementsAre("nsys", "profile", "-o", "r %r"));
+  EXPECT_EQ(options.wraps[1].ranks, "all");
+  EXPECT_THAT(options.wraps[1].words, ElementsAre("numactl", "-l"));
+  EXPECT_EQ(ParseOptions({"--fold-output=numbers", "x"}).fold_output, "numbers");
+  const std::pair<std::string, std::string> wrong[] = {
+      {"--tag-output=%r %x", "'%x' is none of these"},
+      {"--tag-output=%r %", "'%' is none of these"},
+      {"--show-ranks=1-0", "is not a list of ranks, such as 0,3-5, or all"},
+      {"--fold-output=lines", "is not equal or numbers"},
+      {"--wrap=nice", "is not RANKS: COMMAND"},
+      {"--wrap=0:", "is not RANKS: COMMAND"},
+      {"--wrap=x: nice", "is not RANKS: COMMAND"},
+      {"--wrap=0: " + std::string(4001, 'x'), "whose words have at most 4000 bytes"},
+  };
+  for (const auto& [option, message] : wrong) EXPECT_THAT(MessageOf({option}), HasSubstr(message));
 }
 
 TEST(Options, AnswersTheOptionsOfOtherLaunchersWithItsOwn) {

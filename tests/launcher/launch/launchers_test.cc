@@ -138,10 +138,9 @@ TEST(HydraLauncher, OneMachineInheritsItsEnvironment) {
 TEST(HydraLauncher, OtherNodesGetTheEnvironmentByNameAndNoValueIsInTheCommand) {
   LaunchRequest job = JobOf({0, 0, 1, 1});
   job.has_remote_ranks = true;
-  job.tag_output = true;
   EXPECT_EQ(HydraLine(job),
             "/usr/bin/mpirun -bootstrap ssh -machinefile /tmp/ddlrun.abc/MACHINEFILE -genvlist "
-            "DDLRUN_RANK_JOB,DDL_HOST_PORT,PATH -prepend-rank -n 4 "
+            "DDLRUN_RANK_JOB,DDL_HOST_PORT,PATH -n 4 "
             "/opt/libexec/ddlrun/ddlrun-rank -- python train.py '--name=a b'");
 }
 

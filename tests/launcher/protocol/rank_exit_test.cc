@@ -176,6 +176,26 @@ TEST(KilledAlone, IsReadAsItWasWritten) {
   }
 }
 
+TEST(OutputFrame, IsReadAsItWasWritten) {
+  const std::pair<FrameEnd, std::string> ends[] = {
+      {kFrameOfLine, "\n"}, {kFrameOfReturn, "\r"}, {kFrameOfBeginning, ""}};
+  for (const auto& [end, text] : ends) {
+    const std::string line = EmitFrameHead("key", 12, end).text + std::string("a:b c");
+    const auto event = FindEvent(line, EventHead("key"));
+    ASSERT_TRUE(event);
+    const auto frame = ParseOutputFrame(event->report);
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->rank, 12);
+    EXPECT_EQ(frame->text, "a:b c");
+    EXPECT_EQ(frame->end, text);
+  }
+  EXPECT_EQ(ParseOutputFrame("out:0:n:")->text, "");
+  for (const char* other : {"", "out:", "out:1", "out:1:n", "out:1:x:a", "out:x:n:a", "out:-1:n:a",
+                            "out::n:a", "out:12345678:n:a", "output: a", "rank 1 has started"}) {
+    EXPECT_FALSE(ParseOutputFrame(other)) << other;
+  }
+}
+
 TEST(Step, IsReadAsItWasWritten) {
   EXPECT_EQ(std::string(EmitStep("key", "123", "4").text), "ddlrun-rank[key]: step 123.4\n");
   EXPECT_EQ(ParseStep("step 123.4"), "123.4");

@@ -26,6 +26,9 @@ RankJob Example(const LaunchPlan& plan) {
   job.master_port = 61234;
   job.restart_count = 3;
   job.grace_ms = 4500;
+  job.frames = true;
+  job.shown_ranks = "0,2-3";
+  job.wraps = {{"0-1", {"a b", ":", "%r-%r", ""}}, {"all", {"nice"}}, {"1,3", {"x%ry"}}};
   job.plan = plan;
   return job;
 }
@@ -54,6 +57,11 @@ TEST(RankJob, DecodesWhatWasEncoded) {
   EXPECT_EQ(job.master_port, 61234);
   EXPECT_EQ(job.restart_count, 3);
   EXPECT_EQ(job.grace_ms, 4500);
+  EXPECT_TRUE(job.frames);
+  EXPECT_EQ(job.shown_ranks, "0,2-3");
+  ASSERT_EQ(job.wraps.size(), 3U);
+  EXPECT_EQ(job.wraps[0].ranks, "0-1");
+  EXPECT_THAT(job.wraps[0].words, ElementsAre("a b", ":", "%r-%r", ""));
   ASSERT_EQ(job.plan.ranks.size(), 4U);
   EXPECT_EQ(job.plan.ranks[3].node, 1);
   EXPECT_EQ(job.plan.ranks[3].gpu, 1);
@@ -193,6 +201,48 @@ TEST(LocalRankJob, OfTheFirstRankIsFoundToo) {
   EXPECT_STREQ(own->host, "gpu-0");
   EXPECT_EQ(own->local_world_size, 2);
   EXPECT_EQ(std::string(own->cpus).substr(0, 2), "- ");
+}
+
+TEST(LocalRankJob, HasTheWrapsOfItsRank) {
+  const std::pair<int, std::string> cases[] = {
+      {0, "a b|:|0-0||nice|train|1|"},
+      {1, "a b|:|1-1||nice|x1y|train|1|"},
+      {2, "nice|train|1|"},
+      {3, "nice|x3y|train|1|"},
+      {4, "nice|train|1|"},
+  };
+  RankJob job = Example();
+  job.wraps = {{"0-1", {"a b", ":", "%r-%r", ""}}, {"all", {"nice"}}, {"1,3", {"x%ry"}}};
+  const std::string text = EncodeRankJob(job);
+  for (const auto& [rank, words] : cases) {
+    const auto own = std::make_unique<LocalRankJob>();
+    ASSERT_TRUE(ReadLocalRankJob(text.c_str(), rank, "", own.get()));
+    std::string train = "train", one = "1";
+    char* program[] = {train.data(), one.data(), nullptr};
+    std::string all;
+    for (char** word = WithWraps(*own, program); *word != nullptr; ++word) {
+      all += std::string(*word) + "|";
+    }
+    EXPECT_EQ(all, words);
+  }
+}
+
+TEST(LocalRankJob, KnowsWhetherItsRankIsShown) {
+  const std::pair<const char*, std::vector<int>> cases[] = {
+      {"", {0, 1, 2, 3, 4}}, {"all", {0, 1, 2, 3, 4}}, {"0", {0}},
+      {"0,3-4", {0, 3, 4}},  {"1-3", {1, 2, 3}},       {"14", {}}};
+  for (const auto& [list, shown] : cases) {
+    RankJob job = Example();
+    job.shown_ranks = list;
+    const std::string text = EncodeRankJob(job);
+    std::vector<int> found;
+    for (int rank = 0; rank < 5; ++rank) {
+      const auto own = std::make_unique<LocalRankJob>();
+      ASSERT_TRUE(ReadLocalRankJob(text.c_str(), rank, "", own.get()));
+      if (own->is_shown) found.push_back(rank);
+    }
+    EXPECT_EQ(found, shown) << list;
+  }
 }
 
 // Every rank of `plan` reads of itself what the plan has; `step`: every so many.

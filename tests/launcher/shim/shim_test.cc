@@ -310,6 +310,62 @@ TEST(WholeLines, HoldTheBeginningOfALineUntilItsEndHasCome) {
   for (const auto& [pieces, written] : kCases) EXPECT_EQ(WrittenOf(pieces), written);
 }
 
+// What is written of a text that comes in `pieces`, behind each of which is a pause, in frames.
+std::string Framed(const std::vector<std::string>& pieces) {
+  static OutputFrames frames;
+  frames = OutputFrames();
+  frames.SetRank("key", 7);
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(pipe(ends), 0);
+  for (const std::string& piece : pieces) {
+    frames.Write(ends[1], piece.data(), piece.size());
+    frames.Flush(ends[1]);
+    EXPECT_FALSE(frames.is_holding());
+  }
+  frames.End(ends[1]);
+  close(ends[1]);
+  std::string written;
+  char chunk[4096];
+  for (ssize_t got = 0; (got = read(ends[0], chunk, sizeof(chunk))) > 0;) {
+    written.append(chunk, static_cast<std::size_t>(got));
+  }
+  close(ends[0]);
+  return written;
+}
+
+TEST(OutputFrames, SayWhoseEachLineIsAndHowItEnds) {
+  const std::string head = "ddlrun-rank[key]: out:7:";
+  const struct {
+    std::vector<std::string> pieces;
+    std::string written;
+  } kCases[] = {
+      {{}, ""},
+      {{"a\n\nb\n"}, head + "n:a\n" + head + "n:\n" + head + "n:b\n"},
+      {{"10%\r20%\r"}, head + "r:10%\n" + head + "r:20%\n"},
+      {{"a", "b\n"}, head + "p:a\n" + head + "n:b\n"},
+      {{"a", "b"}, head + "p:a\n" + head + "p:b\n" + head + "n:\n"},
+      {{std::string("\0\x01:", 3), "\n"},
+       head + "p:" + std::string("\0\x01:\n", 4) + head + "n:\n"},
+  };
+  for (const auto& [pieces, written] : kCases) EXPECT_EQ(Framed(pieces), written);
+}
+
+TEST(OutputFrames, AreNoLongerThanLaunchersPassOnWhole) {
+  for (const std::size_t size : {900U, 973U, 974U, 975U, 5000U, 40000U}) {
+    std::istringstream lines(Framed({std::string(size, 'x') + "\n"}));
+    std::string text;
+    char end = ' ';
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size() + 1, kFrameBytes);
+      text += line.substr(26);
+      EXPECT_THAT(end, testing::AnyOf(' ', 'p'));
+      end = line[24];
+    }
+    EXPECT_EQ(end, 'n');
+    EXPECT_EQ(text, std::string(size, 'x'));
+  }
+}
+
 // The exit code of `program` with the argument "7", started in `directory`.
 int ExitCodeOf(std::string program, const std::string& path, const std::string& directory = "/") {
   const pid_t child = fork();

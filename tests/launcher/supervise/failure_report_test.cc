@@ -124,6 +124,30 @@ TEST(FailureReport, SaysWhereSlurmMayBeTheCause) {
             "have ended the rank as well\n");
 }
 
+TEST(ErrorLine, IsTheLastThatSpeaksOfAnError) {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{}, ""},
+      {{"loading", "done"}, ""},
+      {{"Traceback:", "  raise ValueError('x')", "ValueError: x"}, "ValueError: x"},
+      {{"ValueError: x", "[W1 a.cpp] Warning: error in shutdown", "bye"}, "ValueError: x"},
+      {{"  RuntimeError: CUDA out of memory\x1b"}, "RuntimeError: CUDA out of memory\\x1b"},
+      {{"a: No such file or directory", "step 7"}, "a: No such file or directory"},
+      {{"FATAL: " + std::string(300, 'x')}, "FATAL: " + std::string(193, 'x') + "..."},
+  };
+  for (const auto& [lines, line] : cases) {
+    Tail tail;
+    for (const std::string& each : lines) tail.Add(each);
+    EXPECT_EQ(ErrorLineOf(tail), line);
+  }
+  RankFailure failure;
+  failure.rank = 3;
+  failure.host = "n1";
+  failure.exit_code = 1;
+  failure.error_line = "ValueError: x";
+  EXPECT_THAT(FailureReport(failure),
+              HasSubstr("0.0 s after the start; its error: ValueError: x\n"));
+}
+
 TEST(FailureReport, CountsTheOthersBeforeTheCause) {
   RankFailure failure;
   failure.rank = 3;

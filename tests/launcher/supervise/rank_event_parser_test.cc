@@ -302,5 +302,27 @@ TEST(RankEventParser, KnowsWhetherSrunWaitsForResources) {
   EXPECT_EQ(event("srun: anything else"), Event::kNone);
 }
 
+TEST(RankEventParser, ShowsOnceWhatSeveralRanksRefuseAlike) {
+  RankEventParser reports("key");
+  const auto shown = [&reports](const std::string& line) {
+    return reports.Read(line, 1).instead.value_or(line);
+  };
+  const std::string first = "ddlrun-rank: [ERROR DDL-20-69] rank 2 on n1: cannot start 'a: b'";
+  const std::string other = "ddlrun-rank: [ERROR DDL-20-78] rank 4 on n2: no directory";
+  EXPECT_EQ(shown(first), first);
+  EXPECT_EQ(reports.rejection(), "rank 2 on n1: cannot start 'a: b'");
+  EXPECT_EQ(shown("ddlrun-rank: [ERROR DDL-20-69] rank 3 on n2: cannot start 'a: b'"), "");
+  EXPECT_EQ(shown(other), other);
+  EXPECT_EQ(reports.rejection(), "rank 2 on n1: cannot start 'a: b'; 1 other rank says the same");
+  EXPECT_EQ(shown(" 0: ddlrun-rank: [ERROR DDL-20-69] rank 0 on n1: cannot start 'a: b'"), "");
+  EXPECT_EQ(reports.rejection(), "rank 2 on n1: cannot start 'a: b'; 2 other ranks say the same");
+  for (const auto& [rank, error] :
+       {std::pair(1, ""), std::pair(2, "cannot start 'a: b'; 2 other ranks say the same")}) {
+    RankEventParser failing = reports;
+    failing.Read("srun: error: n1: task " + std::to_string(rank) + ": Exited with exit code 69", 1);
+    EXPECT_EQ(failing.failure()->error_line, error);
+  }
+}
+
 }  // namespace
 }  // namespace launcher
