@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "ddlctl/attach.h"
 #include "ddlctl/checkpoints.h"
 #include "ddlctl/history.h"
 #include "ddlctl/job.h"
@@ -306,22 +307,29 @@ int RunCommand(const Options& options, const std::vector<std::string>& arguments
   if (options.command == Command::kNone) {
     throw Error(EX_USAGE,
                 "a command is missing: status, watch, pause, resume, checkpoint, evaluate, stop, "
-                "set, stacks, why or history (ddlctl --help)");
+                "set, stacks, why, history or attach (ddlctl --help)");
   }
   if (const std::optional<int> code = LookAtCheckpoints(options)) return *code;
   if (const std::optional<int> code = LookAtJob(options, arguments)) return *code;
   if (options.command == Command::kHistory) return ShowHistory(options);
-  if (options.command == Command::kWhy) {
+  if (options.command == Command::kWhy || options.command == Command::kAttach) {
     std::error_code ignored;
-    return ddlctl::ShowWhy({.name = options.results_dir,
-                            .program = std::filesystem::read_symlink("/proc/self/exe", ignored),
-                            .host = trainer::HostName(),
-                            .environment = launcher::SnapshotEnvironment(),
-                            .may_use_srun = options.srun != "never",
-                            .is_verbose = options.is_verbose,
-                            .as_json = options.as_json,
-                            .facts_only = options.facts_only,
-                            .print = Print});
+    ddlctl::WhyOptions job = {.name = options.results_dir,
+                              .program = std::filesystem::read_symlink("/proc/self/exe", ignored),
+                              .host = trainer::HostName(),
+                              .environment = launcher::SnapshotEnvironment(),
+                              .may_use_srun = options.srun != "never",
+                              .is_verbose = options.is_verbose,
+                              .as_json = options.as_json,
+                              .facts_only = options.facts_only,
+                              .print = Print};
+    if (options.command == Command::kWhy) return ddlctl::ShowWhy(job);
+    job.with_stacks = false;
+    return ddlctl::RunBesideRank(
+        {.job = std::move(job),
+         .rank = options.rank,
+         .command = options.program,
+         .on_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1});
   }
   Session session(options.results_dir);
   if (!session.is_within_reach()) {
@@ -343,12 +351,14 @@ int RunCommand(const Options& options, const std::vector<std::string>& arguments
 
 int Run(int argc, char** argv) {
   Options options;
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const std::vector<std::string> program = ddlctl::TakeProgram(&arguments);
   const support::Parsed parsed = support::Parse(ddlctl::DescribeOptions(options), arguments);
   if (!parsed.answer.empty()) {
     Print(parsed.answer);
     return EX_OK;
   }
+  options.program = program;
   return RunCommand(options, arguments);
 }
 

@@ -214,7 +214,42 @@ support::Command HistoryCommand(Options& options) {
        {"--json", &options.as_json, "", "As JSON, in one line"}});
 }
 
+support::Command AttachCommand(Options& options) {
+  Option srun =
+      OneOf({"--srun", &options.srun, "", "Reach another node by srun --overlap, or never"},
+            {"auto", "never"});
+  srun.last_counts = true;
+  return MakeCommand(
+      options.command, Command::kAttach, "attach",
+      "Run COMMAND, or a shell, beside a rank of a job of ddlrun: on its node, in its environment "
+      "and working directory; {pid} and {rank} in COMMAND are those of the rank",
+      {Required({"JOB", &options.results_dir, "",
+                 "The job in Slurm; or the run directory of ddlrun, which ranks on its "
+                 "node have in DDLRUN_RUN_DIR"}),
+       Required({"RANK", &options.rank, "N", "The rank"}),
+       {"COMMAND", &options.program, "ARG", "And its arguments: gdb -p {pid}"},
+       std::move(srun),
+       {"--here", &options.facts_only, "",
+        "On this node alone, for the ddlctl that has started this one"}});
+}
+
 }  // namespace
+
+std::vector<std::string> TakeProgram(std::vector<std::string>* arguments) {
+  if (arguments->empty() || arguments->front() != "attach") return {};
+  int operands = 0;
+  for (auto word = arguments->begin() + 1; word != arguments->end(); ++word) {
+    if (*word == "--srun" && word + 1 != arguments->end()) {
+      ++word;
+    } else if (!word->starts_with("-") && ++operands == 2) {
+      std::vector<std::string> program(word + 1, arguments->end());
+      arguments->erase(word + 1, arguments->end());
+      if (!program.empty() && program.front() == "--") program.erase(program.begin());
+      return program;
+    }
+  }
+  return {};
+}
 
 support::Program DescribeOptions(Options& options) {
   support::Program program = {.version = support::VersionText(),
@@ -236,7 +271,8 @@ support::Program DescribeOptions(Options& options) {
       SetCommand(options),
       StacksCommand(options),
       WhyCommand(options),
-      HistoryCommand(options)};
+      HistoryCommand(options),
+      AttachCommand(options)};
   return program;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "support/command_line.h"
 #include "trainer/control/control_message.h"
@@ -22,6 +23,7 @@ enum class Command {
   kStacks,
   kWhy,
   kHistory,
+  kAttach,
   kListCheckpoints,
   kVerifyCheckpoints,
   kExportCheckpoint,
@@ -39,12 +41,18 @@ struct Options {
   bool all_threads = false;
   bool is_verbose = false;
   bool facts_only = false;
+  int rank = 0;                      // to attach to
+  std::vector<std::string> program;  // beside it
   std::string model_dir;             // whose checkpoints are to be listed, verified, exported
   std::optional<std::int64_t> step;  // of one of them
   std::string step_text;             // as it was written
   std::string export_file;
   double interval = 0;  // seconds between looks of watch; 0: as its output is
 };
+
+// Takes what `attach` is to run, the words behind JOB and RANK, off the arguments of ddlctl; none
+// where there are none.
+std::vector<std::string> TakeProgram(std::vector<std::string>* arguments);
 
 // Its commands and options; parsing fills `options`, which must outlive it.
 support::Program DescribeOptions(Options& options);

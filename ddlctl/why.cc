@@ -77,47 +77,20 @@ WhyTarget TargetOf(const WhyOptions& options) {
 }
 
 NodeFacts FactsHere(const WhyOptions& options, const WhyTarget& target) {
-  return launcher::CollectFacts(
-      {.directory = target.directory,
-       .job = target.job,
-       .run = target.run,
-       .host = launcher::ValueOr(options.environment, "SLURMD_NODENAME", options.host),
-       .environment = options.environment});
+  return launcher::CollectFacts({.directory = target.directory,
+                                 .job = target.job,
+                                 .run = target.run,
+                                 .host = NameOfThisNode(options),
+                                 .environment = options.environment,
+                                 .with_stacks = options.with_stacks});
 }
 
-// For an srun that is to see all nodes of the job, also from within a step on some of them, whose
-// variables name these alone.
-launcher::Environment EnvironmentOutsideOfSteps(const launcher::Environment& environment) {
-  launcher::Environment result = launcher::EnvironmentForSrun(environment);
-  const std::set<std::string> kept = {"SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT"};
-  std::erase_if(result, [&kept](const auto& variable) {
-    return variable.first.starts_with("SLURM_") && !kept.contains(variable.first);
-  });
-  return result;
-}
-
-// Of all nodes of the job; how many there are is put into `expected`.
-std::vector<NodeFacts> FactsOfJob(const WhyOptions& options, const WhyTarget& target,
-                                  std::size_t* expected) {
-  const std::string srun = launcher::FindProgram("srun", options.environment);
-  std::optional<RunningJob> job;
-  const bool asks_slurm = options.may_use_srun && !target.is_on_this_node && !target.job.empty();
-  if (asks_slurm && !srun.empty()) job = FindRunningJob(target.job, options.environment);
-  if (!job) {
-    *expected = 1;
-    return {FactsHere(options, target)};
-  }
-  *expected = static_cast<std::size_t>(std::max(1, job->nodes));
-  std::string name = job->number;
-  if (!target.directory.empty()) {
-    // Other nodes do not have the directory.
-    const std::string run = FactsHere(options, target).run;
-    if (!run.empty()) name += kBeforeRun + run;
-  }
+// Of the job with the number in `found`, to which they are added.
+void AskNodes(const WhyOptions& options, const std::string& srun, int nodes, FoundJob* found) {
   std::string output;
   try {
     launcher::CommandOutput command(
-        FactsCommand(srun, job->number, job->nodes, options.program.string(), name),
+        FactsCommand(srun, found->job, nodes, options.program.string(), found->name),
         EnvironmentOutsideOfSteps(options.environment));
     command.Wait(kWhySeconds);
     output = command.text();
@@ -125,17 +98,15 @@ std::vector<NodeFacts> FactsOfJob(const WhyOptions& options, const WhyTarget& ta
     throw Error(EX_UNAVAILABLE, error.what());
   }
   std::string problem;
-  std::vector<NodeFacts> nodes;
   for (auto& [host, facts] : launcher::ReadFactsLines(output, &problem)) {
-    nodes.push_back(std::move(facts));
+    found->nodes.push_back(std::move(facts));
   }
-  if (nodes.empty()) {
+  if (found->nodes.empty()) {
     if (problem.empty()) problem = launcher::LastLineOf(output);
-    throw Error(EX_UNAVAILABLE, "the nodes of job " + job->number + " do not answer: " +
+    throw Error(EX_UNAVAILABLE, "the nodes of job " + found->job + " do not answer: " +
                                     Harmless(problem.empty() ? "srun has not started" : problem));
   }
-  if (!problem.empty()) nodes.front().notes.push_back(problem);
-  return nodes;
+  if (!problem.empty()) found->nodes.front().notes.push_back(problem);
 }
 
 void RequireRanks(const std::vector<NodeFacts>& nodes, const std::string& name) {
@@ -164,6 +135,43 @@ void Save(const std::vector<NodeFacts>& nodes, const std::string& text) {
 }
 
 }  // namespace
+
+std::string NameOfThisNode(const WhyOptions& options) {
+  return launcher::ValueOr(options.environment, "SLURMD_NODENAME", options.host);
+}
+
+launcher::Environment EnvironmentOutsideOfSteps(const launcher::Environment& environment) {
+  launcher::Environment result = launcher::EnvironmentForSrun(environment);
+  const std::set<std::string> kept = {"SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT"};
+  std::erase_if(result, [&kept](const auto& variable) {
+    return variable.first.starts_with("SLURM_") && !kept.contains(variable.first);
+  });
+  return result;
+}
+
+FoundJob FindJob(const WhyOptions& options) {
+  const WhyTarget target = TargetOf(options);
+  FoundJob found = {.nodes = {}, .job = target.job, .name = options.name};
+  const std::string srun = launcher::FindProgram("srun", options.environment);
+  const bool asks_slurm = options.may_use_srun && !options.facts_only && !target.is_on_this_node &&
+                          !target.job.empty() && !srun.empty();
+  std::optional<RunningJob> job;
+  if (asks_slurm) job = FindRunningJob(target.job, options.environment);
+  if (!job) {
+    found.nodes = {FactsHere(options, target)};
+  } else {
+    found.expected = static_cast<std::size_t>(std::max(1, job->nodes));
+    found.job = found.name = job->number;
+    if (!target.directory.empty()) {
+      // Other nodes do not have the directory.
+      const std::string run = FactsHere(options, target).run;
+      if (!run.empty()) found.name += kBeforeRun + run;
+    }
+    AskNodes(options, srun, job->nodes, &found);
+  }
+  RequireRanks(found.nodes, options.name);
+  return found;
+}
 
 std::vector<std::string> FactsCommand(const std::string& srun, const std::string& job, int nodes,
                                       const std::string& program, const std::string& name) {
@@ -232,15 +240,12 @@ std::string WhyJson(const HangingJob& job, const launcher::Diagnosis& diagnosis)
 }
 
 int ShowWhy(const WhyOptions& options) {
-  const WhyTarget target = TargetOf(options);
   if (options.facts_only) {
-    options.print(launcher::FactsLines(FactsHere(options, target)));
+    options.print(launcher::FactsLines(FactsHere(options, TargetOf(options))));
     return EX_OK;
   }
-  std::size_t expected = 1;
-  std::vector<NodeFacts> nodes = FactsOfJob(options, target, &expected);
-  RequireRanks(nodes, options.name);
-  const HangingJob job = HangingJobOf(std::move(nodes), expected);
+  FoundJob found = FindJob(options);
+  const HangingJob job = HangingJobOf(std::move(found.nodes), found.expected);
   const launcher::Diagnosis diagnosis = launcher::Diagnose(job);
   const std::string json = WhyJson(job, diagnosis);
   Save(job.nodes, json);

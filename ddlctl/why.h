@@ -28,13 +28,29 @@ struct WhyOptions {
   bool may_use_srun = true;
   bool is_verbose = false;
   bool as_json = false;
-  bool facts_only = false;
+  bool facts_only = false;  // of this node alone, for another ddlctl
+  bool with_stacks = true;  // those of Python
   std::function<void(const std::string&)> print;
 };
 
 // Prints the line; returns EX_OK.  Throws Error(EX_UNAVAILABLE) where no rank of the job was found,
 // and as ReadJobStatus and FindRunningJob do.
 int ShowWhy(const WhyOptions& options);
+
+// What was found of a job.
+struct FoundJob {
+  std::vector<launcher::NodeFacts> nodes;
+  std::size_t expected = 1;  // nodes were asked
+  std::string job;           // in Slurm; "" where that has none
+  std::string name;          // what ddlctl on another node finds the same by
+};
+// Throws as ShowWhy does.
+FoundJob FindJob(const WhyOptions& options);
+// This node, as NodeFacts has it.
+std::string NameOfThisNode(const WhyOptions& options);
+// For an srun that is to see all nodes of the job, also from within a step on some of them, whose
+// variables name these alone.
+launcher::Environment EnvironmentOutsideOfSteps(const launcher::Environment& environment);
 
 // srun and its arguments, with which it runs `ddlctl why --facts NAME` on all `nodes` of the job;
 // NAME is that of the job, and where that may have several runs "JOB@RUN".

@@ -222,6 +222,7 @@ Page DdlctlPage() {
                    "ddlctl pause|resume|checkpoint|stop [--no-wait] RESULTS_DIR",
                    "ddlctl set display_every=N RESULTS_DIR",
                    "ddlctl why [-v] [--json] JOB|RUN_DIR",
+                   "ddlctl attach JOB|RUN_DIR RANK [COMMAND...]",
                    "ddlctl checkpoint list DIR",
                    "ddlctl checkpoint verify DIR [STEP]",
                    "ddlctl checkpoint export DIR [STEP] FILE.safetensors"};

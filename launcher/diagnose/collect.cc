@@ -292,16 +292,18 @@ NodeFacts CollectFacts(const CollectOptions& options) {
   facts.directory = options.directory;
   const std::map<int, pid_t> first = FirstProcesses(processes, options, &world, &facts);
   LookAtRanks(processes, first, world, options.between_looks, start + options.limit / 2, &facts);
-  AddGpuErrors(processes, options.kernel_log, &facts);
-  AddGpus(options.environment, CollectClock::now() + options.limit / 6, &facts);
-  // A rank that does not answer costs NCCL seconds.  Stacks come last, since some tools hold a
-  // rank.
-  AddCommunicators(processes, first, start + options.limit * 3 / 4, &facts);
-  const auto variables_of = [&processes](pid_t pid) {
-    const auto process = processes.find(pid);
-    return process == processes.end() ? nullptr : &process->second.environment;
-  };
-  AddStacks(options.environment, variables_of, deadline, &facts);
+  if (options.with_stacks) {
+    AddGpuErrors(processes, options.kernel_log, &facts);
+    AddGpus(options.environment, CollectClock::now() + options.limit / 6, &facts);
+    // A rank that does not answer costs NCCL seconds.  Stacks come last, since some tools hold a
+    // rank.
+    AddCommunicators(processes, first, start + options.limit * 3 / 4, &facts);
+    const auto variables_of = [&processes](pid_t pid) {
+      const auto process = processes.find(pid);
+      return process == processes.end() ? nullptr : &process->second.environment;
+    };
+    AddStacks(options.environment, variables_of, deadline, &facts);
+  }
   if (!facts.directory.empty()) facts.status = StatusIn(facts.directory, deadline);
   return facts;
 }

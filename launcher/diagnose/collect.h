@@ -21,6 +21,7 @@ struct CollectOptions {
   std::string run;        // the ranks of NodeFacts::run alone; "": all
   std::string host;       // as this node is to be called
   Environment environment;
+  bool with_stacks = true;
   std::chrono::milliseconds between_looks{500};
   // Then what is not known stays so; a process that hangs as it is looked at costs no more.
   std::chrono::milliseconds limit{9000};

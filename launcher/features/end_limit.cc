@@ -66,7 +66,7 @@ void EndLimit::OnContinue(WatchedJob& job) {
 void EndLimit::Poll(WatchedJob& job) {
   if (!job.IsRunning()) return deadline_.reset();
   if (!deadline_ || job.Now() < *deadline_) return;
-  if (job.IsOutputHeld()) return OnContinue(job);  // who waits for a reader cannot go on
+  if (job.AreRanksHeld()) return OnContinue(job);  // they cannot go on
   job.Kill({.exit_code = CodeOf(job.exit_codes()),
             .text = "its end hung: " + SomeOf(RanksNotEnded(job.hosts(), job.ended())) +
                     " did not end in time after the other ranks had (--end-limit)"});

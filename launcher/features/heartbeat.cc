@@ -264,6 +264,11 @@ void Heartbeat::OnLaunch(WatchedJob& /*job*/) {
   }
 }
 
+// Nobody knows when ranks touch their files again that a debugger has stopped.
+void Heartbeat::OnDetach(WatchedJob& job) {
+  if (shared_ != nullptr) OnLaunch(job);
+}
+
 void Heartbeat::Stop() {
   if (shared_ == nullptr) return;
   const std::lock_guard lock(shared_->mutex);
@@ -294,7 +299,7 @@ void Heartbeat::Poll(WatchedJob& job) {
   }
   const std::optional<std::string> late = TakeLate(job);
   if (!late) return;
-  if (job.IsOutputHeld()) return OnLaunch(job);  // who waits for a reader cannot go on
+  if (job.AreRanksHeld()) return OnLaunch(job);  // they cannot go on
   job.End({.exit_code = EX_SOFTWARE, .text = "it hangs: " + *late + " (--hang-after)"});
 }
 

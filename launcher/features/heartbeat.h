@@ -102,6 +102,7 @@ class Heartbeat : public JobWatcher {
   ~Heartbeat() override { Stop(); }
 
   void OnLaunch(WatchedJob& job) override;
+  void OnDetach(WatchedJob& job) override;
   void Poll(WatchedJob& job) override;
   int fd() const override;  // readable when some file is late
   void AddTo(JobStatus* status) const override;

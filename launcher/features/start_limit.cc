@@ -47,7 +47,7 @@ void StartLimit::OnContinue(WatchedJob& job) {
 void StartLimit::Poll(WatchedJob& job) {
   if (!job.IsRunning()) return deadline_.reset();
   if (!deadline_ || job.Now() < *deadline_) return;
-  if (job.IsOutputHeld()) return OnContinue(job);  // who waits for a reader cannot go on
+  if (job.AreRanksHeld()) return OnContinue(job);  // they cannot go on
   const bool is_unresponsive = job.launcher().has_daemons && job.started().empty();
   if (is_unresponsive && job.MayHaveStartedAny()) return deadline_.reset();
   not_started_ = NodesNotStarted(job.hosts(), job.started());

@@ -2,6 +2,7 @@
 
 #include "launcher/features/stopped_ranks.h"
 
+#include "launcher/protocol/attachment.h"
 #include "launcher/protocol/rank_event.h"
 #include "launcher/system/line_reader.h"
 
@@ -24,7 +25,10 @@ void StoppedRanks::Poll(WatchedJob& job) {
   const double seconds = std::chrono::duration<double>(now.time_since_epoch()).count();
   const double grace = std::chrono::duration<double>(grace_).count();
   for (const auto& [rank, pid] : job.Processes()) {
-    const pid_t stopped = FindStopped(pid);
+    const bool is_attached = IsAttached(pid);
+    job.SetAttached(rank, is_attached);
+    // A debugger stops it.
+    const pid_t stopped = is_attached && !job.IsStopRequested() ? 0 : FindStopped(pid);
     const auto step = monitors_[rank].Look(stopped, seconds, job.IsStopRequested(), grace);
     if (step == StoppedRankMonitor::Step::kKill) kill(stopped, SIGKILL);
     if (step != StoppedRankMonitor::Step::kPrint) continue;

@@ -12,7 +12,8 @@ namespace launcher {
 
 extern const Feature kStoppedRanks;
 
-// Looks, once a second, for ranks that are stopped, and says of each that it has been for long.
+// Looks, once a second, for ranks that are stopped, and says of each that it has been for long,
+// unless somebody is attached to it, which it tells the job.
 // Once they were told to stop, and have had their grace to go on, what is stopped is killed.
 class StoppedRanks : public JobWatcher {
  public:

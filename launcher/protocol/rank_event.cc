@@ -76,6 +76,13 @@ RankEvent EmitRankStopped(const char* key, int rank, const char* host, long pid)
   return report;
 }
 
+RankEvent EmitAttachment(const char* key, int rank, bool is_attached) {
+  RankEvent report;
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d is %s\n", key, rank,
+           is_attached ? "attached" : "detached");
+  return report;
+}
+
 RankEvent EmitRankLine(const char* key, int rank, const char* line) {
   RankEvent report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d | %.*s\n", key, rank,

@@ -55,6 +55,10 @@ RankEvent EmitKilledAlone(const char* key, int rank);
 // that has been stopped for long.
 RankEvent EmitRankStopped(const char* key, int rank, const char* host, long pid);
 
+// "ddlrun-rank[KEY]: rank 1 is attached\n" or "... is detached\n": somebody is attached to it
+// (attachment.h), or nobody any more.
+RankEvent EmitAttachment(const char* key, int rank, bool is_attached);
+
 // A line that a rank wrote shortly before it failed: "ddlrun-rank[KEY]: rank 1 | text\n".
 RankEvent EmitRankLine(const char* key, int rank, const char* line);
 

@@ -146,6 +146,13 @@ std::optional<int> ParseKilledAlone(std::string_view report) {
   return report == " was killed alone" ? rank : std::nullopt;
 }
 
+std::optional<RankAttachment> ParseAttachment(std::string_view report) {
+  const std::optional<int> rank = TakeRank(&report);
+  const bool is_attached = report == " is attached";
+  if (!rank || (!is_attached && report != " is detached")) return std::nullopt;
+  return RankAttachment{*rank, is_attached};
+}
+
 bool IsRankStopped(std::string_view report) {
   const std::size_t pid = report.find(" (pid ");
   return TakeRank(&report) && report.starts_with(" on ") && pid != std::string_view::npos &&

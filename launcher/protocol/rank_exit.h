@@ -71,6 +71,13 @@ std::optional<RankGone> ParseRankGone(std::string_view report);
 // The inverse of EmitKilledAlone: the rank.
 std::optional<int> ParseKilledAlone(std::string_view report);
 
+// The inverse of EmitAttachment.
+struct RankAttachment {
+  int rank = -1;
+  bool is_attached = false;
+};
+std::optional<RankAttachment> ParseAttachment(std::string_view report);
+
 // Whether it is the report of a rank that is stopped (EmitRankStopped).
 bool IsRankStopped(std::string_view report);
 

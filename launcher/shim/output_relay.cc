@@ -81,12 +81,12 @@ void OutputFrames::SetRank(const char* key, int rank) {
 }
 
 void OutputFrames::Write(int fd, const char* text, size_t size) {
-  const size_t most = kFrameBytes - strlen(heads_[0].text) - 1;
+  const size_t max = kFrameBytes - strlen(heads_[0].text) - 1;
   for (size_t i = 0; i < size; ++i) {
     if (text[i] == '\n' || text[i] == '\r') {
       AddFrame(fd, text[i] == '\n' ? kFrameOfLine : kFrameOfReturn);
     } else {
-      if (size_ == most) AddFrame(fd, kFrameOfBeginning);
+      if (size_ == max) AddFrame(fd, kFrameOfBeginning);
       held_[size_++] = text[i];
     }
   }

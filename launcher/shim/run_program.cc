@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/protocol/attachment.h"
 #include "launcher/protocol/launchers.h"
 #include "launcher/protocol/rank_event.h"
 #include "launcher/shim/leftovers.h"
@@ -183,8 +184,9 @@ struct Watch {
   const RankProcess* rank;
   pid_t program;
   StoppedRankMonitor stopped;
-  long looked_at;  // the second of CLOCK_MONOTONIC
-  long kill_at;    // in its milliseconds; 0: no peer has failed so far
+  bool is_attached;  // somebody is
+  long looked_at;    // the second of CLOCK_MONOTONIC
+  long kill_at;      // in its milliseconds; 0: no peer has failed so far
 };
 
 // Ends a program whose daemon is no more, and one whose peer has failed when its grace is over; and
@@ -200,7 +202,14 @@ int LookAtProgram(void* context) {
   if (now / kSecond == watch->looked_at) return limit;
   watch->looked_at = now / kSecond;
   if (daemon_pid > 0 && getppid() != daemon_pid) kill(watch->program, SIGKILL);
-  const pid_t stopped = FindStopped(watch->program);
+  const bool was_attached = watch->is_attached;
+  watch->is_attached = IsAttached(watch->program);
+  if (watch->is_attached != was_attached) {
+    Write(EmitAttachment(watch->rank->event_key, watch->rank->rank, watch->is_attached));
+  }
+  // A debugger stops it.
+  const bool may_be_stopped = watch->is_attached && was_stop_requested == 0;
+  const pid_t stopped = may_be_stopped ? 0 : FindStopped(watch->program);
   const StoppedRankMonitor::Step step = watch->stopped.Look(
       stopped, static_cast<double>(watch->looked_at), was_stop_requested != 0, kGraceOfStopped);
   if (step == StoppedRankMonitor::Step::kKill) kill(stopped, SIGKILL);
@@ -297,7 +306,7 @@ int RunProgram(char** argv, const RankProcess& rank) {
   while ((got = read(exec_error[0], &error, sizeof(error))) < 0 && errno == EINTR) {
   }
   if (got == 0) Write(EmitRankStart(rank.event_key, rank.rank));
-  Watch watch = {&rank, child, {}, -1, 0};
+  Watch watch = {&rank, child, {}, false, -1, 0};
   const int status = output.WaitFor(child, LookAtProgram, &watch);
   if (got > 0) return error;
   const bool is_cause = ReportEnd(rank, child, status, output.last_lines(), kills_before);

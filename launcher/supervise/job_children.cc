@@ -185,7 +185,7 @@ void JobChild::AddToTail(int stream, std::string_view text, Tail* shown) {
   const auto append = [&line](std::string_view part) {
     line += part.substr(0, kReportedLineBytes - line.size());
   };
-  for (std::size_t end = 0; (end = text.find_first_of("\n\r")) != std::string_view::npos;
+  for (std::size_t end = 0; (end = FindLineEnd(text)) != std::string_view::npos;
        text.remove_prefix(end + 1)) {
     append(text.substr(0, end));
     tail.Add(line);

@@ -46,6 +46,7 @@ class JobSupervisor final : private WatchedJob {
   void RelayLastOutput();
   void EndStepThatIsLeft();
   void HandleEvent(Event event);
+  void HandleAttachment();
   void RecordEnd(const JobChild& child, const siginfo_t& info);
 
   // Of WatchedJob.
@@ -60,10 +61,11 @@ class JobSupervisor final : private WatchedJob {
   bool IsStopRequested() const override { return result_.stop_requested; }
   bool IsBeforeStart() const override;
   bool MayHaveStartedAny() const override { return children_.MayHaveStartedAny(); }
-  bool IsOutputHeld() const override { return output_.IsHeld(); }
+  bool AreRanksHeld() const override { return output_.IsHeld() || was_attached_; }
   bool IsOutputClosed() const override { return output_.IsClosed(); }
   void AskWatchers(JobStatus* status) const override;
   void SendToRanks(int signal) override;
+  void SetAttached(int rank, bool is_attached) override;
   void Say(const std::string& line) override { output_.Say(line); }
   void AddNote(std::string note) override { result_.notes.push_back(std::move(note)); }
   void End(const OwnEnd& end) override { EndFor(end, /*is_kill=*/false); }
@@ -97,6 +99,9 @@ class JobSupervisor final : private WatchedJob {
   std::set<int> started_;          // children that are ranks
   std::set<int> ended_;            // of these: that have ended
   std::map<int, int> exit_codes_;  // and did not end well
+  std::set<int> attached_;         // to which somebody is attached
+  bool was_attached_ = false;      // to any rank
+  bool has_said_attached_ = false;
   JobResult result_;
   State state_ = State::kRunning;
   bool may_hide_events_ = false;

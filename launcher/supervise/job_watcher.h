@@ -44,14 +44,16 @@ class WatchedJob {
   virtual bool IsBeforeStart() const = 0;
   // Whether srun or mpirun may have started processes.
   virtual bool MayHaveStartedAny() const = 0;
-  // Whether ranks wait for a reader of their output, so that they cannot go on; whether there is
-  // none any more.
-  virtual bool IsOutputHeld() const = 0;
+  // Whether ranks wait for a reader of their output, or somebody is attached to one, so that they
+  // cannot go on; whether there is no reader any more.
+  virtual bool AreRanksHeld() const = 0;
   virtual bool IsOutputClosed() const = 0;
 
   // Adds what each watcher knows of the ranks.
   virtual void AskWatchers(JobStatus* status) const = 0;
   virtual void SendToRanks(int signal) = 0;
+  // Of a rank that is a child: whether somebody is attached to it.
+  virtual void SetAttached(int rank, bool is_attached) = 0;
   virtual void Say(const std::string& line) = 0;  // to the user, at once
   virtual void AddNote(std::string note) = 0;     // for the user, at the end
   // Ends the job, of which no rank has failed: the ranks get SIGTERM, and their grace.
@@ -79,6 +81,8 @@ class JobWatcher {
   virtual void OnEvent(WatchedJob& /*job*/, Event /*event*/) {}
   // The job was stopped (Ctrl-Z) until now.
   virtual void OnContinue(WatchedJob& /*job*/) {}
+  // Somebody was attached to a rank until now.
+  virtual void OnDetach(WatchedJob& job) { OnContinue(job); }
   // Called whenever something has happened, and at the deadline, while any child is left.
   virtual void Poll(WatchedJob& job) = 0;
   // When Poll is to be called though nothing has happened.

@@ -113,11 +113,16 @@ RankEventParser::Reading RankEventParser::ReadEvent(const LineWithEvent& line, d
   } else if (const std::optional<int> through = ParseRankSuccess(line.report)) {
     ended_.insert(*through);
     gone_.insert(*through);
+    attached_.erase(*through);
     reading.event = Event::kEnd;
   } else if (const std::optional<RankGone> gone = ParseRankGone(line.report)) {
     gone_.insert(gone->rank);
     exit_code_of_gone_ = std::max(exit_code_of_gone_, gone->exit_code);
     reading.event = Event::kGone;
+  } else if (const std::optional<RankAttachment> change = ParseAttachment(line.report)) {
+    attached_.erase(change->rank);
+    if (change->is_attached) attached_.insert(change->rank);
+    reading.event = Event::kAttachment;
   } else if (IsRankStopped(line.report) || IsProcessLeft(line.report)) {
     reading.is_shown = true;
   } else if (const std::optional<int> killed = ParseKilledAlone(line.report)) {
@@ -144,6 +149,7 @@ RankEventParser::Reading RankEventParser::ReadEvent(const LineWithEvent& line, d
 RankEventParser::EndReading RankEventParser::ReadEnd(const RankExit& end, double seconds) {
   hosts_with_ends_.insert(end.host);
   ended_.insert(end.rank);
+  attached_.erase(end.rank);
   exit_codes_.emplace(end.rank, end.exit_code);
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
   const bool is_killed = end.signal == SIGKILL;

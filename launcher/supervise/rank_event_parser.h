@@ -21,8 +21,18 @@ class RankEventParser {
  public:
   // What a line means for the job.  kStart: another rank has started; kWaiting: srun waits for
   // resources; kGranted: it has them; kEnd: another rank has ended, and the job goes on; kGone:
-  // another one has ended otherwise, and left nothing.
-  enum class Event { kNone, kStart, kWaiting, kGranted, kEnd, kGone, kFailure, kLostNode };
+  // another one has ended otherwise, and left nothing; kAttachment: attached() is another.
+  enum class Event {
+    kNone,
+    kStart,
+    kWaiting,
+    kGranted,
+    kEnd,
+    kGone,
+    kFailure,
+    kLostNode,
+    kAttachment
+  };
   struct Reading {
     // What the user sees instead of the line, with its line end; "": nothing; nullopt: the line
     // itself.
@@ -57,6 +67,8 @@ class RankEventParser {
   const std::set<int>& gone() const { return gone_; }
   // The largest exit code of these: 128 + n for signal n.
   int exit_code_of_gone() const { return exit_code_of_gone_; }
+  // Ranks that run, to which somebody is attached.
+  const std::set<int>& attached() const { return attached_; }
   // The exit code of each that did not end well: 128 + n for signal n.
   const std::map<int, int>& exit_codes() const { return exit_codes_; }
   // Nodes on which a rank was reported to have failed or stopped early, as srun writes them:
@@ -102,6 +114,7 @@ class RankEventParser {
   std::set<int> started_;
   std::set<int> ended_;
   std::set<int> gone_;
+  std::set<int> attached_;
   int exit_code_of_gone_ = 0;
   std::map<int, int> exit_codes_;
   std::set<std::string> hosts_with_ends_;

@@ -136,13 +136,35 @@ void JobSupervisor::HandleEvent(Event event) {
   if (event == Event::kFailure && !result_.stop_requested) EndRanks();
   if (event == Event::kLostNode) ExpectEnd(kGraceOfOthers);
   for (const auto& watcher : options_.watchers) watcher->OnEvent(*this, event);
+  HandleAttachment();
   if (event == Event::kEnd || event == Event::kGone) ReleaseLauncher();
+}
+
+void JobSupervisor::SetAttached(int rank, bool is_attached) {
+  attached_.erase(rank);
+  if (is_attached) attached_.insert(rank);
+  HandleAttachment();
+}
+
+void JobSupervisor::HandleAttachment() {
+  const std::set<int>& attached = launcher().is_direct ? attached_ : events_.attached();
+  if (std::exchange(was_attached_, !attached.empty()) == was_attached_) return;
+  if (!was_attached_) {
+    for (const auto& watcher : options_.watchers) watcher->OnDetach(*this);
+  } else if (!std::exchange(has_said_attached_, true)) {
+    const auto rank = static_cast<std::size_t>(*attached.begin());
+    Say("ddlrun: somebody is attached to rank " + std::to_string(rank) + " on " +
+        (rank < options_.hosts.size() ? options_.hosts[rank] : "") +
+        ": --hang-after and --end-limit wait until that is over");
+  }
 }
 
 void JobSupervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   const RankFailure end = FailureOf(child.rank, options_.hosts, info, SecondsSinceStart());
   if (launcher().is_direct) {
     ended_.insert(child.rank);
+    attached_.erase(child.rank);
+    HandleAttachment();
     if (end.exit_code != 0) exit_codes_.emplace(child.rank, end.exit_code);
     for (const auto& watcher : options_.watchers) watcher->OnEvent(*this, Event::kEnd);
   }

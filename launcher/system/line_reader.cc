@@ -58,7 +58,7 @@ void LineReader::Give(std::size_t bytes) {
   std::string_view left = text;
   while (!left.empty()) {
     std::size_t size = left.size();
-    if (unit_ == Unit::kLines) size = std::min(left.find_first_of("\n\r"), size - 1) + 1;
+    if (unit_ == Unit::kLines) size = std::min(FindLineEnd(left), size - 1) + 1;
     on_text_(left.substr(0, size));
     left.remove_prefix(size);
   }

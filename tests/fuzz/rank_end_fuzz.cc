@@ -92,6 +92,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   launcher::ParseRankStart(text);
   launcher::ParseRankSuccess(text);
+  launcher::ParseAttachment(text);
+  launcher::ParseOutputFrame(text);
   launcher::ParseKilledAlone(text);
   const auto step = launcher::ParseStep(text);
   if (step && *step != *launcher::ParseStep("step " + *step)) std::abort();

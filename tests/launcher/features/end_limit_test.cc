@@ -67,9 +67,9 @@ TEST_F(EndLimitTest, IsNoneOnceAllHaveEndedOrBeforeAllHaveStarted) {
 
 TEST_F(EndLimitTest, BeginsAnewWhereRanksCouldNotGoOn) {
   Ends(0, 0);
-  job_.is_output_held = true;
+  job_.are_ranks_held = true;
   EXPECT_EQ(job_.At(100, limit_), "");
-  job_.is_output_held = false;
+  job_.are_ranks_held = false;
   EXPECT_EQ(job_.At(199, limit_), "");
   limit_.OnContinue(job_);
   EXPECT_EQ(job_.At(298, limit_), "");

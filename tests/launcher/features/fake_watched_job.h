@@ -28,10 +28,11 @@ class FakeWatchedJob final : public WatchedJob {
   bool IsStopRequested() const override { return is_stop_requested; }
   bool IsBeforeStart() const override { return started_ranks.empty(); }
   bool MayHaveStartedAny() const override { return may_have_started_any; }
-  bool IsOutputHeld() const override { return is_output_held; }
+  bool AreRanksHeld() const override { return are_ranks_held; }
   bool IsOutputClosed() const override { return false; }
   void AskWatchers(JobStatus* status) const override { *status = heartbeats; }
   void SendToRanks(int signal) override { signals.push_back(signal); }
+  void SetAttached(int /*rank*/, bool /*is_attached*/) override {}
   void Say(const std::string& /*line*/) override {}
   void AddNote(std::string note) override { notes.push_back(std::move(note)); }
   void End(const OwnEnd& own_end) override { end = own_end; }
@@ -56,7 +57,7 @@ class FakeWatchedJob final : public WatchedJob {
   Clock::time_point now;
   std::set<int> started_ranks, ended_ranks;
   std::map<int, int> codes;
-  bool is_running = true, is_stop_requested = false, is_output_held = false;
+  bool is_running = true, is_stop_requested = false, are_ranks_held = false;
   bool may_have_started_any = true;
   JobStatus heartbeats;  // what its watchers know
   std::vector<int> signals;

@@ -253,9 +253,14 @@ TEST_F(HeartbeatTest, IsNotAskedForWhereRanksCannotGoOnOrEnd) {
   FakeWatchedJob job;
   heartbeat.OnLaunch(job);
   ASSERT_TRUE(IsReadable(heartbeat, kLong));
-  job.is_output_held = true;
+  job.are_ranks_held = true;
   EXPECT_EQ(job.At(0, heartbeat), "");
   ASSERT_TRUE(IsReadable(heartbeat, kLong));  // once more
+  // After somebody was attached to a rank the time begins anew.
+  job.are_ranks_held = false;
+  heartbeat.OnDetach(job);
+  EXPECT_EQ(job.At(0, heartbeat), "");
+  ASSERT_TRUE(IsReadable(heartbeat, kLong));
   job.is_stop_requested = true;
   EXPECT_EQ(job.At(0, heartbeat), "");
   EXPECT_EQ(heartbeat.fd(), -1);

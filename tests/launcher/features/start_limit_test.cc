@@ -66,9 +66,9 @@ TEST(StartLimit, DoesNotCountTheWaitForResources) {
 
 TEST(StartLimit, BeginsAnewWhereNothingCouldGoOn) {
   Start start;
-  start.job.is_output_held = true;
+  start.job.are_ranks_held = true;
   EXPECT_EQ(start.job.At(100, start.limit), "");
-  start.job.is_output_held = false;
+  start.job.are_ranks_held = false;
   EXPECT_EQ(start.job.At(199, start.limit), "");
   start.limit.OnContinue(start.job);
   EXPECT_EQ(start.job.At(298, start.limit), "");

@@ -176,6 +176,22 @@ TEST(KilledAlone, IsReadAsItWasWritten) {
   }
 }
 
+TEST(RankAttachment, IsReadAsItWasWritten) {
+  for (const bool is_attached : {true, false}) {
+    const std::string line = EmitAttachment("key", 3, is_attached).text;
+    const auto event = FindEvent(line.substr(0, line.size() - 1), EventHead("key"));
+    ASSERT_TRUE(event);
+    const auto change = ParseAttachment(event->report);
+    ASSERT_TRUE(change);
+    EXPECT_EQ(change->rank, 3);
+    EXPECT_EQ(change->is_attached, is_attached);
+  }
+  for (const char* other :
+       {"", "rank 3", "rank 3 is", "rank 3 is attached to", "rank is attached"}) {
+    EXPECT_FALSE(ParseAttachment(other)) << other;
+  }
+}
+
 TEST(OutputFrame, IsReadAsItWasWritten) {
   const std::pair<FrameEnd, std::string> ends[] = {
       {kFrameOfLine, "\n"}, {kFrameOfReturn, "\r"}, {kFrameOfBeginning, ""}};
