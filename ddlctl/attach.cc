@@ -151,8 +151,8 @@ std::vector<std::string> AttachCommand(const std::string& srun, const std::strin
                                        const std::string& host, const std::string& name,
                                        const AttachOptions& options) {
   std::vector<std::string> words = {
-      srun,         "--overlap", "--jobid=" + job, "--nodelist=" + host, "--nodes=1",
-      "--ntasks=1", "--mem=0",   "--mpi=none",     "--cpu-bind=none",    "--quiet"};
+      srun,      "--overlap",  "--jobid=" + job, "--nodelist=" + host, "--nodes=1", "--ntasks=1",
+      "--mem=0", "--mpi=none", "--quiet"};
   if (options.on_terminal) words.emplace_back("--pty");
   words.insert(words.end(), {options.job.program.string(), "attach", "--here", "--srun=never", name,
                              std::to_string(options.rank)});
@@ -167,8 +167,9 @@ int RunBesideRank(const AttachOptions& options) {
   const std::string srun = launcher::FindProgram("srun", options.job.environment);
   std::vector<std::string> command =
       AttachCommand(srun, found.job, node->host, found.name, options);
-  std::vector<std::string> environment =
-      launcher::ToStrings(EnvironmentOutsideOfSteps(options.job.environment));
+  launcher::Environment variables = EnvironmentOutsideOfSteps(options.job.environment);
+  variables["SLURM_CPU_BIND"] = "none";  // as for the ranks
+  std::vector<std::string> environment = launcher::ToStrings(variables);
   execve(srun.c_str(), PointersTo(command).data(), PointersTo(environment).data());
   throw Error(EX_UNAVAILABLE, "cannot start " + srun + ": " +
                                   std::generic_category().message(errno) + "; log in to " +

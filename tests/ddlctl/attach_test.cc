@@ -45,9 +45,9 @@ TEST(AttachCommand, SharesWhatTheRanksHold) {
   options.command = {"gdb", "-p", "{pid}"};
   const std::vector<std::string> rest = {
       "/opt/bin/ddlctl", "attach", "--here", "--srun=never", "12@n1:7", "3", "gdb", "-p", "{pid}"};
-  std::vector<std::string> expected = {
-      "/bin/srun",  "--overlap", "--jobid=12", "--nodelist=n2",   "--nodes=1",
-      "--ntasks=1", "--mem=0",   "--mpi=none", "--cpu-bind=none", "--quiet"};
+  std::vector<std::string> expected = {"/bin/srun",     "--overlap",  "--jobid=12",
+                                       "--nodelist=n2", "--nodes=1",  "--ntasks=1",
+                                       "--mem=0",       "--mpi=none", "--quiet"};
   for (const bool on_terminal : {false, true}) {
     options.on_terminal = on_terminal;
     if (on_terminal) expected.emplace_back("--pty");
