@@ -284,8 +284,8 @@ char** WithWraps(const LocalRankJob& job, char** program) {
       size = reader.Number(' ');
     }
     if (!IsInRankList(ranks, job.rank)) continue;
-    const auto longer =
-        static_cast<char**>(calloc(static_cast<size_t>(size + count), sizeof(char*)));
+    const auto longer = static_cast<char**>(
+        calloc(static_cast<size_t>(size) + static_cast<size_t>(count), sizeof(char*)));
     for (int i = 0; i < size && longer != nullptr; ++i) {
       char word[kMaxWrapWordBytes + 1];
       reader.Text(word, ' ');

@@ -35,7 +35,7 @@ ranks() {
 
 @test "--show-ranks shows these alone, and the last lines of another one that fails" {
   for launcher in $(launchers); do
-    options=(--show-ranks 0,2-3 --log-dir "logs.$launcher")
+    options=(--show-ranks '0,2-3' --log-dir "logs.$launcher")
     ranks 4 'echo "out $RANK"; echo "err $RANK" >&2'
     [ "$(sort <<< "$output")" = $'out 0\nout 2\nout 3' ]
     [ "$(grep '^err' <<< "$messages" | sort)" = $'err 0\nerr 2\nerr 3' ]
@@ -61,7 +61,7 @@ ranks() {
 [2] step 2" ]
     grep -xF '[0-2] warning' <<< "$messages"
     rm here.*
-    options=(--fold-output=numbers --show-ranks 1,2 "--tag-output=%r|")
+    options=(--fold-output=numbers --show-ranks '1,2' "--tag-output=%r|")
     ranks 3 "$meet"'i=0; while [ $i -lt 100 ]; do echo "step $i of rank $RANK"; i=$((i + 1)); done'
     [ "$(wc -l <<< "$output")" -le 100 ]
     grep -q '^1-2|step .* of rank 1..2$' <<< "$output"
