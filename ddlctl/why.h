@@ -29,7 +29,7 @@ struct WhyOptions {
   bool is_verbose = false;
   bool as_json = false;
   bool facts_only = false;  // of this node alone, for another ddlctl
-  bool with_stacks = true;  // those of Python
+  bool with_stacks = true;  // as CollectOptions has it
   std::function<void(const std::string&)> print;
 };
 

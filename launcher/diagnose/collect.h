@@ -21,7 +21,7 @@ struct CollectOptions {
   std::string run;        // the ranks of NodeFacts::run alone; "": all
   std::string host;       // as this node is to be called
   Environment environment;
-  bool with_stacks = true;
+  bool with_stacks = true;  // functions, and what NCCL and GPUs say
   std::chrono::milliseconds between_looks{500};
   // Then what is not known stays so; a process that hangs as it is looked at costs no more.
   std::chrono::milliseconds limit{9000};
