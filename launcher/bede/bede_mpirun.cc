@@ -255,7 +255,7 @@ BedeJob MakeJob(const BedeOptions& options, const Settings& settings,
   RequireNodeOfJob(allocation, environment);
   if (options.par.ranks == RankShare::kGpu) QuerySlurmForGpus(environment, &allocation);
   BedeJob job;
-  job.mpirun = FindProgram(settings.mpirun, environment);
+  job.mpirun = FindProgramOrNeighbor(settings.mpirun, environment);
   const std::unique_ptr<CommandOutput> version = QueryMpirun(job.mpirun, environment);
   job.plan = PlanBede(allocation, ReadTopologyOfJob(GrantedBySlurm(environment)), options.par);
   job.par = options.par;

@@ -238,7 +238,7 @@ std::vector<OptionSpec> BaseOptions() {
       {.section = kHowSection,
        .names = {"site"},
        .argument = "FILE|NAME",
-       .default_value = "$DDLRUN_SITE, else generic",
+       .default_value = "$DDLRUN_SITE, /etc/ddlrun/site.yaml, else generic",
        .help = "settings of this cluster: a YAML file, or the name of an installed one",
        .set = SetText<&Options::site>},
       {.section = kHowSection,

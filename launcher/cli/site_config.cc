@@ -284,6 +284,18 @@ YAML::Node LoadTree(const std::string& text, const std::string& path) {
   }
 }
 
+// The names of the site files in `directory`, which may not be there.
+std::vector<std::string> NamesOfSites(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    const std::filesystem::path& file = entry->path();
+    if (file.extension() == ".yaml") names.push_back(file.stem().string());
+  }
+  return names;
+}
+
 }  // namespace
 
 SiteConfig ParseSiteConfig(const std::string& text, const std::string& path) {
@@ -328,36 +340,39 @@ SiteConfig LoadSiteConfig(const std::string& path) {
   return ParseSiteConfig(file.content, path);
 }
 
-std::string FindSiteFile(const std::string& wanted, const std::string& directory) {
+std::string FindSiteFile(const std::string& wanted, const std::string& own,
+                         const std::string& installed) {
   if (wanted.find('/') != std::string::npos || wanted.ends_with(".yaml")) return wanted;
-  std::vector<std::string> installed;
-  std::error_code ignored;
-  for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end;
-       entry.increment(ignored)) {
-    const std::filesystem::path& file = entry->path();
-    if (file.extension() == ".yaml") installed.push_back(file.stem().string());
+  const std::vector<std::string> own_names = NamesOfSites(own);
+  const auto is_own = [&own_names](const std::string& name) {
+    return std::find(own_names.begin(), own_names.end(), name) != own_names.end();
+  };
+  if (wanted.empty() && is_own("site")) return own + "/site.yaml";
+  const std::string name = wanted.empty() ? "generic" : wanted;
+  if (is_own(name)) return own + "/" + name + ".yaml";
+  std::vector<std::string> names = NamesOfSites(installed);
+  if (std::find(names.begin(), names.end(), name) != names.end()) {
+    return installed + "/" + name + ".yaml";
   }
-  if (std::find(installed.begin(), installed.end(), wanted) != installed.end()) {
-    return directory + "/" + wanted + ".yaml";
-  }
-  if (installed.empty()) {
-    throw LaunchError(EX_CONFIG, "there are no site files in " + directory +
+  if (names.empty()) {
+    throw LaunchError(EX_CONFIG, "there are no site files in " + installed +
                                      ", where an installation has them: start ddlrun where it is "
                                      "installed, or by a link to it (ln -s) instead of a copy");
   }
-  const std::string nearest = support::NearestSpelling(wanted, installed);
-  const std::string name = Shortened(wanted);
-  throw LaunchError(EX_CONFIG, "no site file '" + name + "' in " + directory +
-                                   (nearest.empty() ? "; give a path: --site ./" + name + ".yaml"
+  names.insert(names.end(), own_names.begin(), own_names.end());
+  const std::string nearest = support::NearestSpelling(name, names);
+  const std::string shown = Shortened(name);
+  throw LaunchError(EX_CONFIG, "no site file '" + shown + "' in " + own + " or " + installed +
+                                   (nearest.empty() ? "; give a path: --site ./" + shown + ".yaml"
                                                     : "; did you mean '" + nearest + "'?"));
 }
 
 SiteConfig LoadSite(const std::string& requested, const Environment& environment) {
   const std::string wanted =
-      requested.empty() ? ValueOr(environment, "DDLRUN_SITE", "generic") : requested;
+      requested.empty() ? ValueOr(environment, "DDLRUN_SITE", "") : requested;
   const std::filesystem::path installed =
       std::filesystem::path(ProgramDirectory()).parent_path() / "share/ddlrun/sites";
-  return LoadSiteConfig(FindSiteFile(wanted, installed.string()));
+  return LoadSiteConfig(FindSiteFile(wanted, kOwnSites, installed.string()));
 }
 
 }  // namespace launcher

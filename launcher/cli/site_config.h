@@ -63,13 +63,18 @@ SiteConfig ParseSiteConfig(const std::string& text, const std::string& path);
 // Reads `path`.  Throws LaunchError(EX_CONFIG) when it cannot be read.
 SiteConfig LoadSiteConfig(const std::string& path);
 
-// Where the site file of `wanted` is: a text with '/' or ending in .yaml is a path; anything else
-// names <directory>/NAME.yaml, one of the installed ones.  Throws LaunchError(EX_CONFIG) with the
-// nearest name for one that is not installed.
-std::string FindSiteFile(const std::string& wanted, const std::string& directory);
+// Where the site's administrator puts site files for every ddlrun of a machine, also for those that
+// users install for themselves (pip) and those of containers.
+inline constexpr char kOwnSites[] = "/etc/ddlrun";
 
-// The site file of this run: `requested` (--site), else $DDLRUN_SITE, else "generic".  Throws
-// LaunchError(EX_CONFIG).
+// Where the site file of `wanted` is: a text with '/' or ending in .yaml is a path; anything else
+// names NAME.yaml in `own`, else in `installed`; "" is site.yaml in `own`, else "generic".  Throws
+// LaunchError(EX_CONFIG) with the nearest name for one that is in neither.
+std::string FindSiteFile(const std::string& wanted, const std::string& own,
+                         const std::string& installed);
+
+// The site file of this run: `requested` (--site), else $DDLRUN_SITE, else site.yaml in kOwnSites,
+// else "generic".  Throws LaunchError(EX_CONFIG).
 SiteConfig LoadSite(const std::string& requested, const Environment& environment);
 
 }  // namespace launcher

@@ -106,14 +106,14 @@ std::unique_ptr<CommandOutput> QueryMpirunEarly(const Options& options, const Se
                            ValueOr(environment, "SLURM_JOB_ID", "").empty();
   const bool is_requested = TraitsOf(settings.launcher.c_str()).is_open_mpi;
   if (!is_requested && options.rankfile.empty() && !may_be_auto) return nullptr;
-  return QueryMpirun(FindProgram(settings.mpirun, environment), environment);
+  return QueryMpirun(FindProgramOrNeighbor(settings.mpirun, environment), environment);
 }
 
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Environment& environment, const SrunQuestions& questions,
                     std::unique_ptr<CommandOutput> mpirun_version) {
   Launch launch;
-  launch.mpirun = FindProgram(settings.mpirun, environment);
+  launch.mpirun = FindProgramOrNeighbor(settings.mpirun, environment);
   const bool is_auto = settings.launcher == "auto";
   const LauncherTraits& requested = TraitsOf(settings.launcher.c_str());
   if (!options.rankfile.empty() && !is_auto && !requested.is_open_mpi) {

@@ -263,7 +263,7 @@ std::vector<SiteReportField> SlurmLines(const Environment& environment) {
 }
 
 std::string MpirunText(const std::string& mpirun, const Environment& environment) {
-  const std::string path = FindProgram(mpirun, environment);
+  const std::string path = FindProgramOrNeighbor(mpirun, environment);
   const std::unique_ptr<CommandOutput> requested = QueryMpirun(path, environment);
   if (requested == nullptr) return mpirun + " is not in PATH";
   const MpirunVersion version = AnswerOfMpirun(requested.get());

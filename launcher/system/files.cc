@@ -104,6 +104,12 @@ std::string ProgramDirectory() {
   return program.parent_path().string();
 }
 
+std::string FindProgramOrNeighbor(const std::string& name, const Environment& environment) {
+  const std::string found = FindProgram(name, environment);
+  if (!found.empty() || name.find('/') != std::string::npos) return found;
+  return FindProgram(name, {{"PATH", ProgramDirectory()}});
+}
+
 std::string RequireHelper(const std::string& name, const std::string& program_directory) {
   const std::string path = fs::path(program_directory).parent_path() / "libexec/ddlrun" / name;
   if (access(path.c_str(), X_OK) == 0) return path;

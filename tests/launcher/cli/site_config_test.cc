@@ -2,6 +2,10 @@
 
 #include "launcher/cli/site_config.h"
 
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
 #include "launcher/base/error.h"
 #include "tests/support/directories.h"
 #include "tests/support/refusal.h"
@@ -185,14 +189,35 @@ TEST(SiteConfig, NamesAFileThatCannotBeRead) {
   EXPECT_THROW(LoadSiteConfig("/"), LaunchError);
 }
 
-TEST(FindSiteFile, TakesAPathAsItIsAndANameFromTheInstalledOnes) {
+TEST(FindSiteFile, TakesAPathAsItIsANameFromTheSitesOwnAndFromTheInstalledOnes) {
   const std::string sites = tests::SourceDirectory() + "/launcher/sites";
-  EXPECT_EQ(FindSiteFile("./my", sites), "./my");
-  EXPECT_EQ(FindSiteFile("my.yaml", sites), "my.yaml");
-  EXPECT_EQ(FindSiteFile("bede", sites), sites + "/bede.yaml");
-  EXPECT_THAT(tests::Rejection<LaunchError>([&] { FindSiteFile("beda", sites); }),
-              HasSubstr("did you mean 'bede'?"));
-  EXPECT_EQ(tests::Rejection<LaunchError>([] { FindSiteFile("generic", "/nowhere/sites"); }),
+  const std::string own = testing::TempDir() + "own_sites";
+  std::filesystem::create_directories(own);
+  for (const std::string name : {"bede", "site", "gpus"}) std::ofstream(own + "/" + name + ".yaml");
+  struct Case {
+    std::string wanted, own, found;
+  };
+  const std::vector<Case> cases = {{"./my", own, "./my"},
+                                   {"my.yaml", own, "my.yaml"},
+                                   {"bede", "/nowhere", sites + "/bede.yaml"},
+                                   {"bede", own, own + "/bede.yaml"},
+                                   {"gpus", own, own + "/gpus.yaml"},
+                                   {"generic", own, sites + "/generic.yaml"},
+                                   {"", own, own + "/site.yaml"},
+                                   {"", "/nowhere", sites + "/generic.yaml"},
+                                   {"", sites, sites + "/generic.yaml"}};
+  for (const Case& one : cases) {
+    EXPECT_EQ(FindSiteFile(one.wanted, one.own, sites), one.found) << one.wanted << one.own;
+  }
+  const auto rejection = [&](const std::string& name, const std::string& installed) {
+    return tests::Rejection<LaunchError>([&] { FindSiteFile(name, own, installed); });
+  };
+  EXPECT_EQ(rejection("genric", sites),
+            "no site file 'genric' in " + own + " or " + sites + "; did you mean 'generic'?");
+  EXPECT_THAT(rejection("gpsu", sites), HasSubstr("did you mean 'gpus'?"));
+  EXPECT_THAT(rejection("other-cluster", sites),
+              HasSubstr("give a path: --site ./other-cluster.yaml"));
+  EXPECT_EQ(rejection("generic", "/nowhere/sites"),
             "there are no site files in /nowhere/sites, where an installation has them: start "
             "ddlrun where it is installed, or by a link to it (ln -s) instead of a copy");
 }
@@ -200,7 +225,8 @@ TEST(FindSiteFile, TakesAPathAsItIsAndANameFromTheInstalledOnes) {
 TEST(FindSiteFile, EveryInstalledSiteFileIsRead) {
   const std::string sites = tests::SourceDirectory() + "/launcher/sites";
   for (const std::string name : {"generic", "bede", "x86-v100"}) {
-    EXPECT_EQ(LoadSiteConfig(FindSiteFile(name, sites)).launcher->value, "auto") << name;
+    EXPECT_EQ(LoadSiteConfig(FindSiteFile(name, "/nowhere", sites)).launcher->value, "auto")
+        << name;
   }
 }
 

@@ -322,6 +322,15 @@ TEST_F(ProgramsTest, HelpersAreInLibexecBesideTheDirectoryOfPrograms) {
               HasSubstr(directory_ + "/libexec/ddlrun/other is missing"));
 }
 
+TEST_F(ProgramsTest, WhatPathHasNotIsLookedForBesideTheRunningProgram) {
+  const std::string own = ProgramDirectory() + "/launcher_system_test";
+  EXPECT_EQ(FindProgramOrNeighbor("launcher_system_test", {{"PATH", directory_}}), own);
+  const std::string in_path = Make("launcher_system_test", fs::perms::owner_all);
+  EXPECT_EQ(FindProgramOrNeighbor("launcher_system_test", {{"PATH", directory_}}), in_path);
+  EXPECT_EQ(FindProgramOrNeighbor("nothing", {{"PATH", directory_}}), "");
+  EXPECT_EQ(FindProgramOrNeighbor("./launcher_system_test", {{"PATH", directory_}}), "");
+}
+
 TEST(ProgramDirectory, IsThatOfThisTest) {
   EXPECT_TRUE(fs::exists(ProgramDirectory() + "/launcher_system_test"));
 }
