@@ -49,7 +49,7 @@ change() {
 @test "recipes name the tarball, its checksum and its address" {
   tools/release --home https://ddlrun.example/a > /dev/null
   sum=$(sha256sum "$release/ddlrun-$version.tar.gz" | cut -d' ' -f1)
-  for recipe in "$release"/*.eb "$release/spack/packages/ddlrun/package.py"; do
+  for recipe in "$release"/*.eb "$release/spack/spack_repo/ddlrun/packages/ddlrun/package.py"; do
     run ! grep -n '@' <(grep -v 'depends_on\|conflicts' "$recipe")
     grep -q "$sum" "$recipe"
     grep -q "https://ddlrun.example/a" "$recipe"
@@ -57,7 +57,9 @@ change() {
   # As EasyBuild's and Spack's own style checks have it.
   run ! grep -nE '.{121}' packaging/easybuild/*.in
   run ! grep -nE '.{100}' packaging/spack/*.in
-  python3 -m py_compile "$release/spack/packages/ddlrun/package.py"
+  # A repository of Spack 1, whose directories and package.py are modules of Python: the name of the last one is its own.
+  grep -qx "  namespace: ddlrun" "$release/spack/spack_repo/ddlrun/repo.yaml"
+  python3 -m py_compile "$release/spack/spack_repo/ddlrun/packages/ddlrun/package.py"
 }
 
 @test "the SPDX document has the tarball's checksum and a package for each library of NOTICE" {
