@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <concepts>
@@ -16,7 +17,6 @@
 #include "trainer/core/crc32c.h"
 #include "trainer/core/file.h"
 #include "trainer/options/option_access.h"
-#include "trainer/telemetry/formats/event.pb.h"
 #include "trainer/telemetry/text/log.h"
 
 namespace trainer {
@@ -33,8 +33,7 @@ std::uint32_t Checksum(std::string_view bytes) {
   return MaskedCrc32c(std::as_bytes(std::span(bytes)));
 }
 
-std::string Framed(const tensorboard::Event& event) {
-  const std::string data = event.SerializeAsString();
+std::string Framed(const std::string& data) {
   std::string record;
   AppendNumber(std::uint64_t{data.size()}, record);
   AppendNumber(Checksum(record), record);
@@ -43,10 +42,37 @@ std::string Framed(const tensorboard::Event& event) {
   return record;
 }
 
-tensorboard::Event EventAt(TimePoint now, std::int64_t step) {
-  tensorboard::Event event;
-  event.set_wall_time(InSeconds(now.time_since_epoch()));
-  event.set_step(step);
+// Fields of Protocol Buffers (https://protobuf.dev/programming-guides/encoding): the number of a
+// field with the type of its value, then the value.  The numbers are those of TensorFlow's
+// core/util/event.proto and core/framework/summary.proto.
+enum class FieldType : std::uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+void AppendVarint(std::uint64_t value, std::string& message) {
+  for (; value >= 0x80; value >>= 7) message += static_cast<char>((value & 0x7f) | 0x80);
+  message += static_cast<char>(value);
+}
+
+void AppendKey(std::uint64_t field, FieldType type, std::string& message) {
+  AppendVarint(field << 3 | static_cast<std::uint64_t>(type), message);
+}
+
+void AppendVarintField(std::uint64_t field, std::uint64_t value, std::string& message) {
+  AppendKey(field, FieldType::kVarint, message);
+  AppendVarint(value, message);
+}
+
+void AppendBytes(std::uint64_t field, std::string_view bytes, std::string& message) {
+  AppendKey(field, FieldType::kBytes, message);
+  AppendVarint(bytes.size(), message);
+  message += bytes;
+}
+
+// wall_time and step of an Event; what is not there is 0.
+std::string EventAt(TimePoint now, std::int64_t step) {
+  std::string event;
+  AppendKey(1, FieldType::kFixed64, event);
+  AppendNumber(std::bit_cast<std::uint64_t>(InSeconds(now.time_since_epoch())), event);
+  if (step != 0) AppendVarintField(2, static_cast<std::uint64_t>(step), event);
   return event;
 }
 
@@ -65,24 +91,30 @@ support::Descriptor OpenNew(const std::filesystem::path& path, std::string_view 
 }  // namespace
 
 std::string VersionRecord(TimePoint now) {
-  tensorboard::Event event = EventAt(now, 0);
-  event.set_file_version("brain.Event:2");
+  std::string event = EventAt(now, 0);
+  AppendBytes(3, "brain.Event:2", event);
   return Framed(event);
 }
 
 std::string SessionRecord(TimePoint now, std::int64_t first_step) {
-  tensorboard::Event event = EventAt(now, first_step);
-  event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+  std::string session_log;
+  AppendVarintField(1, 1, session_log);  // its status is START
+  std::string event = EventAt(now, first_step);
+  AppendBytes(7, session_log, event);
   return Framed(event);
 }
 
 std::string ScalarsRecord(TimePoint now, std::int64_t step, std::span<const Scalar> scalars) {
-  tensorboard::Event event = EventAt(now, step);
+  std::string summary;
   for (const Scalar& scalar : scalars) {
-    tensorboard::Summary::Value& value = *event.mutable_summary()->add_value();
-    value.set_tag(std::string(scalar.tag));
-    value.set_simple_value(static_cast<float>(scalar.value));
+    std::string value;
+    AppendBytes(1, scalar.tag, value);
+    AppendKey(2, FieldType::kFixed32, value);
+    AppendNumber(std::bit_cast<std::uint32_t>(static_cast<float>(scalar.value)), value);
+    AppendBytes(1, value, summary);
   }
+  std::string event = EventAt(now, step);
+  AppendBytes(5, summary, event);
   return Framed(event);
 }
 
