@@ -13,18 +13,24 @@ function(ddl_require_pkg target module package)
   target_link_libraries(${target} INTERFACE PkgConfig::${module})
 endfunction()
 
-ddl_require_pkg(ddl::expat expat libexpat1-dev)
 ddl_require_pkg(ddl::hwloc hwloc libhwloc-dev)
-ddl_require_pkg(ddl::jpeg libjpeg libjpeg62-turbo-dev)
 ddl_require_pkg(ddl::isal libisal libisal-dev)
-ddl_require_pkg(ddl::protobuf protobuf-lite libprotobuf-dev)
 ddl_require_pkg(ddl::spdlog spdlog libspdlog-dev)
 ddl_require_pkg(ddl::yaml yaml-cpp libyaml-cpp-dev)
 find_package(CLI11 REQUIRED)          # libcli11-dev
 find_package(nlohmann_json REQUIRED)  # nlohmann-json3-dev
-find_program(DDLRUN_PROTOC protoc)
-if(NOT DDLRUN_PROTOC)
-  message(FATAL_ERROR "protoc is missing: install the package protobuf-compiler (Debian/Ubuntu) or run tools/bootstrap")
+if(DDLRUN_WITH_TRAINER)
+  ddl_require_pkg(ddl::expat expat libexpat1-dev)
+  ddl_require_pkg(ddl::jpeg libjpeg libjpeg62-turbo-dev)
+  ddl_require_pkg(ddl::protobuf protobuf-lite libprotobuf-dev)
+  find_program(DDLRUN_PROTOC protoc)
+  if(NOT DDLRUN_PROTOC)
+    message(FATAL_ERROR "protoc is missing: install the package protobuf-compiler (Debian/Ubuntu) or run tools/bootstrap")
+  endif()
+else()
+  foreach(library expat jpeg protobuf)
+    add_library(ddl::${library} INTERFACE IMPORTED GLOBAL) # named by what is not built
+  endforeach()
 endif()
 
 # Optional parts: DDLRUN_MPI is ON where the library was found and not switched off, and so on.
@@ -68,21 +74,28 @@ ddl_find_optional(PNG libpng libpng libpng-dev "PNG images are refused or left o
 # ddlrun-rank starts once per rank, so it is linked without shared libraries, and with musl where that is installed: glibc asks
 # the processor what it can do for several dozen times as a program starts, which takes half a millisecond in some virtual
 # machines. DDLRUN_SHIM_LIBC: musl, static (glibc's archive) or shared.
+set(DDLRUN_MUSL_TARGET "" CACHE STRING "Target of a compiler that brings musl (zig), as in -target x86_64-linux-musl; else the system's musl")
 set(DDLRUN_SHIM_LIBC shared)
 if(NOT DDLRUN_SANITIZE)
   include(CheckCXXSourceCompiles)
   include(CMakePushCheckState)
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=include OUTPUT_VARIABLE compiler_headers
-                  OUTPUT_STRIP_TRAILING_WHITESPACE)
-  string(REPLACE gnu musl musl_folder "${CMAKE_LIBRARY_ARCHITECTURE}")
-  set(musl_headers ${CMAKE_SYSROOT}/usr/include/${musl_folder})
-  set(musl_library ${CMAKE_SYSROOT}/usr/lib/${musl_folder})
-  set(DDLRUN_MUSL_COMPILE -nostdinc -isystem${musl_headers} -isystem${compiler_headers})
-  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "ppc64le")
-    list(APPEND DDLRUN_MUSL_COMPILE -mlong-double-64)  # musl's own on POWER
+  if(DDLRUN_MUSL_TARGET)
+    set(DDLRUN_MUSL_COMPILE -target ${DDLRUN_MUSL_TARGET})
+    set(DDLRUN_MUSL_LINK ${DDLRUN_MUSL_COMPILE} -static -no-pie -nostdlib++)
+    set(DDLRUN_MUSL_LIBRARIES "")
+  else()
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=include OUTPUT_VARIABLE compiler_headers
+                    OUTPUT_STRIP_TRAILING_WHITESPACE)
+    string(REPLACE gnu musl musl_folder "${CMAKE_LIBRARY_ARCHITECTURE}")
+    set(musl_headers ${CMAKE_SYSROOT}/usr/include/${musl_folder})
+    set(musl_library ${CMAKE_SYSROOT}/usr/lib/${musl_folder})
+    set(DDLRUN_MUSL_COMPILE -nostdinc -isystem${musl_headers} -isystem${compiler_headers})
+    if(CMAKE_SYSTEM_PROCESSOR STREQUAL "ppc64le")
+      list(APPEND DDLRUN_MUSL_COMPILE -mlong-double-64)  # musl's own on POWER
+    endif()
+    set(DDLRUN_MUSL_LINK -static -no-pie -nostdlib ${musl_library}/crt1.o ${musl_library}/crti.o ${musl_library}/crtn.o)
+    set(DDLRUN_MUSL_LIBRARIES ${musl_library}/libc.a gcc)
   endif()
-  set(DDLRUN_MUSL_LINK -static -no-pie -nostdlib ${musl_library}/crt1.o ${musl_library}/crti.o ${musl_library}/crtn.o)
-  set(DDLRUN_MUSL_LIBRARIES ${musl_library}/libc.a gcc)
   set(shim_test "#include <stdio.h>\nint main(int n, char**) { return printf(\"%d\", n); }")
   cmake_push_check_state(RESET)
   string(JOIN " " CMAKE_REQUIRED_FLAGS ${DDLRUN_MUSL_COMPILE} -fno-pie)

@@ -39,7 +39,8 @@ COMMAND_LANGUAGES = ("sh", "bash", "console", "shell")
 PLACES = ("local", "mpi", "pytorch", "source", "slurm", "sbatch", "tools")
 OTHER_LANGUAGES = ("text", "yaml", "vectors", "python", "c", "cmake", "json")
 # Commands that take too long for a test here -> the file of the tree that runs them.
-RUN_ELSEWHERE = {"tools/demo": "tools/check", "tools/package": "tools/check", "tools/check": ".ci/run"}
+RUN_ELSEWHERE = {"tools/demo": "tools/check", "tools/package": "tools/check", "tools/check": ".ci/run", "tools/wheel": "tools/check",
+                 "pip": "tests/packages/wheel-in-clean-root", "ddlrun": "tests/packages/wheel-in-clean-root"}
 # Directories whose pages are run, too.
 FOLDERS = ("doc", "doc/performance", "doc/reference", "doc/user-guide")
 # What the pages call the machine that a reader sits at.

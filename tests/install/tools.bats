@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The command lines of tools/: what they do not know they refuse before they do anything.
 
+bats_require_minimum_version 1.5.0
+
 setup() { tools=$BATS_TEST_DIRNAME/../../tools; }
 
 @test "tools/demo knows --short" {
@@ -11,11 +13,28 @@ setup() { tools=$BATS_TEST_DIRNAME/../../tools; }
   [ "$output" = "tools/demo: knows only --short, got '--shrt'" ]
 }
 
+@test "tools/wheel and tools/zig know what they take" {
+  run -0 "$tools/wheel" --help
+  [[ $output == *"usage: tools/wheel [--arch x86_64|aarch64|ppc64le]"* ]]
+  run -64 "$tools/wheel" --ach
+  [ "$output" = "tools/wheel: '--ach' is not understood: --arch x86_64" ]
+  run -64 "$tools/wheel" --arch sparc
+  [ "$output" = "tools/wheel: no wheel is made for 'sparc': x86_64, aarch64, ppc64le" ]
+  run -64 "$tools/zig" cc
+  [[ $output == "usage: tools/zig"* ]]
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  printf '#!/bin/sh\necho no network >&2\nexit 1\n' > "$BATS_TEST_TMPDIR/bin/python3"
+  chmod +x "$BATS_TEST_TMPDIR/bin/python3"
+  XDG_CACHE_HOME=$BATS_TEST_TMPDIR PATH=$BATS_TEST_TMPDIR/bin:$PATH run -69 "$tools/zig"
+  [[ $output == "tools/zig: pip cannot get ziglang=="*": no network" ]]
+  [ -z "$(ls "$BATS_TEST_TMPDIR/ddlrun")" ]
+}
+
 @test "tools/check knows its stages" {
   run -0 "$tools/check" --help
-  [[ $output == *"stages: build test debian13 cuda12 packages style asan tsan fuzz (default: all, in this order); test is unit, programs and cluster"*"--changed: "* ]]
+  [[ $output == *"stages: build test debian13 cuda12 packages wheel style asan tsan fuzz (default: all, in this order); test is unit, programs and"*"--changed: "* ]]
   run -64 "$tools/check" debian14
-  [ "$output" = "tools/check: unknown stage 'debian14': build, test, unit, programs, demo, cluster, cluster_few, cuda12, debian13, packages, style, asan, tsan or fuzz" ]
+  [ "$output" = "tools/check: unknown stage 'debian14': build, test, unit, programs, demo, cluster, cluster_few, cuda12, debian13, packages, wheel, style, asan, tsan or fuzz" ]
   run -64 "$tools/check" --fuzz-seconds
   run -64 "$tools/check" --minutes soon
   [ "$output" = "tools/check: --minutes needs a number of minutes" ]

@@ -5,7 +5,7 @@ x86-64, by zig's clang, which has the headers of every glibc, and on POWER where
 others read the same there; tools/ppc64le compiles everything).  Then the shim is linked for both.
 
 usage: old_systems.py ROOT BUILD SHIM_SOURCE ...
-zig, and what has compiled in this clone or another, are kept in ${XDG_CACHE_HOME:-~/.cache}/ddlrun/old_systems.  Exit status: 0 all
+What has compiled in this clone or another is kept in ${XDG_CACHE_HOME:-~/.cache}/ddlrun/old_systems.  Exit status: 0 all
 compiled, 1 not, 77 zig cannot be had here.
 """
 
@@ -18,13 +18,11 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 
 SOURCES = ("support", "rankfile", "scaling", "launcher", "trainer", "ddldata", "bench", "tests")
 # With the options that the compilers of such systems have by themselves: clang's long double would need glibc 2.32 on POWER.
 TARGETS = {"x86_64-linux-gnu": [], "powerpc64le-linux-gnu": ["-mabi=ibmlongdouble"]}
 GLIBC = "2.28"  # of RHEL 8
-ZIG = "ziglang==0.17.1"
 # Headers of one kind of processor: the sources ask for them there alone, so they cannot be compiled for all.
 PROCESSOR_HEADER = re.compile(r"(intrin|altivec|arm_neon|arm_sve)\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -43,18 +41,11 @@ def cache():
     return directory
 
 
-def find_zig():
-    directory = cache() / ZIG
-    if not directory.exists():
-        with tempfile.TemporaryDirectory(dir=cache()) as partial:
-            command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-cache-dir",
-                       "--target", partial, ZIG]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-                raise Unavailable(f"pip cannot get {ZIG}: {reason}")
-            (pathlib.Path(partial) / "ziglang").rename(directory)
-    return directory / "zig"
+def find_zig(root):
+    done = run([root / "tools/zig"])
+    if done.returncode != 0:
+        raise Unavailable(done.stderr.strip())
+    return pathlib.Path(done.stdout.strip())
 
 
 def library_flags(zig, target, work):
@@ -164,7 +155,7 @@ def check_target(zig, target, sources, macros, joined, work, kept):
                 headers |= found[1]
 
     passed_file = kept / f"{target}.json"
-    key = anywhere([ZIG, *compiler])
+    key = anywhere(compiler)
     passed = json.loads(passed_file.read_text(encoding="utf-8")) if passed_file.exists() else {}
     passed = passed.get(key, {})
     waiting = [path for path in files if passed.get(path) != files[path]]
@@ -216,7 +207,7 @@ def main(root, build, shim_sources):
     work.mkdir(parents=True, exist_ok=True)
     try:
         macros, joined = commands_of_build(root, build)
-        zig = find_zig()
+        zig = find_zig(root)
     except Unavailable as reason:
         print(f"skipped: {reason}")
         return 77

@@ -1,0 +1,155 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What is in the wheels of build/wheels, which tools/check wheel has made before; tests/packages/wheel-in-clean-root installs that of this
+# machine.
+
+bats_require_minimum_version 1.5.0
+load ../module_systems
+
+setup_file() {
+  cd "$BATS_TEST_DIRNAME/../.." || exit 1
+  local wheel
+  here=$PWD
+  version=$(sed -n 's/^project(ddlrun VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+  export version here
+  for wheel in build/wheels/ddlrun-"$version"-*.whl; do
+    [ -e "$wheel" ] || { echo "there is no wheel: tools/wheel" >&2; return 1; }
+    mkdir -p "$BATS_FILE_TMPDIR/$(basename "$wheel")"
+    python3 -m zipfile -e "$wheel" "$BATS_FILE_TMPDIR/$(basename "$wheel")"
+    chmod +x "$BATS_FILE_TMPDIR/$(basename "$wheel")"/*.data/data/{bin,libexec/ddlrun}/* # as pip does by the archive's modes
+  done
+}
+
+setup() {
+  cd "$BATS_FILE_TMPDIR" || exit 1
+  data=ddlrun-$version.data/data info=ddlrun-$version.dist-info
+}
+
+@test "it is made for every Python, and for the glibc that its name says" {
+  for wheel in *.whl; do
+    [[ $wheel =~ ^ddlrun-$version-py3-none-manylinux2014_(x86_64|aarch64|ppc64le)\.manylinux_2_17_(x86_64|aarch64|ppc64le)\.whl$ ]]
+    [ "${BASH_REMATCH[1]}" = "${BASH_REMATCH[2]}" ]
+    for program in "$wheel/$data"/bin/ddl* "$wheel/$data"/libexec/ddlrun/*; do
+      readelf -hW "$program" | grep -qiE "Machine:.*($(sed 's/x86_64/x86-64/; s/ppc64le/powerpc64/' <<< "${BASH_REMATCH[1]}"))"
+      newest=$(readelf -VW "$program" | grep -o 'GLIBC_2[0-9.]*' | sort -uV | tail -n 1)
+      echo "$program $newest"
+      [ "$(printf '%s\n' "${newest:-GLIBC_2.0}" GLIBC_2.17 | sort -V | tail -n 1)" = GLIBC_2.17 ]
+    done
+  done
+}
+
+@test "programs need nothing but the C library, the shim not even that" {
+  for program in *.whl/"$data"/bin/ddl* *.whl/"$data"/libexec/ddlrun/*; do
+    run -0 readelf -dW "$program"
+    needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<< "$output")
+    echo "$program $needed"
+    [ "${program##*/}" != ddlrun-rank ] || [ -z "$needed" ]
+    [ -z "$needed" ] || ! grep -vxE '(libc|libm|libdl|libpthread|librt)\.so\.[0-9]|ld-linux.*|ld64\.so\.2' <<< "$needed"
+    [[ $output != *RUNPATH* && $output != *RPATH* ]]
+  done
+}
+
+@test "it holds what the component launcher installs, and no path of where it was made" {
+  for wheel in *.whl; do
+    [ "$(cd "$wheel/$data" && find . -type f | sed "s/$version/VERSION/" | LC_ALL=C sort)" = "$(LC_ALL=C sort << 'EOF'
+./bin/bede-ddlrun
+./bin/bede-mpirun
+./bin/ddl-rankfile
+./bin/ddlctl
+./bin/ddlrun
+./libexec/ddlrun/ddlrun-node-check
+./libexec/ddlrun/ddlrun-rank
+./libexec/ddlrun/ddlrun-rank-check
+./share/bash-completion/completions/bede-ddlrun
+./share/bash-completion/completions/bede-mpirun
+./share/bash-completion/completions/ddl-rankfile
+./share/bash-completion/completions/ddlctl
+./share/bash-completion/completions/ddlrun
+./share/ddlrun/sites/bede.yaml
+./share/ddlrun/sites/generic.yaml
+./share/ddlrun/sites/x86-v100.yaml
+./share/ddlrun/slurm-templates/bede-resnet50-1.sbatch
+./share/ddlrun/slurm-templates/bede-resnet50-16.sbatch
+./share/ddlrun/slurm-templates/bede-resnet50-32.sbatch
+./share/ddlrun/slurm-templates/bede-resnet50-4.sbatch
+./share/ddlrun/slurm-templates/container.sbatch
+./share/ddlrun/slurm-templates/interactive.sh
+./share/ddlrun/slurm-templates/multi-node.sbatch
+./share/ddlrun/slurm-templates/requeue.sbatch
+./share/ddlrun/slurm-templates/scaling.sbatch
+./share/ddlrun/slurm-templates/single-node.sbatch
+./share/lmod-modulefiles/ddlrun/VERSION.lua
+./share/man/man1/bede-ddlrun.1
+./share/man/man1/bede-mpirun.1
+./share/man/man1/ddl-rankfile.1
+./share/man/man1/ddlctl.1
+./share/man/man1/ddlrun.1
+./share/modulefiles/ddlrun/VERSION
+EOF
+)" ]
+  done
+  run ! grep -rlaF -e "$here" -e "${XDG_CACHE_HOME:-$HOME/.cache}" .
+}
+
+@test "modulefiles find the programs wherever they are put" {
+  for wheel in *"$(uname -m).whl"; do
+    cp -a "$wheel/$data" "$BATS_TEST_TMPDIR/place"
+    for system in environment-modules:modulefiles lmod:modulefiles lmod:lmod-modulefiles; do
+      module_start "${system%:*}" > start
+      [ -s start ] || skip "${system%:*} is not here: tools/bootstrap check gets it"
+      run -0 env -i PATH=/usr/bin:/bin HOME="$PWD" \
+        bash -c ". ./start; module use $BATS_TEST_TMPDIR/place/share/${system#*:}; module load ddlrun && command -v ddlrun"
+      echo "$system: $output"
+      [ "${lines[-1]}" = "$BATS_TEST_TMPDIR/place/bin/ddlrun" ]
+    done
+  done
+}
+
+@test "RECORD has the digest of every file" {
+  for wheel in *.whl; do
+    python3 - "$wheel" "$info" << 'EOF'
+import base64, csv, hashlib, pathlib, sys
+root, info = pathlib.Path(sys.argv[1]), sys.argv[2]
+rows = {name: (digest, size) for name, digest, size in csv.reader((root / info / "RECORD").open())}
+files = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+assert rows.keys() == files.keys()
+assert rows.pop(f"{info}/RECORD") == ("", "")
+for name, (digest, size) in rows.items():
+    made = base64.urlsafe_b64encode(hashlib.sha256(files[name]).digest()).rstrip(b"=").decode()
+    assert (digest, int(size)) == (f"sha256={made}", len(files[name])), name
+EOF
+  done
+}
+
+@test "the licence of everything that is linked is in it" {
+  for wheel in *.whl; do
+    for library in CLI11 fmt glibc-startup hwloc isa-l libc++-libunwind libpciaccess musl nlohmann-json spdlog yaml-cpp zig-compiler-rt; do
+      grep -qiE 'copyright|license' "$wheel/$info/licenses/$library/LICENCE"
+      grep -qx "License-File: $library/LICENCE" "$wheel/$info/METADATA"
+    done
+    [ "$(find "$wheel/$info/licenses" -type f | wc -l)" -eq "$(grep -c '^License-File: ' "$wheel/$info/METADATA")" ]
+    cmp "$wheel/$info/licenses/NOTICE" "$here/NOTICE"
+  done
+}
+
+# ddlrun leaves hwloc's own component for PCI out (launcher/topology/hwloc_topology.cc); what is left has to see the devices.
+@test "hwloc sees the PCI devices that Linux sees" {
+  libraries=$(sed -n 's/^CMAKE_PREFIX_PATH:UNINITIALIZED=//p' "$here/build/wheel-$(uname -m)/CMakeCache.txt")
+  cat > devices.c << 'EOF'
+#include <hwloc.h>
+#include <stdio.h>
+int main(void) {
+  hwloc_topology_t topology;
+  int count = 0;
+  hwloc_topology_init(&topology);
+  hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
+  hwloc_topology_load(topology);
+  for (hwloc_obj_t device = NULL; (device = hwloc_get_next_pcidev(topology, device)) != NULL;) ++count;
+  printf("%d\n", count);
+}
+EOF
+  "$libraries/tools/clang" -O2 -I"$libraries/include" devices.c -L"$libraries/lib" -lhwloc -lpciaccess -o devices
+  [ -n "$(ls /sys/bus/pci/devices)" ] || skip "no PCI device here"
+  # A bridge to other buses is no device to hwloc.
+  [ "$(HWLOC_COMPONENTS=-pci ./devices)" -eq "$(cat /sys/bus/pci/devices/*/class | grep -cv '^0x0604')" ]
+}
