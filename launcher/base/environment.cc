@@ -154,8 +154,8 @@ Environment WithoutEnclosingLaunch(Environment environment) {
     environment.erase(copy);
   }
   if (environment.contains(kRankOfDdlrun)) {
-    for (const char* name : {"DDL_HOST_PORT", "DDL_HOST_LIST", "DDL_OPTIONS", "DDLRUN_HEARTBEAT",
-                             "NCCL_RAS_ADDR"}) {
+    for (const char* name :
+         {"DDL_HOST_PORT", "DDL_HOST_LIST", "DDL_OPTIONS", "DDLRUN_HEARTBEAT", "NCCL_RAS_ADDR"}) {
       environment.erase(name);
     }
   }

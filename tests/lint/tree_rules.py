@@ -72,8 +72,7 @@ ARROWS = {
     "launcher/report": ["launcher/base", "launcher/system", "launcher/cli", "launcher/slurm", "launcher/launch",
                         "launcher/health/node_info.h", "launcher/health/verdict.h"],
     "launcher/tune": ["launcher/base", "launcher/cli", "launcher/health/node_info.h"],
-    "launcher/cost": [],
-    "launcher/ddlrun": ["launcher/advice", "launcher/report", "launcher/tune", "launcher/base", "launcher/system", "launcher/cli", "launcher/placement", "launcher/protocol/rank_list.h",
+    "launcher/ddlrun": ["launcher/advice", "launcher/report", "launcher/tune", "launcher/base", "launcher/cost", "launcher/system", "launcher/cli", "launcher/placement", "launcher/protocol/rank_list.h",
                         "launcher/features", "launcher/shim/run_program.h",
                         "launcher/slurm", "launcher/pipeline", "launcher/supervise", "launcher/restart", "launcher/health"],
     "launcher": [],  # main.cc
@@ -117,8 +116,7 @@ ARROWS = {
                         "launcher/protocol/rank_environment.h"],
     "trainer": ["launcher/protocol/rank_environment.h"],  # main.cc
     "ddldata": ["trainer/core", "trainer/data", "trainer/telemetry/text"],
-    "launcher/cost": [],
-    "ddlctl": ["launcher/base", "launcher/cli/site_config.h", "launcher/diagnose", "launcher/protocol/attachment.h", "launcher/protocol/job_status.h",
+    "ddlctl": ["launcher/base", "launcher/cost", "launcher/cli/site_config.h", "launcher/diagnose", "launcher/protocol/attachment.h", "launcher/protocol/job_status.h",
                "launcher/launch/child_environment.h",
                "launcher/system/child_process.h", "launcher/system/files.h", "launcher/system/run_directory.h",
                "trainer/checkpoint", "trainer/control",
