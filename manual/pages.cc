@@ -393,11 +393,12 @@ std::vector<Page> AllPages() {
 namespace {
 
 // Words of the option tables that stand for something else.
-constexpr std::array<std::string_view, 23> kPlaceholders = {
-    "FILE",       "DIR",        "NAME",     "N",          "X",         "WORD",
-    "TEXT",       "ARG",        "MIN-MAX",  "HOSTLIST",   "H1,H2,...", "VAR[=VALUE]",
-    "GFLOPS:GBS", "STEP:COUNT", "CASE,...", "TYPE,...",   "N,...",     "BYTES",
-    "SECONDS",    "PERCENT",    "DECAY",    "N[:SIGNAL]", "JOB"};
+constexpr std::array<std::string_view, 26> kPlaceholders = {
+    "FILE",       "DIR",          "NAME",     "N",          "X",         "WORD",
+    "TEXT",       "ARG",          "MIN-MAX",  "HOSTLIST",   "H1,H2,...", "VAR[=VALUE]",
+    "GFLOPS:GBS", "STEP:COUNT",   "CASE,...", "TYPE,...",   "N,...",     "BYTES",
+    "SECONDS",    "PERCENT",      "DECAY",    "N[:SIGNAL]", "JOB",       "FORMAT",
+    "RANKS",      "RANKS:COMMAND"};
 
 }  // namespace
 

@@ -105,7 +105,7 @@ TEST(AllPages, SayWhatIsAPathAndWhatIsAChoice) {
   EXPECT_EQ(Find(PageOf(pages, "ddldata").commands[1], "--train")->value.shape, "FILE|DIR");
 
   const Page& ddlctl = PageOf(pages, "ddlctl");
-  ASSERT_EQ(ddlctl.commands.size(), 14U);
+  ASSERT_EQ(ddlctl.commands.size(), 15U);
   EXPECT_EQ(ddlctl.commands[0].operands[0].value.shape, "RESULTS_DIR");
   EXPECT_THAT(Find(ddlctl.commands[0], "--srun")->value.choices, ElementsAre("auto", "never"));
   EXPECT_EQ(ddlctl.commands[4].name, "checkpoint");
