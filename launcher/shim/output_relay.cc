@@ -97,10 +97,9 @@ void OutputFrames::AddFrame(int fd, FrameEnd end) {
   const char* head = heads_[end == kFrameOfLine ? 0 : end == kFrameOfReturn ? 1 : 2].text;
   const size_t length = strlen(head);
   if (batch_size_ + length + size_ + 1 > sizeof(batch_)) WriteBatch(fd);
-  char* to = batch_ + batch_size_;
-  memcpy(to, head, length);
-  memcpy(to + length, held_, size_);
-  to[length + size_] = '\n';
+  char* const to = stpcpy(batch_ + batch_size_, head);
+  memcpy(to, held_, size_);
+  to[size_] = '\n';
   batch_size_ += length + size_ + 1;
   size_ = 0;
   has_begun_ = end == kFrameOfBeginning;

@@ -32,11 +32,12 @@ JobResult JobSupervisor::Run() {
     WaitForEvent();
     HandleSignals();
     output_.Relay();
-    std::vector<pid_t> no_ranks = {hang_query_.child()};
+    std::vector<pid_t> no_ranks;
     for (const auto& watcher : options_.watchers) {
       watcher->Poll(*this);
       no_ranks.push_back(watcher->child());
     }
+    no_ranks.push_back(hang_query_.child());  // which a watcher may have begun
     children_.Reap(std::move(no_ranks),
                    [this](const auto& child, const auto& info) { RecordEnd(child, info); });
     Advance();
