@@ -247,7 +247,7 @@ END
     [ "$status" -eq "$code" ]
     [[ $stderr == "ddlctl: "*"$text"* ]]
   }
-  refused 64 "a command is missing: status, watch, pause, resume, checkpoint, evaluate, stop, set, stacks, why or history (ddlctl --help)"
+  refused 64 "a command is missing: status, watch, pause, resume, checkpoint, evaluate, stop, set, stacks, why, history or attach (ddlctl --help)"
   refused 64 "RESULTS_DIR is required" status
   refused 64 "unknown argument --jsn; did you mean --json?" status --jsn run
   refused 64 "needs display_every=N, N from 1, not 'display_every=0'" set display_every=0 run
