@@ -90,7 +90,7 @@ offers() {
   becomes 'ddlbench extract --by=t' 'ddlbench extract --by=time '
   becomes 'ddlbench report --bas' 'ddlbench report --baseline='
   becomes 'ddlbench extract directory/' 'ddlbench extract directory/inner/'
-  offers 'ddlctl ' checkpoint evaluate pause resume set stacks status stop watch why
+  offers 'ddlctl ' attach checkpoint evaluate history pause resume set stacks status stop watch why
   becomes 'ddlctl watch --inter' 'ddlctl watch --interval='
   becomes 'ddlctl pause --no' 'ddlctl pause --no-wait '
   becomes 'ddlctl status directory/' 'ddlctl status directory/inner/'

@@ -18,7 +18,7 @@ works() { echo "sleep 0.6; [ \$RANK = 1 ] || echo > checkpoint; sleep 0.4; [ \$R
   expect=0 run_ddlrun -n 2 --oversubscribe --launcher=local --max-restarts 3 --progress-file checkpoint --log-dir logs --metrics-dir metrics \
     sh -c "$(works 3)"
   wall="$EPOCHREALTIME - $start"
-  [[ ${messages##*$'\n'} == "ddlrun: wall time "*" s, goodput "*" %: start "*" s, productive "*" s, lost "*" s ("*"restart "*"repeated "*"), end "*" s" ]]
+  [[ ${messages##*$'\n'} == "ddlrun: wall time "*" s, goodput "*" %: start "*" s, productive "*" s, lost "*" s ("*"repeated "*"), end "*" s" ]]
   [ "$(ls logs)" = "$(printf '%s\n' rank-00000.log rank-00001.log "$(basename logs/run-*.json)")" ]
   python3 - "$wall" logs/run-*.json << 'END'
 import json, sys
@@ -28,11 +28,11 @@ parts = {name: run[name + "_seconds"] for name in
 print(run, wall)
 assert abs(sum(parts.values()) - run["wall_seconds"]) <= 0.01 * run["wall_seconds"]
 # What the shell and the loader of the program take is not ddlrun's.
-assert 0 <= wall - run["wall_seconds"] <= 0.01 * wall + 0.1
+assert 0 <= wall - run["wall_seconds"] <= 0.01 * wall + 1
 assert run["restarts"] == 3 and run["exit_code"] == 0 and run["progress"] == "checkpoints"
 # 3 x 0.6 s until the checkpoint, then 1.2 s; 3 x 0.4 s after it.
-assert 2.9 <= parts["productive"] <= 5.0, parts
-assert 1.1 <= parts["repeated"] <= 2.5, parts
+assert 2.9 <= parts["productive"] <= 9, parts
+assert 1.1 <= parts["repeated"] <= 5, parts
 assert abs(run["goodput"] - parts["productive"] / run["wall_seconds"]) < 0.01
 END
   ! command -v promtool > /dev/null || promtool check metrics < metrics/ddlrun-*.prom
@@ -40,7 +40,7 @@ END
   grep -q '^ddlrun_running{.*launch="20.*} 0.0$' values
   grep -q '^ddlrun_lost_seconds{.*cause="repeated"} [1-9]' values
   expect=0 costs logs
-  [[ $output == "start "*" lost by"$'\n'????-??-??T*" -  "*" % "*" 0 "*"restart "*"repeated "* ]]
+  [[ $output == "start "*" lost by"$'\n'????-??-??T*" -  "*" % "*" 0 "*"repeated "* ]]
   [ "${#lines[@]}" -eq 2 ]
 }
 
@@ -50,7 +50,7 @@ END
   [[ $messages == *"ddlrun: wall time "*"(detection "*"teardown "*"ddlrun: "*"it hangs: "* ]]
   local file
   file=$(echo metrics/run-*.json)
-  python3 -c 'import sys; assert 0.8 <= float(sys.argv[1]) <= 2.5 and 2.5 <= float(sys.argv[2]) and float(sys.argv[3]) <= 1, sys.argv' \
+  python3 -c 'import sys; assert 0.8 <= float(sys.argv[1]) <= 5 and 2.5 <= float(sys.argv[2]) and float(sys.argv[3]) <= 3, sys.argv' \
     "$(value "$file" detection_seconds)" "$(value "$file" teardown_seconds)" "$(value "$file" productive_seconds)"
 }
 
