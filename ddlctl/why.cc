@@ -162,12 +162,21 @@ FoundJob FindJob(const WhyOptions& options) {
   } else {
     found.expected = static_cast<std::size_t>(std::max(1, job->nodes));
     found.job = found.name = job->number;
+    // Other nodes do not have the directory; and on this one all ranks may have ended.
+    NodeFacts here;
     if (!target.directory.empty()) {
-      // Other nodes do not have the directory.
-      const std::string run = FactsHere(options, target).run;
-      if (!run.empty()) found.name += kBeforeRun + run;
+      WhyOptions quick = options;
+      quick.with_stacks = false;
+      here = FactsHere(quick, target);
+      if (!here.run.empty()) found.name += kBeforeRun + here.run;
     }
     AskNodes(options, srun, job->nodes, &found);
+    const bool has_status = std::ranges::any_of(
+        found.nodes, [](const NodeFacts& node) { return !node.status.empty(); });
+    if (!has_status && !found.nodes.empty()) {
+      found.nodes.front().status = here.status;
+      found.nodes.front().directory = here.directory;
+    }
   }
   RequireRanks(found.nodes, options.name);
   return found;

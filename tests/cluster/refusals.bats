@@ -125,7 +125,7 @@ refused() {
   batch job -N2 --gres=gpu:4
   cluster at n2 mv /dev/lost /dev/nvidia3
   expect_status 78
-  [ "$(grep -c '3 GPU devices in /dev, but the plan counts on 4' <<< "$output")" -eq 1 ]
+  [ "$(grep -c '^ddlrun-rank: .*3 GPU devices in /dev, but the plan counts on 4' <<< "$output")" -eq 1 ]
   [[ $output == *" on n2: 3 GPU devices"*"#SBATCH --exclude=n2"* ]]
 }
 

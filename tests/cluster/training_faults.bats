@@ -118,7 +118,7 @@ died() {
   says goodbye '^exit code 70$'
   says goodbye 'rank 0 on n1: no progress for [0-9]* s .*: rank 1 does not answer: \|rank 1 on n2 does not answer: '
   says afterwards '^exit code 69$'
-  [[ $(verdict afterwards) == *"the job failed: its end hung: rank 1 on n2 did not end in time after the other ranks had (--end-limit)" ]]
+  [[ $(verdict afterwards) == *"the job failed: its end hung: rank 1 on n2 did not end in time after the other ranks had (--end-limit); rank 1 (n2, pid "*"): stopped by SIGSTOP "*"; 1 of 2 ranks have ended" ]]
 }
 
 @test "the network cut: the job ends, and says that it is the network" {
