@@ -128,7 +128,11 @@ int StartHere(const RankFacts& rank, const AttachOptions& options) {
   for (const int number : {SIGTERM, SIGHUP}) {
     std::signal(number, [](int signal) { kill(command_pid, signal); });
   }
-  return WaitForCommand(child);
+  const int exit_code = WaitForCommand(child);
+  if (lock >= 0) {
+    launcher::DetachFromRank(lock, rank.processes.front().parent, rank.processes.front().pid);
+  }
+  return exit_code;
 }
 
 }  // namespace

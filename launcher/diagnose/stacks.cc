@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <csignal>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -27,6 +28,7 @@ using StackClock = std::chrono::steady_clock;
 // A tool that shows the functions of a process.
 struct StackTool {
   const char* name;
+  bool holds_process;  // while it looks at it, which it is asked for no process that is stopped
   std::vector<std::string> (*arguments)(const std::string& pid);
   std::vector<std::string> (*parse)(std::string_view text, int pid);
 };
@@ -39,17 +41,17 @@ std::vector<std::string> ParseNative(std::string_view text, int /*pid*/) {
 const StackTools& ToolsFor(bool is_python) {
   using Words = std::vector<std::string>;
   static const StackTools python = {
-      {"py-spy",
+      {"py-spy", false,
        [](const std::string& pid) {
          return Words{"dump", "--json", "--nonblocking", "--pid", pid};
        },
        ParsePySpy}};
-  static const StackTools native = {{"eu-stack",
+  static const StackTools native = {{"eu-stack", true,
                                      [](const std::string& pid) {
                                        return Words{"-1", "-m", "-p", pid};
                                      },
                                      ParseNative},
-                                    {"gdb",
+                                    {"gdb", true,
                                      [](const std::string& pid) {
                                        return Words{"-batch", "-nx", "-ex", "set width 0",
                                                     "-ex",    "bt",  "-p",  pid};
@@ -217,6 +219,16 @@ std::vector<std::string> ParseNativeStack(std::string_view text) {
   return stack;
 }
 
+namespace {
+
+// A tool that was ended as it attached may leave a process stopped that ran.
+void ResumeIfStopped(pid_t pid) {
+  const auto stat = ReadProcessStat(pid);
+  if (stat && stat->state == 'T') kill(pid, SIGCONT);
+}
+
+}  // namespace
+
 void AddStacks(const Environment& environment,
                const std::function<const Environment*(pid_t)>& variables_of,
                StackClock::time_point deadline, NodeFacts* facts) {
@@ -238,7 +250,8 @@ void AddStacks(const Environment& environment,
     }
     for (const auto& [call, command] : commands) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - StackClock::now());
-      command->Wait(std::max<std::chrono::milliseconds>(left, 50ms));
+      const bool is_done = command->Wait(std::max<std::chrono::milliseconds>(left, 50ms));
+      if (!is_done && call.tool.holds_process) ResumeIfStopped(call.pid);
       stacks[call.pid] = call.tool.parse(command->text(), call.pid);
       if (stacks[call.pid].empty() && facts->notes.size() < 4) {
         facts->notes.push_back(std::string(call.tool.name) + " of process " +

@@ -50,6 +50,19 @@ int AttachToRank(pid_t parent, pid_t rank) {
   return -1;
 }
 
+void DetachFromRank(int descriptor, pid_t parent, pid_t rank) {
+  char root[40];
+  snprintf(root, sizeof(root), "/proc/%ld/root", static_cast<long>(parent));
+  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
+    const char* const prefixes[] = {root, ""};  // that of the parent is there while it runs
+    for (const char* const prefix : prefixes) {
+      const AttachmentPath path = PathOfAttachment(prefix, rank);
+      if (IsOwnFileAt(descriptor, path.text)) unlink(path.text);
+    }
+  }
+  close(descriptor);
+}
+
 bool IsAttached(pid_t rank) {
   const AttachmentPath path = PathOfAttachment("", rank);
   const int file = open(path.text, O_RDWR | O_NOFOLLOW | O_CLOEXEC);

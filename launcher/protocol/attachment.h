@@ -14,6 +14,10 @@ namespace launcher {
 // descriptor that holds the lock until it is closed; -1, with errno, where there can be none.
 int AttachToRank(pid_t parent, pid_t rank);
 
+// Ends that, and removes the file unless somebody else is attached: the parent may be gone, which
+// would do so.
+void DetachFromRank(int descriptor, pid_t parent, pid_t rank);
+
 // Whether somebody is attached to the child `rank` of this process.  Removes a file that nobody
 // holds any more.
 bool IsAttached(pid_t rank);

@@ -47,11 +47,13 @@ class LineReader {
   std::size_t left_ = std::string::npos;  // bytes that are read before the pipe is closed
 };
 
-// Where the first '\n' or '\r' is; npos: nowhere.  find_first_of takes ten times as long.
+// Where the first '\n' or '\r' is; npos: nowhere.  find_first_of takes ten times as long; memchr of
+// each would look at the whole rest for every line of a progress bar.
 inline std::size_t FindLineEnd(std::string_view text) {
-  const std::size_t line = text.find('\n');
-  const std::size_t carriage_return = text.substr(0, line).find('\r');
-  return carriage_return != std::string_view::npos ? carriage_return : line;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n' || text[i] == '\r') return i;
+  }
+  return std::string_view::npos;
 }
 
 // `line` without its end.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "launcher/diagnose/diagnosis.h"
@@ -116,6 +117,23 @@ TEST_F(CollectTest, AsksNvidiaSmiOfTheGpus) {
   const NodeFacts facts = Collect(is_there);
   EXPECT_THAT(facts.gpus, IsEmpty());
   EXPECT_THAT(facts.notes, Contains("nvidia-smi: No devices were found"));
+}
+
+TEST_F(CollectTest, LeavesNoProcessStoppedByAToolThatDoesNotEnd) {
+  path_ = directory_.path();
+  const std::string program = directory_ / "eu-stack";
+  std::ofstream(program) << "#!/bin/sh\nkill -STOP $4\nexec /bin/sleep 100\n";
+  chmod(program.c_str(), 0700);
+  Start("while :; do :; done");
+  std::this_thread::sleep_for(100ms);
+  const NodeFacts facts = Collect([](const NodeFacts& node) { return node.ranks.size() == 1; });
+  EXPECT_THAT(facts.notes, Contains(HasSubstr("eu-stack of process")));
+  std::optional<ProcessStat> stat;
+  for (int i = 0; i < 100 && !(stat && stat->state == 'R'); ++i) {
+    std::this_thread::sleep_for(10ms);
+    stat = ReadProcessStat(ranks_[0]);
+  }
+  EXPECT_EQ(stat->state, 'R');
 }
 
 TEST_F(CollectTest, SeesWhatHoldsUpARank) {

@@ -34,6 +34,16 @@ TEST_F(AttachmentTest, LastsUntilTheLastOneIsGone) {
   EXPECT_FALSE(fs::exists(path_));
 }
 
+TEST_F(AttachmentTest, LeavesNoFileWhereNobodyLooksAnyMore) {
+  const int first = AttachToRank(getpid(), getpid());
+  const int second = AttachToRank(getpid(), getpid());
+  DetachFromRank(first, getpid(), getpid());
+  EXPECT_TRUE(IsAttached(getpid()));
+  constexpr pid_t kGone = 1 << 30;  // the parent
+  DetachFromRank(second, kGone, getpid());
+  EXPECT_FALSE(fs::exists(path_));
+}
+
 TEST_F(AttachmentTest, EndsWithAProcessThatIsKilled) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(pipe(ends), 0);
