@@ -83,11 +83,11 @@ hangs() {
       hang "/usr/bin/python3 $cluster_dir/opt/hangs.py 2 $how $work/d"
       wait_for 90 are_at_rest
     fi
-    if wait_for 30 says "$pattern"; then
+    if wait_for 60 says "$pattern"; then
       echo "# $how: $line" >&3
     else
       wrong=$((wrong + 1))
-      echo "$how: not $pattern, but:"
+      echo "$how: not $pattern, but: $line"
       hpc ddlctl why -v "$job" 2>&1 || :
     fi
     [ "$how" != mount ] || fsfreeze -u "$hanging/mount"

@@ -42,7 +42,10 @@ submitted() {
   shift
   run hpc sbatch --quiet --wait "$@" "$name"
   local code=$status
+  [ "$code" -eq 0 ] || { echo "sbatch: exit code $code $output"; hpc scontrol show job | grep -E 'JobId|JobState|ExitCode'; }
   run cat ./*.log
+  # What ended it comes before what else was printed, which a report of CI cuts short.
+  [ "$code" -eq 0 ] || { tail -n 12 ./*.log | cut -c 1-300; }
   echo "$output"
   status=$code
 }

@@ -14,7 +14,7 @@
 namespace trainer {
 namespace {
 
-constexpr std::int64_t kCheckpoints = 10'000;
+constexpr std::int64_t kCheckpoints = 2'000;
 constexpr std::int64_t kWarmUp = 100;  // after which the heap keeps what it will reuse
 constexpr int kKept = 3;
 
