@@ -101,16 +101,9 @@ def problems_of(chart):
         yield f"letters of {chart['font']:.1f} pixels"
 
 
-def unseen_marks(chart, picture, scale):
-    """Marks that are not on the screen in their colour."""
-    hidden = 0
-    solid = [mark for mark in chart["marks"] if mark["kind"] != "band" and not mark["ideal"]]
-    for mark in solid:
-        x, y = round(mark["x"] * scale), round(mark["y"] * scale)
-        around = [picture.pixel(x + dx, y + dy) for dx in range(-2, 3) for dy in range(-2, 3)
-                  if 0 <= x + dx < picture.width and 0 <= y + dy < picture.height]
-        hidden += not any(near(pixel, rgb(mark["color"])) for pixel in around)
-    return hidden, len(solid)
+def drawn_marks(chart):
+    """Those that must be seen in their colour: no band, which is pale, and no dashed line."""
+    return [mark for mark in chart["marks"] if mark["kind"] != "band" and not mark["ideal"]]
 
 
 def look(browser, name, directory, scale):
@@ -125,16 +118,20 @@ def look(browser, name, directory, scale):
         return
     png = browser.screenshot(whole=True)
     (directory / f"{name}.png").write_bytes(png)
-    picture = browsers.Picture(png)
-    if not near(picture.pixel(2, 2), rgb(page["back"])):
-        yield f"the background is {picture.pixel(2, 2)}, not {page['back']}"
+    marks = [mark for chart in page["charts"] for mark in drawn_marks(chart)]
+    places = [(round(mark["x"] * scale), round(mark["y"] * scale)) for mark in marks]
+    corner, *around = browser.pixels(png, [(2, 2), *places])
+    if not all(near(pixel, rgb(page["back"])) for pixel in corner):
+        yield f"the background is {corner[0]}, not {page['back']}"
+    unseen = {id(mark) for mark, pixels in zip(marks, around) if not any(near(pixel, rgb(mark["color"])) for pixel in pixels)}
     for chart in page["charts"]:
         for problem in problems_of(chart):
             yield f"{chart['id']}: {problem}"
-        hidden, of_all = unseen_marks(chart, picture, scale)
+        solid = drawn_marks(chart)
+        hidden = sum(id(mark) in unseen for mark in solid)
         # A mark may lie under another one.
-        if hidden > of_all // 4:
-            yield f"{chart['id']}: {hidden} of {of_all} marks are not on the screen"
+        if hidden > len(solid) // 4:
+            yield f"{chart['id']}: {hidden} of {len(solid)} marks are not on the screen"
     yield from wrong_brightness(name, rgb(page["back"]))
 
 
