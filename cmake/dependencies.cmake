@@ -17,6 +17,32 @@ ddl_require_pkg(ddl::hwloc hwloc libhwloc-dev)
 ddl_require_pkg(ddl::isal libisal libisal-dev)
 ddl_require_pkg(ddl::spdlog spdlog libspdlog-dev)
 ddl_require_pkg(ddl::yaml yaml-cpp libyaml-cpp-dev)
+
+# ddl::fmt is what spdlog formats with: a library beside it, as distributions have it, or the copy that is a part of spdlog, its default.
+# Two of them in one program might be of two versions.
+add_library(ddl::fmt INTERFACE IMPORTED GLOBAL)
+if("${spdlog_CFLAGS_OTHER}" MATCHES "SPDLOG_(FMT_EXTERNAL|USE_STD_FORMAT)")
+  find_package(fmt QUIET)
+  if(NOT fmt_FOUND)
+    message(FATAL_ERROR "fmt is missing, with which this spdlog was built: install the package libfmt-dev (Debian/Ubuntu), or name its directory in CMAKE_PREFIX_PATH")
+  endif()
+  target_link_libraries(ddl::fmt INTERFACE fmt::fmt)
+else()
+  find_path(SPDLOG_INCLUDE_DIR spdlog/spdlog.h HINTS ${spdlog_INCLUDE_DIRS})
+  set(ddl_bundled ${SPDLOG_INCLUDE_DIR}/spdlog/fmt/bundled)
+  if(NOT EXISTS ${ddl_bundled}/format.h)
+    message(FATAL_ERROR "spdlog's own fmt is missing, with which it was built: there is no ${ddl_bundled}/format.h; install spdlog anew")
+  endif()
+  # Under the name that it has elsewhere.
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/bundled-fmt)
+  file(CREATE_LINK ${ddl_bundled} ${PROJECT_BINARY_DIR}/bundled-fmt/fmt SYMBOLIC)
+  target_include_directories(ddl::fmt SYSTEM INTERFACE ${PROJECT_BINARY_DIR}/bundled-fmt)
+  target_link_libraries(ddl::fmt INTERFACE ddl::spdlog)
+  if(NOT "${spdlog_CFLAGS_OTHER}" MATCHES SPDLOG_COMPILED_LIB)
+    target_compile_definitions(ddl::fmt INTERFACE FMT_HEADER_ONLY)
+  endif()
+endif()
+
 find_package(CLI11 REQUIRED)          # libcli11-dev
 find_package(nlohmann_json REQUIRED)  # nlohmann-json3-dev
 if(DDLRUN_WITH_TRAINER)

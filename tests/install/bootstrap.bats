@@ -69,7 +69,7 @@ install_line() { grep -E ' install ' asked; }
   stand_ins dnf
   on $'ID=fedora\nVERSION_ID=42'
   [ "$status" -eq 0 ]
-  [ "$(install_line)" = "dnf install -y --setopt=install_weak_deps=False gcc-c++ cmake ninja-build pkgconf-pkg-config hwloc-devel yaml-cpp-devel spdlog-devel cli11-devel json-devel libjpeg-turbo-devel expat-devel isa-l-devel protobuf-lite-devel protobuf-compiler gtest-devel gmock-devel ccache onednn-devel openmpi-devel openmpi pmix-devel ucx-devel libpng-devel musl-devel" ]
+  [ "$(install_line)" = "dnf install -y --setopt=install_weak_deps=False gcc-c++ cmake ninja-build pkgconf-pkg-config hwloc-devel yaml-cpp-devel spdlog-devel fmt-devel cli11-devel json-devel libjpeg-turbo-devel expat-devel isa-l-devel protobuf-lite-devel protobuf-compiler gtest-devel gmock-devel ccache onednn-devel openmpi-devel openmpi pmix-devel ucx-devel libpng-devel musl-devel" ]
 }
 
 # Lists of packages come with the update alone, and tell which of two names the release has.
@@ -146,7 +146,7 @@ install_line() { grep -E ' install ' asked; }
   printf '%s\n' openmpi5-devel openmpi5 > lacking
   on $'ID="opensuse-leap"\nID_LIKE="suse opensuse"\nVERSION_ID="15.6"'
   [ "$status" -eq 0 ]
-  [ "$(install_line)" = "zypper --non-interactive install --no-recommends gcc-c++ cmake ninja pkg-config hwloc-devel yaml-cpp-devel spdlog-devel cli11-devel nlohmann_json-devel libjpeg8-devel libexpat-devel isa-l-devel protobuf-devel gtest gmock ccache onednn-devel openmpi4-devel openmpi4 pmix-devel libucp-devel libucs-devel openucx-tools libpng16-devel gcc12-c++" ]
+  [ "$(install_line)" = "zypper --non-interactive install --no-recommends gcc-c++ cmake ninja pkg-config hwloc-devel yaml-cpp-devel spdlog-devel fmt-devel cli11-devel nlohmann_json-devel libjpeg8-devel libexpat-devel isa-l-devel protobuf-devel gtest gmock ccache onednn-devel openmpi4-devel openmpi4 pmix-devel libucp-devel libucs-devel openucx-tools libpng16-devel gcc12-c++" ]
   gcc=7.5.0 stand_ins zypper
   on $'ID="opensuse-leap"\nID_LIKE="suse opensuse"\nVERSION_ID="15.6"'
   [ "$status" -eq 69 ]
