@@ -58,7 +58,7 @@ launches() {
 }
 
 @test "PyTorch" {
-  needs torch python3-torch peers
+  needs torch python3-torch check
   local mpirun=
   ! command -v mpirun > /dev/null || mpirun='--launcher=mpirun -H n3:1,n2:1 | n3 n2'
   launches '/usr/bin/python3 frameworks.py torch' "

@@ -165,7 +165,7 @@ END
 }
 
 @test "PyTorch DDP over env://" {
-  /usr/bin/python3 -c 'import torch' 2> /dev/null || skip "python3-torch is not installed: tools/bootstrap peers gets it"
+  /usr/bin/python3 -c 'import torch' 2> /dev/null || skip "python3-torch is not installed: tools/bootstrap check gets it"
   cat > ddp.py << 'END'
 import os, torch, torch.distributed as dist
 torch.set_num_threads(1)

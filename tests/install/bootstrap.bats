@@ -37,21 +37,21 @@ rows() { sed -n "/^all_packages=(/,/^)/s/^  '\(.*\)'$/\1/p" "$bootstrap"; }
 }
 
 # on OS-RELEASE [ARGUMENT...]: runs tools/bootstrap where /etc/os-release is this and the package managers are the stand-ins of ./bin.
-# What they were asked is in ./asked. Packages in ./installed are there, those in ./lacking cannot be had.
+# What they were asked is in ./asked. ./lock stands in for the file $locked. Packages in ./installed are there, those in ./lacking cannot be had.
 on() {
   unshare -m true 2> /dev/null || skip "another /etc/os-release needs root and namespaces"
   printf '%s\n' "$1" > os-release
   shift
   touch installed lacking
   rm -f asked
-  run --separate-stderr unshare -m sh -c 'mount --bind os-release /etc/os-release && shift 1 && PATH=$PWD/bin exec "$@"' _ _ env -u MODULESHOME -u LMOD_CMD bash "$bootstrap" "$@"
+  run --separate-stderr unshare -m sh -c 'mount --bind os-release /etc/os-release && { [ -z "$1" ] || mount --bind lock "$1"; } && shift 2 && PATH=$PWD/bin exec "$@"' _ "${locked-}" _ env -u MODULESHOME -u LMOD_CMD bash "$bootstrap" "$@"
   echo "status $status: $output $stderr"
 }
 
 # stand_ins NAME...: these package managers, the compiler of GCC $gcc and CMake $cmake, and the machine's own small tools.
 stand_ins() {
   mkdir -p bin
-  for tool in bash sh sed sort head grep id env uname cat tee rm awk dirname; do ln -sf "$(command -v $tool)" "bin/$tool"; done
+  for tool in bash sh sed sort head grep id env uname cat tee rm awk dirname stat sleep; do ln -sf "$(command -v $tool)" "bin/$tool"; done
   printf '#!/bin/sh\necho "rpm $*" >> asked.rpm\nfor name; do :; done\ngrep -qxF -- "$name" installed\n' > bin/rpm
   for name in "$@"; do
     printf '%s\n' '#!/bin/sh' "echo \"$name \$*\" >> asked" 'for word; do :; done' \
@@ -82,6 +82,31 @@ install_line() { grep -E ' install ' asked; }
   on $'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="22.04"'
   [ "$status" -eq 0 ]
   [[ "$(install_line)" == *" libjpeg-turbo8-dev "* && "$(install_line)" != *libjpeg62* ]]
+}
+
+@test "an apt that is at work already is named and waited for" {
+  stand_ins apt-get
+  printf '%s\n' '#!/bin/sh' 'exit 1' > bin/dpkg-query
+  printf '%s\n' '#!/bin/sh' 'echo "apt-get $*" >> asked; [ ! -e held ] || echo early >> asked' > bin/apt-get
+  printf '%s\n' '#!/bin/sh' > bin/apt-cache
+  chmod +x bin/dpkg-query bin/apt-cache bin/apt-get
+  touch lock held
+  python3 -c 'import fcntl, os, time
+with open("lock", "w") as lock:
+    fcntl.lockf(lock, fcntl.LOCK_EX)
+    time.sleep(4)
+    os.unlink("held")' 3>&- &
+  holder=$!
+  until grep -q " WRITE $holder " /proc/locks; do sleep 0.1; done
+  locked=/var/lib/dpkg/lock-frontend
+  on $'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="22.04"'
+  wait $holder
+  [ "$status" -eq 0 ]
+  [[ $stderr == *"waiting for another apt, 300 s at most: process $holder holds /var/lib/dpkg/lock-frontend"* ]]
+  [ "$(grep -c 'waiting for' <<< "$stderr")" -eq 1 ]
+  grep -q '^apt-get -o DPkg::Lock::Timeout=300 update' asked
+  grep -q '^apt-get -o DPkg::Lock::Timeout=300 install' asked
+  run ! grep early asked
 }
 
 @test "what is installed already is not asked for again" {

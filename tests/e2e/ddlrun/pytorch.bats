@@ -8,7 +8,7 @@ setup() {
   ddlrun="$DDLRUN_BUILD/bin/ddlrun"
   enter_test_directory
   python3 -c 'import torch.distributed as d; assert d.is_available()' 2> /dev/null ||
-    skip "PyTorch is not installed (tools/bootstrap peers)"
+    skip "PyTorch is not installed (tools/bootstrap check)"
   sed -n '/^```python file=loop.py$/,/^```$/p' "$BATS_TEST_DIRNAME/../../../doc/user-guide/your-program.md" | sed '1d;$d' > loop.py
   [ "$(wc -l < loop.py)" -gt 20 ]
   export OMP_NUM_THREADS=1 USE_LIBUV=0 # Debian 13's PyTorch has no libuv
