@@ -133,7 +133,26 @@ Page DdlrunPage() {
       {"ddlrun.XXXXXX",
        "The private run directory (log, plan, rankfile); removed at the end "
        "unless --run-dir is given."}};
-  page.see_also = {"bede-mpirun(1)", "ddltraind(1)", "ddl-rankfile(1)", "srun(1)", "mpirun(1)"};
+  page.signals = {
+      {"SIGTERM, SIGINT, SIGHUP",
+       "Ask every rank to stop; ddlrun ends with them. A second Ctrl-C kills. Under nohup SIGHUP "
+       "is "
+       "ignored."},
+      {"SIGUSR1, SIGUSR2", "Handed on to every rank; --launcher=hydra hands on SIGUSR1 alone."},
+      {"SIGTSTP, SIGCONT",
+       "Ctrl-Z stops all ranks, fg or bg continues them; not with --launcher=hydra."}};
+  page.examples = {
+      {"ddlrun python3 train.py",
+       "One rank per GPU of this machine. In a job script of Slurm, or in salloc, the same line "
+       "starts one per GPU on all nodes of the job."},
+      {"ddlrun --dry-run python3 train.py", "What that would start, and where; starts nothing."},
+      {"ddlrun -n 2 --tag-output --log-dir logs python3 train.py",
+       "Two ranks; the rank in front of each line, and a file of its own for the output of each."},
+      {"ddlrun -n 2 --max-restarts 3 python3 train.py",
+       "Starts all ranks again when one fails, three times at most."},
+      {"ddlrun --site-report > report.txt", "What the support of a site asks for."}};
+  page.see_also = {"bede-mpirun(1)", "ddlctl(1)", "ddltraind(1)", "ddl-rankfile(1)",
+                   "sbatch(1)",      "srun(1)",   "mpirun(1)"};
   return page;
 }
 
@@ -259,6 +278,20 @@ Page DdlctlPage() {
   page.files = {{"RESULTS_DIR/.ddltraind.control",
                  "On which host and in which job the training runs, and its socket there; once it "
                  "has ended, its last status."}};
+  page.environment = {{"SLURM_TMPDIR, TMPDIR, XDG_RUNTIME_DIR",
+                       "Where the run directory of a job is looked for, besides /tmp."},
+                      {"SHELL, TERM", "Of attach: the shell beside a rank, and its terminal."}};
+  page.examples = {
+      {"ddlctl status results",
+       "How far the training is whose --results_dir is results; also after its end."},
+      {"ddlctl checkpoint list results",
+       "Its checkpoints: steps, sizes, and what wrote them when."},
+      {"ddlctl checkpoint verify results", "Reads them all, and compares their checksums."},
+      {"ddlctl why run/ddlrun.*",
+       "Which rank holds up the others, in the job that was started with --run-dir run; for a job "
+       "of Slurm its number stands there."},
+      {"ddlctl history logs",
+       "What the launches have cost that were started with --log-dir logs."}};
   page.see_also = {"ddltraind(1)", "ddlrun(1)", "srun(1)"};
   return page;
 }

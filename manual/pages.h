@@ -59,8 +59,10 @@ struct Page {
   Rest rest = Rest::kOperands;
   bool one_dash_is_enough = false;  // -launcher for --launcher
   Terms exit_status;
+  Terms signals;
   Terms environment;
   Terms files;
+  Terms examples;  // a command as it is typed, in the order in which they can be: what it is for
   std::vector<std::string> see_also;  // "ddlrun(1)"
 };
 

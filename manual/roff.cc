@@ -131,8 +131,10 @@ std::string FormatRoff(const Page& page, const std::string& date, const std::str
   }
   text += ".SH OPTIONS\n" + FormatOptions(page.program);
   text += FormatTerms("EXIT STATUS", page.exit_status);
+  text += FormatTerms("SIGNALS", page.signals);
   text += FormatTerms("ENVIRONMENT", page.environment);
   text += FormatTerms("FILES", page.files);
+  text += FormatTerms("EXAMPLES", page.examples);
   text += ".SH SEE ALSO\n";
   for (std::size_t i = 0; i < page.see_also.size(); ++i) {
     const std::size_t section = page.see_also[i].find('(');

@@ -129,6 +129,9 @@ TEST(FormatRoff, EscapesWhatRoffWouldTakeForSomethingElse) {
   page.description = {".dot 'quoted' back\\slash ~ ^ `tick`"};
   page.program.groups = {{"", {{{"-x", "--long"}, {"FILE", false, {}}, "reads it"}}},
                          {"More", {{{"--dry-run"}, {"text|json", true, {}}, "prints"}}}};
+  page.signals = {{"SIGHUP", "ends"}};
+  page.environment = {{"HOME", "is left"}};
+  page.examples = {{"c -x 'a b'", "reads"}};
   page.see_also = {"d(1)", "e-f(8)"};
   EXPECT_EQ(FormatRoff(page, "2026-01-02", "ddlrun 9"),
             R"(.\" Made from the program's option table when it was built.
@@ -151,6 +154,18 @@ reads it
 .TP
 \fB\-\-dry\-run\fR[=\fItext|json\fR]
 prints
+.SH SIGNALS
+.TP
+\fBSIGHUP\fR
+ends
+.SH ENVIRONMENT
+.TP
+\fBHOME\fR
+is left
+.SH EXAMPLES
+.TP
+\fBc \-x \(aqa b\(aq\fR
+reads
 .SH SEE ALSO
 \fBd\fR(1),
 \fBe\-f\fR(8)

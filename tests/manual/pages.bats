@@ -20,6 +20,35 @@ setup() {
   done
 }
 
+# examples PROGRAM: the commands on its page, a line each.
+examples() { sed -n '/^[.]SH EXAMPLES$/,/^[.]SH SEE/s/^\\fB\(.*\)\\fR$/\1/p' "$pages/$1.1" | sed "s/\\\\-/-/g; s/\\\\(aq/'/g"; }
+
+@test "every example of a page runs as it stands" {
+  local name program example list job
+  cd "$BATS_TEST_TMPDIR" || exit 1
+  export PATH=$DDLRUN_BUILD/bin:$PATH OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 CUDA_VISIBLE_DEVICES=
+  unset DDLRUN_SITE
+  for name in $(compgen -v SLURM); do unset "$name"; done
+  # What they speak of: a program, the results of a training, a job that runs.
+  echo 'print("loading")' > train.py
+  ddltraind --mode=train --arch=resnet_tiny --image_size=32 --classes=10 --batch_size=2 --iter_unit=batch --num_iter=1 \
+    --backend=reference --results_dir=results > log 2>&1 || { cat log; return 1; }
+  mkdir run
+  ddlrun -n 1 --launcher=local --run-dir run sleep 300 2> /dev/null 3>&- &
+  job=$!
+  until [ -s run/ddlrun.*/status ]; do sleep 0.1; done
+  for program in ddlrun ddlctl; do
+    mapfile -t list < <(examples $program)
+    [ ${#list[@]} -ge 4 ]
+    for example in "${list[@]}"; do
+      run bash -c "$example"
+      [ "$status" -eq 0 ] || { echo "$example: exit code $status: $output"; kill $job; return 1; }
+    done
+  done
+  kill $job
+  [ -e logs/rank-00001.log ] && [ -s report.txt ]
+}
+
 @test "mandoc has nothing to say" {
   command -v mandoc > /dev/null || skip "mandoc is not installed"
   for page in "$pages"/*.1; do
