@@ -252,7 +252,7 @@ std::vector<std::string> TakeProgram(std::vector<std::string>* arguments) {
 }
 
 support::Program DescribeOptions(Options& options) {
-  support::Program program = {.version = support::VersionText(),
+  support::Program program = {.version = support::VersionText(support::Part::kLauncher),
                               .version_help = support::kVersionHelp,
                               .footer = support::kReferenceLine};
   program.root = {.name = "ddlctl",

@@ -152,7 +152,7 @@ support::Program DescribeOptions(DataToolOptions& options) {
                .commands = {SynthCommand(options), ConvertCommand(options), IndexCommand(options),
                             ManifestCommand(options), VerifyCommand(options), StatsCommand(options),
                             SplitCommand(options)}},
-      .version = support::VersionText(),
+      .version = support::VersionText(support::Part::kTrainer),
       .version_help = support::kVersionHelp,
       .footer = support::kReferenceLine};
 }

@@ -6,13 +6,14 @@ namespace support {
 
 std::string ProgramVersion() { return DDLRUN_VERSION; }
 
-std::string BuildText() {
-  const std::string with = DDLRUN_BUILT_WITH;
-  const std::string without = DDLRUN_BUILT_WITHOUT;
+std::string BuildText(Part part) {
+  const bool is_launcher = part == Part::kLauncher;
+  const std::string with = is_launcher ? DDLRUN_LAUNCHER_WITH : DDLRUN_TRAINER_WITH;
+  const std::string without = is_launcher ? DDLRUN_LAUNCHER_WITHOUT : DDLRUN_TRAINER_WITHOUT;
   const std::string text = "built with: " + (with.empty() ? "no optional library" : with);
   return without.empty() ? text : text + "\nbuilt without: " + without;
 }
 
-std::string VersionText() { return ProgramVersion() + "\n" + BuildText(); }
+std::string VersionText(Part part) { return ProgramVersion() + "\n" + BuildText(part); }
 
 }  // namespace support

@@ -11,14 +11,17 @@ namespace support {
 // "0.1.0": of all programs of the build.
 std::string ProgramVersion();
 
-// Which optional libraries it was built with, and which were left out, a line each, the last
-// without its end; programs print it below their version:
-//   built with: oneDNN 2.6.0 (back end cpu), MPI, PMIx 4.2.2, UCX 1.13.1, libpng 1.6.39
+// What is installed by itself: a launcher knows nothing of the trainer that is installed beside it.
+enum class Part { kLauncher, kTrainer };
+
+// Which optional libraries the programs of `part` were built with, and which were left out, a line
+// each, the last without its end; programs print it below their version:
+//   built with: oneDNN 2.6.0 (back end cpu), MPI, libpng 1.6.39
 //   built without: CUDA, cuDNN, NCCL, NVTX
-std::string BuildText();
+std::string BuildText(Part part);
 
 // Both, as --version prints them.
-std::string VersionText();
+std::string VersionText(Part part);
 inline constexpr const char* kVersionHelp =
     "Print the version, and the libraries that this build has";
 

@@ -344,7 +344,7 @@ std::string VersionText() {
   }
   const std::string problem = NcclProblem();
   text += "\nNCCL: " + (problem.empty() ? NcclVersion() : problem);
-  return text + "\n" + support::BuildText();
+  return text + "\n" + support::BuildText(support::Part::kTrainer);
 }
 
 // For messages, before ReadRank reports what is wrong with the environment.

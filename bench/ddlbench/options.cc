@@ -341,7 +341,7 @@ support::Command PredictCommand(BenchOptions& options) {
 }  // namespace
 
 support::Program DescribeOptions(BenchOptions& options) {
-  support::Program program = {.version = support::VersionText(),
+  support::Program program = {.version = support::VersionText(support::Part::kTrainer),
                               .version_help = support::kVersionHelp,
                               .footer = support::kReferenceLine};
   program.root = {.name = "ddlbench",

@@ -178,7 +178,7 @@ void QueryThisMachine(const Environment& environment, const CheckLimits& limits,
 std::vector<SiteReportField> BuildLines() {
   std::vector<SiteReportField> lines = {
       {"ddlrun", support::ProgramVersion() + ", " + ProgramDirectory()}};
-  std::istringstream logged(support::BuildText());
+  std::istringstream logged(support::BuildText(support::Part::kLauncher));
   for (std::string line; std::getline(logged, line);) {
     const std::size_t colon = line.find(": ");
     if (colon != std::string::npos) {

@@ -189,7 +189,7 @@ int RunDdlrun(const std::vector<std::string>& arguments) {
     return EX_OK;
   }
   if (options.version) {
-    Print("ddlrun " + support::ProgramVersion() + "\n" + support::BuildText() + "\n");
+    Print("ddlrun " + support::VersionText(support::Part::kLauncher) + "\n");
     return EX_OK;
   }
   const Environment environment =

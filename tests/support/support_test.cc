@@ -7,7 +7,6 @@
 #include <climits>
 #include <thread>
 
-#include "support/build.h"
 #include "support/cpu_quota.h"
 #include "support/file.h"
 #include "support/format_version.h"
@@ -19,22 +18,6 @@
 
 namespace support {
 namespace {
-
-TEST(Build, VersionIsThreeNumbers) {
-  EXPECT_THAT(ProgramVersion(), MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
-}
-
-// Every optional library is in one of the lines.
-TEST(Build, SaysWhatItWasBuiltWithAndWithout) {
-  const std::string text = BuildText();
-  EXPECT_THAT(text, MatchesRegex("built with: [^\n]+(\nbuilt without: [^\n]+)?"));
-  for (const char* name :
-       {"oneDNN", "CUDA", "cuDNN", "NCCL", "NVTX", "MPI", "PMIx", "UCX", "libpng"}) {
-    const std::size_t first = text.find(name);
-    ASSERT_NE(first, std::string::npos) << name;
-    EXPECT_EQ(text.find(name, first + 1), std::string::npos) << name;
-  }
-}
 
 TEST(Counted, KnowsSingularAndPlural) {
   EXPECT_EQ(Counted(0, "rank"), "0 ranks");

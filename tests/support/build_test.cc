@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "support/build.h"
+
+#include "tests/support/test.h"
+
+namespace support {
+namespace {
+
+TEST(Build, VersionIsThreeNumbers) {
+  EXPECT_THAT(ProgramVersion(), MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+}
+
+// Every optional library is in one of the lines of the part that links it.
+TEST(Build, SaysWhatItWasBuiltWithAndWithout) {
+  for (const Part part : {Part::kLauncher, Part::kTrainer}) {
+    const std::string text = BuildText(part);
+    EXPECT_THAT(text, MatchesRegex("built with: [^\n]+(\nbuilt without: [^\n]+)?"));
+    for (const std::string name :
+         {"PMIx", "UCX", "oneDNN", "CUDA", "cuDNN", "NCCL", "NVTX", "MPI", "libpng"}) {
+      const bool is_of_launcher = name == "PMIx" || name == "UCX";
+      const std::size_t first = text.find(name);
+      EXPECT_EQ(first != std::string::npos, is_of_launcher == (part == Part::kLauncher)) << name;
+      EXPECT_EQ(text.find(name, first + 1), std::string::npos) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace support
