@@ -125,6 +125,21 @@ EOF
   done
 }
 
+@test "an older C++ library in LD_LIBRARY_PATH ends no program of the launcher" {
+  grep -q '^DDLRUN_LINKS_WITH_STATIC_CXX:INTERNAL=1' "$DDLRUN_BUILD/CMakeCache.txt" || skip "no static libraries, or sanitizers"
+  mkdir old
+  cc -shared -o old/libstdc++.so.6 -x c /dev/null
+  export LD_LIBRARY_PATH=$PWD/old
+  [[ $("$prefix/bin/ddltraind" --version 2>&1) != *"built with"* ]] # ends one that is not made for it
+  [ "$("$prefix/bin/ddlrun" --version | sed -n 's/^ddlrun //p')" = "$version" ]
+  "$prefix/bin/ddlrun" -n 1 --launcher=local true
+  run -78 "$prefix/bin/ddlrun" -n 1 --launcher=local --site none true # an exception that is caught
+  "$prefix/bin/ddl-rankfile" expand 'gpu[1-2]'
+  run -0 "$prefix/bin/ddlctl" --version
+  run ! "$prefix/bin/ddlctl" status "$PWD"
+  [[ $output != *"symbol lookup error"* && $output != *"terminate called"* ]]
+}
+
 @test "no program needs anything of NVIDIA's to start" {
   run ldd "$prefix"/bin/* "$prefix"/libexec/ddlrun/*
   [[ $output == *libstdc++* ]]
