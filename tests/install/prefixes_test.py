@@ -33,30 +33,26 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(?:<([^>]+)>|"([^"]+)")', re.MULTILINE)
 
 
 def make_prefix(directory, headers, patterns):
-    """Links to the headers and libraries; what names its own place is copied, with this place in it.  False: the library is elsewhere."""
-    (directory / "include").mkdir(parents=True)
-    for name in headers:
-        if (USR / "include" / name).exists():
-            (directory / "include" / name).symlink_to(USR / "include" / name)
-    found = [path for pattern in patterns for path in USR.glob(pattern)]
-    for path in found:
+    """Copies of a library's files, which name the new place; links to what is linked.  False: the library is elsewhere."""
+    patterns = (*(f"include/{name}" for name in headers), *patterns)
+    found = [list(USR.glob(pattern)) for pattern in patterns]
+    for path in sum(found, []):
         copy = directory / path.relative_to(USR)
         copy.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             shutil.copytree(path, copy)
+        elif path.suffix == ".h":
+            shutil.copy(path, copy)
         elif path.suffix == ".pc":
             copy.write_text(re.sub(r"/usr\b", str(directory), path.read_text(encoding="utf-8")), encoding="utf-8")
         else:
             copy.symlink_to(path)
-    return bool(found) and any((directory / "include").iterdir())
+    return bool(found[0]) and any(found[len(headers):])
 
 
 def bundle(prefixes):
     """spdlog as its own build leaves it by default: a copy of fmt in it, of which its .pc says nothing."""
-    include = prefixes / "spdlog/include"
-    (include / "spdlog").unlink()
-    shutil.copytree(USR / "include/spdlog", include / "spdlog")
-    shutil.copytree(USR / "include/fmt", include / "spdlog/fmt/bundled")
+    shutil.move(prefixes / "fmt/include/fmt", prefixes / "spdlog/include/spdlog/fmt/bundled")
     for file in (prefixes / "spdlog").glob("lib*/**/spdlog.pc"):
         file.write_text(re.sub("-DSPDLOG_FMT_EXTERNAL|^Requires: .*$", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE), encoding="utf-8")
     shutil.rmtree(prefixes / "fmt")
