@@ -7,9 +7,10 @@ namespace support {
 std::string ProgramVersion() { return DDLRUN_VERSION; }
 
 std::string BuildText(Part part) {
-  const bool is_launcher = part == Part::kLauncher;
-  const std::string with = is_launcher ? DDLRUN_LAUNCHER_WITH : DDLRUN_TRAINER_WITH;
-  const std::string without = is_launcher ? DDLRUN_LAUNCHER_WITHOUT : DDLRUN_TRAINER_WITHOUT;
+  static constexpr const char* kWith[] = {DDLRUN_LAUNCHER_WITH, DDLRUN_TRAINER_WITH};
+  static constexpr const char* kWithout[] = {DDLRUN_LAUNCHER_WITHOUT, DDLRUN_TRAINER_WITHOUT};
+  const std::string with = kWith[static_cast<int>(part)];
+  const std::string without = kWithout[static_cast<int>(part)];
   const std::string text = "built with: " + (with.empty() ? "no optional library" : with);
   return without.empty() ? text : text + "\nbuilt without: " + without;
 }
