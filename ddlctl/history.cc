@@ -43,15 +43,21 @@ std::string EndText(const LaunchHistory::Launch& launch) {
   return launch.record.exit_code ? std::to_string(*launch.record.exit_code) : "running";
 }
 
-std::string HistoryRow(const std::string& start, const std::string& job, const RunCost& cost,
-                       const std::string& end) {
+// A column for energy, where any launch has some.
+std::string EnergyColumn(const LaunchHistory& history, const std::string& text) {
+  return history.sum.energy ? fmt::format("{:<34} ", text) : "";
+}
+
+std::string HistoryRow(const LaunchHistory& history, const std::string& start,
+                       const std::string& job, const RunCost& cost, const std::string& end) {
   const bool is_known = cost.Goodput().has_value();
-  std::string row =
-      fmt::format("{:<24} {:<10} {:<12} {:<12} {:<8} {:<12} {:<8} {}", start, job,
-                  launcher::CostDuration(cost.wall),
-                  is_known ? launcher::CostDuration(cost.productive) : "not known",
-                  is_known ? NumberText(*cost.Goodput() * 100, 1) + " %" : "",
-                  launcher::CostDuration(cost.Lost()), end, launcher::CausesText(cost));
+  std::string row = fmt::format("{:<24} {:<10} {:<12} {:<12} {:<8} {:<12} {}{:<8} {}", start, job,
+                                launcher::CostDuration(cost.wall),
+                                is_known ? launcher::CostDuration(cost.productive) : "not known",
+                                is_known ? NumberText(*cost.Goodput() * 100, 1) + " %" : "",
+                                launcher::CostDuration(cost.Lost()),
+                                EnergyColumn(history, launcher::EnergyText(cost)), end,
+                                launcher::CausesText(cost));
   row.erase(row.find_last_not_of(' ') + 1);
   return row + "\n";
 }
@@ -90,15 +96,17 @@ std::vector<LaunchRecord> ReadLaunches(const std::filesystem::path& directory,
 }
 
 std::string HistoryText(const LaunchHistory& history) {
-  std::string text = fmt::format("{:<24} {:<10} {:<12} {:<12} {:<8} {:<12} {:<8} {}\n", "start",
-                                 "job", "wall", "productive", "goodput", "lost", "exit", "lost by");
+  std::string text = fmt::format("{:<24} {:<10} {:<12} {:<12} {:<8} {:<12} {}{:<8} {}\n", "start",
+                                 "job", "wall", "productive", "goodput", "lost",
+                                 EnergyColumn(history, "energy"), "exit", "lost by");
   for (const LaunchHistory::Launch& launch : history.launches) {
     const LaunchRecord& record = launch.record;
     const trainer::TimePoint start(std::chrono::seconds(static_cast<long long>(record.start)));
-    text += HistoryRow(trainer::IsoTime(start), record.job.empty() ? "-" : Harmless(record.job),
-                       record.cost, EndText(launch));
+    text +=
+        HistoryRow(history, trainer::IsoTime(start),
+                   record.job.empty() ? "-" : Harmless(record.job), record.cost, EndText(launch));
   }
-  if (history.launches.size() > 1) text += HistoryRow("sum", "", history.sum, "");
+  if (history.launches.size() > 1) text += HistoryRow(history, "sum", "", history.sum, "");
   return text;
 }
 

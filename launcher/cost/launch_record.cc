@@ -18,8 +18,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// 30 million years: what is more is no time.
-constexpr double kMaxRunSeconds = 1e15;
+// Of seconds, 30 million years, and of joules: what is more is neither.
+constexpr double kMaxAmount = 1e15;
+constexpr char kEnergyKey[] = "gpu_energy_joules";
+constexpr char kLostEnergyKey[] = "lost_gpu_energy_joules";
+constexpr char kLacksEnergyKey[] = "gpu_energy_is_partial";
 constexpr int kMaxCount = 1'000'000'000;
 constexpr support::JsonLimits kLimits = {.bytes = kMaxRunFileBytes, .depth = 4, .values = 1000};
 
@@ -30,12 +33,12 @@ double Rounded(double value) { return std::round(value * 1000) / 1000; }
 double EndOf(const LaunchRecord& record) { return record.start + record.cost.wall; }
 
 // Throws std::out_of_range, which names `key`.
-double SecondsOf(const Json& json, const std::string& key) {
+double AmountOf(const Json& json, const std::string& key) {
   const auto value = json.find(key);
   if (value == json.end() || !value->is_number()) throw std::out_of_range(key);
-  const auto seconds = value->get<double>();
-  if (!(seconds >= 0 && seconds <= kMaxRunSeconds)) throw std::out_of_range(key);
-  return seconds;
+  const auto amount = value->get<double>();
+  if (!(amount >= 0 && amount <= kMaxAmount)) throw std::out_of_range(key);
+  return amount;
 }
 
 int CountOf(const Json& json, const std::string& key) {
@@ -57,20 +60,29 @@ LaunchRecord Read(const Json& json) {
   record.host = TextOf(json, "host");
   record.pid = CountOf(json, "pid");
   record.requeues = CountOf(json, "requeues");
-  record.start = SecondsOf(json, "start");
+  record.start = AmountOf(json, "start");
   const auto code = json.find("exit_code");
   if (code != json.end() && !code->is_null()) record.exit_code = CountOf(json, "exit_code");
   RunCost& cost = record.cost;
   const auto source = ProgressSourceOf(TextOf(json, "progress"));
   cost.source = source ? *source : throw std::out_of_range("progress");
   cost.restarts = CountOf(json, "restarts");
-  cost.wall = SecondsOf(json, "wall_seconds");
-  cost.unsaved = SecondsOf(json, "unsaved_seconds");
+  cost.wall = AmountOf(json, "wall_seconds");
+  cost.unsaved = AmountOf(json, "unsaved_seconds");
   for (const CostPart& part : CostParts()) {
     const std::string key = std::string(part.name) + "_seconds";
     if (json.contains(key) && json[key].is_null()) continue;  // it is not known
-    cost.*part.seconds = SecondsOf(json, key);
+    cost.*part.seconds = AmountOf(json, key);
   }
+  // What was written before there was a meter has none of these.
+  const auto is_known = [&json](const char* key) {
+    return json.contains(key) && !json[key].is_null();
+  };
+  if (is_known(kEnergyKey)) cost.energy = AmountOf(json, kEnergyKey);
+  if (is_known(kLostEnergyKey)) cost.lost_energy = AmountOf(json, kLostEnergyKey);
+  const auto lacks = json.find(kLacksEnergyKey);
+  if (lacks != json.end() && !lacks->is_boolean()) throw std::out_of_range(kLacksEnergyKey);
+  cost.lacks_energy = lacks != json.end() && lacks->get<bool>();
   return record;
 }
 
@@ -106,6 +118,9 @@ Json JsonOf(const RunCost& cost) {
         IsKnown(cost, part) ? Json(Rounded(cost.*part.seconds)) : Json(nullptr);
   }
   json["unsaved_seconds"] = Rounded(cost.unsaved);
+  json[kEnergyKey] = cost.energy ? Json(Rounded(*cost.energy)) : Json(nullptr);
+  json[kLostEnergyKey] = IsLostEnergyKnown(cost) ? Json(Rounded(cost.lost_energy)) : Json(nullptr);
+  json[kLacksEnergyKey] = cost.lacks_energy;
   return json;
 }
 
@@ -197,6 +212,15 @@ std::string FormatMetrics(const LaunchRecord& record) {
   add("ddlrun_wall_seconds", "seconds", "Wall time of ddlrun.", Rounded(cost.wall));
   if (const auto goodput = cost.Goodput()) {
     add("ddlrun_goodput_ratio", "ratio", "Productive share of the wall time.", Rounded(*goodput));
+  }
+  if (cost.energy) {
+    add("ddlrun_gpu_energy_joules", "joules",
+        "Energy of the job's GPUs, in the starts of the ranks that are over.",
+        Rounded(*cost.energy));
+  }
+  if (IsLostEnergyKnown(cost)) {
+    add("ddlrun_lost_gpu_energy_joules", "joules", "Of that energy, what failures have cost.",
+        Rounded(cost.lost_energy));
   }
   metrics.Begin("ddlrun_spent_seconds", "seconds", "Wall time that was not lost, by its part.");
   const auto add_parts = [&](bool is_lost, const char* label) {

@@ -79,6 +79,19 @@ void SplitStart(const StartTimes& start, bool is_first, double now, Cursor* curs
   cost->teardown += cursor->Take(gone);
 }
 
+// `before`: the cost without this start.
+void AddEnergyOf(const StartTimes& start, const RunCost& before, RunCost* cost) {
+  cost->lacks_energy = cost->lacks_energy || !start.energy || start.lacks_energy;
+  if (!start.energy) return;
+  const auto since = [&](double RunCost::*part) { return cost->*part - before.*part; };
+  const double lost =
+      since(&RunCost::repeated) + since(&RunCost::detection) + since(&RunCost::teardown);
+  const double all = lost + since(&RunCost::productive) + since(&RunCost::unknown);
+  const double never_ran = start.has_failed ? 1 : 0;
+  cost->energy = cost->energy.value_or(0) + *start.energy;
+  cost->lost_energy += *start.energy * (all > 0 ? lost / all : never_ran);
+}
+
 std::string Percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", share * 100);
@@ -117,8 +130,11 @@ RunCost SplitRun(const RunTimeline& timeline, double now) {
   cost.wall = until - timeline.begin;
   Cursor cursor(timeline.begin, until);
   for (std::size_t i = 0; i < timeline.starts.size(); ++i) {
+    const RunCost before = cost;
     SplitStart(timeline.starts[i], i == 0, until, &cursor, &cost);
+    AddEnergyOf(timeline.starts[i], before, &cost);
   }
+  cost.lacks_energy = cost.lacks_energy && cost.energy;
   // While ddlrun goes on without ranks, it is about to start them.
   double* const rest = timeline.end              ? &cost.end
                        : timeline.starts.empty() ? &cost.plan
@@ -134,7 +150,15 @@ RunCost AsKilled(RunCost cost) {
   return cost;
 }
 
+bool IsLostEnergyKnown(const RunCost& cost) {
+  return cost.energy && cost.source != ProgressSource::kNone;
+}
+
 void AddCost(const RunCost& more, RunCost* sum) {
+  const bool is_of_one = more.energy.has_value() != sum->energy.has_value() && sum->wall > 0;
+  sum->lacks_energy = sum->lacks_energy || more.lacks_energy || is_of_one;
+  if (more.energy) sum->energy = sum->energy.value_or(0) + *more.energy;
+  sum->lost_energy += more.lost_energy;
   for (const CostPart& part : kParts) sum->*part.seconds += more.*part.seconds;
   sum->wall += more.wall;
   sum->unsaved += more.unsaved;
@@ -165,6 +189,24 @@ std::string CausesText(const RunCost& cost) {
   return text;
 }
 
+std::string EnergyText(const RunCost& cost) {
+  constexpr double kWattHour = 3600;  // joules
+  constexpr double kShown = 0.005;    // rounds to more than 0 with two digits
+  const double watt_hours = cost.energy.value_or(0) / kWattHour;
+  const bool is_large = watt_hours >= 100;
+  const double unit = is_large ? 1000 * kWattHour : kWattHour;
+  if (watt_hours < kShown) return "";
+  char text[64];
+  std::snprintf(text, sizeof text, "%s%.2f %s", cost.lacks_energy ? "at least " : "",
+                *cost.energy / unit, is_large ? "kWh" : "Wh");
+  std::string result = text;
+  if (IsLostEnergyKnown(cost) && cost.lost_energy / unit >= kShown) {
+    std::snprintf(text, sizeof text, ", %.2f of it lost", cost.lost_energy / unit);
+    result += text;
+  }
+  return result;
+}
+
 std::string CostText(const RunCost& cost) {
   std::string text = "wall time " + CostDuration(cost.wall);
   if (const std::optional<double> goodput = cost.Goodput()) {
@@ -176,6 +218,8 @@ std::string CostText(const RunCost& cost) {
   text += ", lost " + CostDuration(cost.Lost());
   const std::string causes = CausesText(cost);
   text += (causes.empty() ? "" : " (" + causes + ")") + ", end " + CostDuration(cost.end);
+  const std::string energy = EnergyText(cost);
+  if (!energy.empty()) text += ", energy " + energy;
   if (cost.source == ProgressSource::kNone) {
     text += "; productive time is not known: give --progress-file";
   } else if (cost.source == ProgressSource::kHeartbeat) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the wall time of one ddlrun went: into the start, productive work, what was lost by
-// failures, and the end.  All times are seconds.  Pure.
+// failures, and the end; and what the GPUs took of energy meanwhile.  All times are seconds.  Pure.
 //
 // Every moment belongs to one part, so that the parts add up to the wall time:
 //
@@ -42,6 +42,9 @@ struct StartTimes {
   std::optional<double> checkpoint;  // the last change of the progress file since `launched`
   // With another exit code than 0 and 75: what came after the checkpoint has to be done again.
   bool has_failed = false;
+  // Joules that its GPUs took, by their own counters.
+  std::optional<double> energy;
+  bool lacks_energy = false;  // some node has told nothing
 };
 
 struct RunTimeline {
@@ -67,6 +70,11 @@ struct RunCost {
   double end = 0;
   // Of `productive`: since the last checkpoint, while no failure has shown whether that is lost.
   double unsaved = 0;
+  // Joules that the GPUs took in all starts that are over; nullopt where no node tells.
+  std::optional<double> energy;
+  // Of these: of each start the share that was lost of the time since all its ranks ran.
+  double lost_energy = 0;
+  bool lacks_energy = false;  // that of some start or node is not in `energy`
 
   double Lost() const { return detection + teardown + restart + repeated + requeued; }
   // Productive of all time, from 0 to 1; nullopt where that is not known.
@@ -92,7 +100,11 @@ RunCost SplitRun(const RunTimeline& timeline, double now);
 // Of a launch that nobody has ended: with what it had not saved lost.
 RunCost AsKilled(RunCost cost);
 
-// Adds all parts of `more`; the source is the weaker one.
+// What was lost of the energy is known as far as it is of the time.
+bool IsLostEnergyKnown(const RunCost& cost);
+
+// Adds all parts of `more`; the source is the weaker one, and energy that only one of both has
+// leaves the sum without that of the other.
 void AddCost(const RunCost& more, RunCost* sum);
 
 // "4.2 s", "12 min 3 s", "2 h 7 min".
@@ -100,6 +112,9 @@ std::string CostDuration(double seconds);
 
 // "restart 0.1 s, repeated 1 min 4 s": what was lost, by cause; "" for nothing.
 std::string CausesText(const RunCost& cost);
+// "1.24 kWh, 0.31 of it lost", "at least 1.24 kWh" where it lacks some; in Wh below 0.1 kWh.  ""
+// where it is not known, or rounds to nothing.
+std::string EnergyText(const RunCost& cost);
 // For people, one line without its end: "wall time 12 min 3 s, goodput 83.3 %: start 12.0 s, ...".
 std::string CostText(const RunCost& cost);
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "launcher/pipeline/commands.h"
 #include "launcher/placement/launch_plan_files.h"
 #include "launcher/protocol/rank_list.h"
+#include "launcher/shim/energy_meter.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/system/output_queue.h"
@@ -115,6 +117,48 @@ JobResult StartAndWait(const Invocation& invocation, const JobRun& run,
                             invocation.environment);
   };
   return Supervise(commands, supervisor, signals);
+}
+
+// Of each node of the plan: how many GPUs the job was granted there, or, outside Slurm, has ranks
+// for.
+std::vector<int> GpusOfNodes(const LaunchPlan& plan) {
+  std::vector<std::set<int>> used(plan.nodes.size());
+  for (const RankPlacement& rank : plan.ranks) {
+    if (rank.gpu >= 0) used[static_cast<std::size_t>(rank.node)].insert(rank.gpu);
+  }
+  std::vector<int> gpus;
+  for (std::size_t node = 0; node < used.size(); ++node) {
+    const int granted = plan.nodes[node].gpus;
+    gpus.push_back(granted > 0 ? granted : static_cast<int>(used[node].size()));
+  }
+  return gpus;
+}
+
+// Of ranks that are children of ddlrun, whose shims are gone once they run; those of others have a
+// meter on each node.
+EnergyMeter StartMeter(const LaunchPlan& plan, const ChildCommand& rank) {
+  constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
+  const int gpus = GpusOfNodes(plan).front();
+  if (!rank.launcher->is_direct || gpus <= 0) return {};
+  const auto visible = std::ranges::find_if(
+      rank.environment, [&](const std::string& text) { return text.starts_with(kVisible); });
+  return StartEnergyMeter(
+      (rank.argv.front() + kEnergySuffix).c_str(), gpus,
+      visible == rank.environment.end() ? nullptr : visible->c_str() + kVisible.size());
+}
+
+void AddMeasured(EnergyMeter meter, JobResult* result) {
+  const long long millijoules = StopEnergyMeter(&meter);
+  if (millijoules <= 0) return;
+  result->joules += static_cast<double>(millijoules) / 1000;
+  ++result->measured_nodes;
+}
+
+void RecordEnd(const LaunchPlan& plan, const JobResult& result, RunRecorder* recorder) {
+  const auto nodes = std::ranges::count_if(GpusOfNodes(plan), [](int gpus) { return gpus > 0; });
+  const bool is_measured = result.measured_nodes > 0;
+  recorder->OnGone(result.exit_code, is_measured ? std::optional(result.joules) : std::nullopt,
+                   result.measured_nodes < nodes);
 }
 
 // What `ddlctl why` has seen of a job that hung is kept where the user keeps the output of ranks.
@@ -249,9 +293,11 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   Say(announcement + CommandsText(commands));
 
   restarts.BeforeRun(PlannedHostsOfJob(planned));
+  const EnergyMeter meter = StartMeter(planned.plan, commands.front());
   JobResult result =
       StartAndWait(invocation, run, commands, std::move(watchers), cleanup_process, signals);
-  invocation.recorder->OnGone(result.exit_code);
+  AddMeasured(meter, &result);
+  RecordEnd(planned.plan, result, invocation.recorder);
   if (result.own_end) KeepDiagnosis(directory, options.log_directory);
   LookForLostNodes(planned.plan, launch, invocation.environment, &result);
   const Decision decision = restarts.AfterRun(result);

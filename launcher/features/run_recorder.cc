@@ -236,12 +236,14 @@ void RunRecorder::OnNoticed(std::optional<double> silence) {
   shared_->changes.notify_all();
 }
 
-void RunRecorder::OnGone(int exit_code) {
+void RunRecorder::OnGone(int exit_code, std::optional<double> joules, bool lacks_energy) {
   {
     const std::lock_guard lock(shared_->mutex);
     StartTimes& start = shared_->timeline.starts.back();
     start.gone = shared_->Now();
     start.has_failed = exit_code != EX_OK && exit_code != EX_TEMPFAIL;
+    start.energy = joules;
+    start.lacks_energy = lacks_energy;
   }
   StopThread();
 }

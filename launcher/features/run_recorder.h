@@ -71,7 +71,9 @@ class RunRecorder {
   void OnLaunch();
   void OnRunning();
   void OnNoticed(std::optional<double> silence);
-  void OnGone(int exit_code);
+  // `joules`: what the GPUs took in this start; `lacks_energy`: without some nodes.
+  void OnGone(int exit_code, std::optional<double> joules = std::nullopt,
+              bool lacks_energy = false);
   // ddlrun ends.  Why the last writing has failed, a line for the user; "" where it has not.
   std::string OnEnd(int exit_code);
 

@@ -12,24 +12,24 @@
 namespace launcher {
 namespace {
 
-// 30 million years: what is more is no time.
-constexpr double kMaxSeconds = 1e15;
+// Of seconds, 30 million years, and of joules: what is more is neither.
+constexpr double kMaxAmount = 1e15;
 constexpr char kCostBeginning[] = "cost ";
 constexpr const char* kRankStates[] = {"starting", "running", "ended"};
 
 std::string FirstStatusLine(int version) { return kStatusBeginning + std::to_string(version); }
 
-std::string Seconds(std::optional<double> seconds) {
-  if (!seconds) return "-";
+std::string AmountText(std::optional<double> amount) {
+  if (!amount) return "-";
   char text[32];
-  std::snprintf(text, sizeof text, "%.1f", *seconds);
+  std::snprintf(text, sizeof text, "%.1f", *amount);
   return text;
 }
 
-std::optional<double> ReadSeconds(const std::string& word) {
+std::optional<double> ReadAmount(const std::string& word) {
   if (word == "-") return std::nullopt;
   const double value = support::WholeNumber<double>(word).value_or(-1);
-  if (!(value >= 0 && value <= kMaxSeconds)) throw std::out_of_range(word);
+  if (!(value >= 0 && value <= kMaxAmount)) throw std::out_of_range(word);
   return value;
 }
 
@@ -51,21 +51,25 @@ RunCost ReadCost(const std::string& line) {
   const auto source = ProgressSourceOf(words.Next());
   cost.source = source ? *source : throw std::out_of_range(line);
   cost.restarts = words.Number();
-  cost.wall = ReadSeconds(words.Next()).value_or(0);
-  cost.unsaved = ReadSeconds(words.Next()).value_or(0);
+  cost.wall = ReadAmount(words.Next()).value_or(0);
+  cost.unsaved = ReadAmount(words.Next()).value_or(0);
   for (const CostPart& part : CostParts()) {
-    cost.*part.seconds = ReadSeconds(words.Next()).value_or(0);
+    cost.*part.seconds = ReadAmount(words.Next()).value_or(0);
   }
+  cost.energy = ReadAmount(words.Next());
+  cost.lost_energy = ReadAmount(words.Next()).value_or(0);
+  cost.lacks_energy = words.Number() != 0;
   words.ExpectEnd();
   return cost;
 }
 
 std::string CostLine(const RunCost& cost) {
   std::string text = std::string(kCostBeginning) + NameOf(cost.source) + " " +
-                     std::to_string(cost.restarts) + " " + Seconds(cost.wall) + " " +
-                     Seconds(cost.unsaved);
-  for (const CostPart& part : CostParts()) text += " " + Seconds(cost.*part.seconds);
-  return text + "\n";
+                     std::to_string(cost.restarts) + " " + AmountText(cost.wall) + " " +
+                     AmountText(cost.unsaved);
+  for (const CostPart& part : CostParts()) text += " " + AmountText(cost.*part.seconds);
+  return text + " " + AmountText(cost.energy) + " " + AmountText(cost.lost_energy) +
+         (cost.lacks_energy ? " 1\n" : " 0\n");
 }
 
 JobStatus Read(std::istringstream& lines) {
@@ -87,9 +91,9 @@ JobStatus Read(std::istringstream& lines) {
   std::getline(lines, line);
   TokenReader times(line);
   Expect(times, "times");
-  status.written = ReadSeconds(times.Next()).value_or(0);
-  status.started = ReadSeconds(times.Next()).value_or(0);
-  status.ends = ReadSeconds(times.Next());
+  status.written = ReadAmount(times.Next()).value_or(0);
+  status.started = ReadAmount(times.Next()).value_or(0);
+  status.ends = ReadAmount(times.Next());
   times.ExpectEnd();
   while (std::getline(lines, line)) {
     if (status.ranks.empty() && !status.cost && line.starts_with(kCostBeginning)) {
@@ -102,7 +106,7 @@ JobStatus Read(std::istringstream& lines) {
     rank.host = words.Text();
     rank.state = ReadRankState(words.Next());
     rank.exit_code = words.Number();
-    rank.silence = ReadSeconds(words.Next());
+    rank.silence = ReadAmount(words.Next());
     words.ExpectEnd();
     status.ranks.push_back(std::move(rank));
   }
@@ -116,12 +120,12 @@ std::string FormatJobStatus(const JobStatus& status) {
   std::string text = FirstStatusLine(kStatusFormat) + "\njob " + EscapeToken(status.job) + " " +
                      EscapeToken(status.host) + " " + std::to_string(status.pid) + " " +
                      EscapeToken(status.launcher) + " " + std::to_string(status.restarts) + " " +
-                     EscapeToken(status.program) + "\ntimes " + Seconds(status.written) + " " +
-                     Seconds(status.started) + " " + Seconds(status.ends) + "\n";
+                     EscapeToken(status.program) + "\ntimes " + AmountText(status.written) + " " +
+                     AmountText(status.started) + " " + AmountText(status.ends) + "\n";
   if (status.cost) text += CostLine(*status.cost);
   for (const JobStatus::Rank& rank : status.ranks) {
     text += "rank " + EscapeToken(rank.host) + " " + kRankStates[static_cast<int>(rank.state)] +
-            " " + std::to_string(rank.exit_code) + " " + Seconds(rank.silence) + "\n";
+            " " + std::to_string(rank.exit_code) + " " + AmountText(rank.silence) + "\n";
   }
   return text;
 }

@@ -6,8 +6,10 @@
 //   ddlrun-status 2
 //   job ID HOST PID LAUNCHER RESTARTS PROGRAM
 //   times WRITTEN STARTED ENDS                      seconds since 1970, "-" for not known
-//   cost PROGRESS RESTARTS WALL UNSAVED PART...     seconds, in the order of CostParts(); not in
-//                                                   version 1, and only where it is known
+//   cost PROGRESS RESTARTS WALL UNSAVED PART... ENERGY LOST LACKS
+//                                                   seconds, in the order of CostParts(), and
+//                                                   joules; LACKS is 0 or 1; not in version 1, and
+//                                                   only where it is known
 //   rank HOST STATE CODE SILENCE                    from 0 on; SILENCE in seconds
 // Texts are words as plan_encoding.h encodes them.
 

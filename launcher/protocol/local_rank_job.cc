@@ -203,9 +203,14 @@ bool ReadKind(Reader reader, int kind, const char* granted_gpus, LocalRankJob* j
   job->gpus = reader.Number(':');
   if (reader.Number(' ') != job->local_world_size) return false;
   job->has_other_gpus = false;
+  job->used_gpus = 0;
+  unsigned long long seen = 0;  // a bit for each
   for (int local_rank = 0; local_rank < job->local_world_size && reader.is_ok(); ++local_rank) {
     const int gpu = reader.Number(':');
     if (IsAnotherGpu(granted_gpus, local_rank, gpu)) job->has_other_gpus = true;
+    const unsigned long long bit = gpu >= 0 && gpu < 64 ? 1ULL << gpu : 0;
+    if ((bit & ~seen) != 0) ++job->used_gpus;
+    seen |= bit;
     if (local_rank == job->local_rank) {
       job->gpu = gpu;
       job->numa_os_index = reader.Number(':');

@@ -40,6 +40,7 @@ struct LocalRankJob {
   int local_world_size;
   char host[256];
   int gpus;             // how many the job was granted on the node
+  int used_gpus;        // how many the ranks of the node have in the plan, each counted once
   int gpu;              // that of the rank, in PCI order; -1: none, or it is not known which
   bool has_other_gpus;  // the job was granted other GPUs of this node than the plan assumes
   int numa_os_index;    // -1: memory is not bound

@@ -50,6 +50,13 @@ RankEvent EmitRankGone(const char* key, int rank, int exit_code) {
   return report;
 }
 
+RankEvent EmitEnergy(const char* key, int rank, long long millijoules) {
+  RankEvent report;
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d has measured %lld mJ\n", key,
+           rank, millijoules);
+  return report;
+}
+
 RankEvent EmitLeftProcess(const char* key, int rank, const char* host, long pid, const char* name) {
   RankEvent report;
   snprintf(

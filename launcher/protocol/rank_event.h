@@ -44,6 +44,10 @@ RankEvent EmitRankSuccess(const char* key, int rank);
 // has failed, that was told to stop, or whose peer has failed.
 RankEvent EmitRankGone(const char* key, int rank, int exit_code);
 
+// "ddlrun-rank[KEY]: rank 0 has measured 5400000 mJ\n", of the first rank of a node, when its
+// program has ended: the energy of the GPUs of the job there, since the start.
+RankEvent EmitEnergy(const char* key, int rank, long long millijoules);
+
 // "ddlrun-rank[KEY]: rank 1 on n2 has left process 77 (python), ...\n": it cannot be ended.
 RankEvent EmitLeftProcess(const char* key, int rank, const char* host, long pid, const char* name);
 

@@ -141,6 +141,18 @@ std::optional<RankGone> ParseRankGone(std::string_view report) {
   return RankGone{*rank, *code};
 }
 
+std::optional<RankEnergy> ParseEnergy(std::string_view report) {
+  constexpr std::string_view kMeasured = " has measured ";
+  constexpr std::string_view kUnit = " mJ";
+  const std::optional<int> rank = TakeRank(&report);
+  if (!rank || !report.starts_with(kMeasured) || !report.ends_with(kUnit)) return std::nullopt;
+  report.remove_prefix(kMeasured.size());
+  report.remove_suffix(std::min(report.size(), kUnit.size()));
+  const std::optional<long long> millijoules = support::WholeNumber<long long>(report);
+  if (!millijoules || *millijoules <= 0) return std::nullopt;
+  return RankEnergy{*rank, static_cast<double>(*millijoules) / 1000};
+}
+
 std::optional<int> ParseKilledAlone(std::string_view report) {
   const std::optional<int> rank = TakeRank(&report);
   return report == " was killed alone" ? rank : std::nullopt;

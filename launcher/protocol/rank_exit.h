@@ -68,6 +68,13 @@ struct RankGone {
 };
 std::optional<RankGone> ParseRankGone(std::string_view report);
 
+// The inverse of EmitEnergy.
+struct RankEnergy {
+  int rank = -1;
+  double joules = 0;
+};
+std::optional<RankEnergy> ParseEnergy(std::string_view report);
+
 // The inverse of EmitKilledAlone: the rank.
 std::optional<int> ParseKilledAlone(std::string_view report);
 

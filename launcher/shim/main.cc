@@ -25,6 +25,7 @@
 #include "launcher/protocol/rank_event.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/shim/binding.h"
+#include "launcher/shim/energy_meter.h"
 #include "launcher/shim/own_environment.h"
 #include "launcher/shim/rank_log.h"
 #include "launcher/shim/run_program.h"
@@ -160,13 +161,31 @@ bool IsAsPlanned(const char* text, const char* given) {
   return (given != nullptr || IsWhoIsPlanned()) && HasPlannedGpus() && IsNodeLikePlanned();
 }
 
+// The path of a program beside this one: its own with `suffix`.
+struct OwnPath {
+  char text[PATH_MAX];
+};
+OwnPath OwnPathWith(const char* suffix) {
+  OwnPath path;
+  const size_t size = strlen(suffix) + 1;
+  const ssize_t length = readlink("/proc/self/exe", path.text, sizeof(path.text) - size);
+  memcpy(path.text + (length > 0 ? length : 0), suffix, size);
+  return path;
+}
+
 [[noreturn]] void BecomeCheck(char** argv) {
-  constexpr char kSuffix[] = "-check";
-  char program[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - sizeof(kSuffix));
-  memcpy(program + (length > 0 ? length : 0), kSuffix, sizeof(kSuffix));
-  execv(program, argv);
-  Reject(EX_UNAVAILABLE, "cannot start %s: %s", program, strerror(errno));
+  const OwnPath program = OwnPathWith("-check");
+  execv(program.text, argv);
+  Reject(EX_UNAVAILABLE, "cannot start %s: %s", program.text, strerror(errno));
+}
+
+// One for all ranks of the node, with the GPUs as the node has them: SetEnvironment may leave a
+// rank its own alone.  ddlrun has one itself for ranks that it starts.
+EnergyMeter StartMeterOfNode() {
+  // Outside Slurm nobody says how many were granted.
+  const int gpus = job.gpus > 0 ? job.gpus : job.used_gpus;
+  if (OwnLauncher().is_direct || job.local_rank != 0 || gpus <= 0) return {};
+  return StartEnergyMeter(OwnPathWith(kEnergySuffix).text, gpus, getenv("CUDA_VISIBLE_DEVICES"));
 }
 
 // Stands where ddlrun was started.  srun and mpirun start a rank there too, but where they cannot,
@@ -230,7 +249,7 @@ int OpenLog() {
   return log.fd;
 }
 
-[[noreturn]] void StartProgram(char** program) {
+[[noreturn]] void StartProgram(char** program, EnergyMeter energy) {
   const char* directories = getenv("PATH");
   if (directories == nullptr) directories = "/bin:/usr/bin";  // as execvp has it
   int error = 0;
@@ -254,6 +273,7 @@ int OpenLog() {
     process.log = OpenLog();
     process.has_frames = job.frames;
     process.is_shown = job.is_shown;
+    process.energy = energy;
     error = RunProgram(program, process);
   }
   char problem[800];
@@ -278,8 +298,9 @@ int main(int argc, char** argv) {
   }
   EnterDirectory();
   Bind();
+  const EnergyMeter energy = StartMeterOfNode();
   SetEnvironment(job, CountUsableCpus(), arguments.program);
   EmitStepOnce();
   LetOtherNodesStart();
-  StartProgram(arguments.program);
+  StartProgram(arguments.program, energy);
 }

@@ -129,6 +129,9 @@ int ExitCodeOf(int status) {
 }
 
 void EndRest(const RankProcess& rank, int status, OutputRelay* output) {
+  EnergyMeter meter = rank.energy;
+  const long long millijoules = StopEnergyMeter(&meter);
+  if (millijoules > 0) Write(EmitEnergy(rank.event_key, rank.rank, millijoules));
   const Survivors left = EndLeftovers({});
   output->PassOnRest();
   output->EndLines();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "launcher/protocol/launchers.h"
+#include "launcher/shim/energy_meter.h"
 
 namespace launcher {
 
@@ -21,6 +22,7 @@ struct RankProcess {
   int log = -1;             // descriptor of its log file
   bool has_frames = false;  // its output is passed on in frames
   bool is_shown = true;     // false: it is not
+  EnergyMeter energy;       // of the GPUs of its node; none where another rank has it
 };
 
 // Becomes the program that the shell would start, also a script without an interpreter line.
@@ -32,10 +34,11 @@ int BecomeProgram(char* const* argv, const char* directories);
 // its standard error on.  At the signal that the launcher was sent instead of an order to
 // stop (launchers.h) the program, which is started with that ignored, gets SIGTERM.  Reports when
 // the program runs.  When it has ended, what it has left is ended (leftovers.h); what cannot be is
-// reported.  Then this process ends in the same way as the program, with its exit code or by its
-// signal.  The program is killed when the daemon that has started this process, where the launcher
-// has daemons, is no more. A program that has been stopped for long is reported; an order to stop
-// has it go on, and what is still stopped 3 s later is killed.
+// reported, and what the meter of energy says.  Then this process ends in the same way as the
+// program, with its exit code or by its signal.  The program is killed when the daemon that has
+// started this process, where the launcher has daemons, is no more. A program that has been stopped
+// for long is reported; an order to stop has it go on, and what is still stopped 3 s later is
+// killed.
 //
 // At kPeerFailedSignal the process group gets SIGTERM and SIGCONT, and the program SIGKILL when
 // grace_ms are over.  So it is at a SIGTERM from a daemon, which ends its ranks then.

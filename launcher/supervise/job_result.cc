@@ -82,6 +82,10 @@ void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
   if (launcher.has_daemons && result->exit_code == 0 && has_lost_ranks) {
     result->exit_code = EX_UNAVAILABLE;
   }
+  for (const auto& [rank, joules] : reports.joules()) {
+    result->joules += joules;
+    ++result->measured_nodes;
+  }
   result->cancelled = reports.cancelled();
   // srun and mpirun may end as a rank that they have killed; where ranks stopped early, with 0, and
   // so does an mpirun that is not to abort then (orte_abort_on_non_zero_status).

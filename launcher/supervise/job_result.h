@@ -56,6 +56,9 @@ struct JobResult {
   // After a failure: nodes that may be gone, since no end of a rank was reported from them, while
   // it was from others.
   std::vector<std::string> silent_nodes;
+  // What the GPUs have taken, and on how many nodes that was measured.
+  double joules = 0;
+  int measured_nodes = 0;
   bool step_is_left = false;       // Slurm could not end the step, which still holds its resources
   std::vector<std::string> notes;  // lines for the user, without "ddlrun: " and line end
 };

@@ -123,6 +123,8 @@ RankEventParser::Reading RankEventParser::ReadEvent(const LineWithEvent& line, d
     attached_.erase(change->rank);
     if (change->is_attached) attached_.insert(change->rank);
     reading.event = Event::kAttachment;
+  } else if (const std::optional<RankEnergy> energy = ParseEnergy(line.report)) {
+    joules_.emplace(energy->rank, energy->joules);
   } else if (IsRankStopped(line.report) || IsProcessLeft(line.report)) {
     reading.is_shown = true;
   } else if (const std::optional<int> killed = ParseKilledAlone(line.report)) {

@@ -67,6 +67,8 @@ class RankEventParser {
   const std::set<int>& gone() const { return gone_; }
   // The largest exit code of these: 128 + n for signal n.
   int exit_code_of_gone() const { return exit_code_of_gone_; }
+  // What the GPUs of a node have taken, in joules, by the rank whose shim has said so.
+  const std::map<int, double>& joules() const { return joules_; }
   // Ranks that run, to which somebody is attached.
   const std::set<int>& attached() const { return attached_; }
   // The exit code of each that did not end well: 128 + n for signal n.
@@ -117,6 +119,7 @@ class RankEventParser {
   std::set<int> attached_;
   int exit_code_of_gone_ = 0;
   std::map<int, int> exit_codes_;
+  std::map<int, double> joules_;
   std::set<std::string> hosts_with_ends_;
   std::string step_;
   bool has_left_step_ = false;

@@ -58,6 +58,7 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 ./libexec/ddlrun/ddlrun-node-check
 ./libexec/ddlrun/ddlrun-rank
 ./libexec/ddlrun/ddlrun-rank-check
+./libexec/ddlrun/ddlrun-rank-energy
 ./share/ddlrun/sites/bede.yaml
 ./share/ddlrun/sites/generic.yaml
 ./share/ddlrun/sites/x86-v100.yaml

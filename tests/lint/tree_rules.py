@@ -63,7 +63,7 @@ ARROWS = {
     "launcher/health": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/placement", "launcher/protocol",
                         "launcher/launch/launcher.h", "launcher/pipeline", "launcher/supervise"],
     "launcher/health/node": ["launcher/protocol/launchers.h", "launcher/base", "launcher/system", "launcher/allocation/visible_gpus.h",
-                             "launcher/topology/driver_gpus.h", "launcher/health/node_info.h",
+                             "launcher/shim/energy_meter.h", "launcher/topology/driver_gpus.h", "launcher/health/node_info.h",
                              "launcher/health/pair_schedule.h"],
     "launcher/bede": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation",
                       "launcher/topology", "launcher/placement", "launcher/slurm", "launcher/launch", "launcher/pipeline",
@@ -73,7 +73,7 @@ ARROWS = {
                         "launcher/health/node_info.h", "launcher/health/verdict.h"],
     "launcher/tune": ["launcher/base", "launcher/cli", "launcher/health/node_info.h"],
     "launcher/ddlrun": ["launcher/advice", "launcher/report", "launcher/tune", "launcher/base", "launcher/cost", "launcher/system", "launcher/cli", "launcher/placement", "launcher/protocol/rank_list.h",
-                        "launcher/features", "launcher/shim/run_program.h",
+                        "launcher/features", "launcher/shim/energy_meter.h", "launcher/shim/run_program.h",
                         "launcher/slurm", "launcher/pipeline", "launcher/supervise", "launcher/restart", "launcher/health"],
     "launcher": [],  # main.cc
     "trainer/core": [],

@@ -133,3 +133,86 @@ END
   expect=66 costs tmp
   [[ $messages == "ddlctl: tmp has no run-*.json: give the directory of ddlrun --log-dir, "* ]]
 }
+
+# NVML as tests/launcher/health/fake_nvml.cc has it: from one reading of its two GPUs to the next they take 0.5 and 1 kWh.
+fake_gpus() {
+  mkdir -p lib
+  ln -sf "$DDLRUN_BUILD/tests/libfake_nvml.so" lib/libnvidia-ml.so.1
+  export LD_LIBRARY_PATH=$PWD/lib FAKE_NVML=$1
+}
+
+# energy FILE: joules, those that were lost, and whether some are not in it.
+energy() { echo "$(value "$1" gpu_energy_joules) $(value "$1" lost_gpu_energy_joules) $(value "$1" gpu_energy_is_partial)"; }
+
+@test "the energy of the GPUs: over a restart, and how much of it was lost" {
+  fake_gpus energy
+  local launcher
+  for launcher in $(launchers); do
+    rm -rf checkpoint logs metrics
+    # Of the first start, which has no checkpoint, all is lost.
+    expect=0 run_ddlrun -n 2 --accelerators 2 -H localhost:2 --launcher="$launcher" --max-restarts 1 --progress-file checkpoint --log-dir logs \
+      --metrics-dir metrics sh -c "sleep 1; [ \$DDLRUN_RESTART_COUNT = 1 ] || [ \$RANK = 0 ] || exit 3"
+    [[ ${messages##*$'\n'} == *", end "*" s, energy 3.00 kWh, 1.50 of it lost" ]]
+    [ "$(energy logs/run-*.json)" = "10800000.0 5400000.0 False" ]
+    grep -q '^ddlrun_gpu_energy_joules{.*} 10800000.0$' metrics/*.prom
+    grep -q '^ddlrun_lost_gpu_energy_joules{.*} 5400000.0$' metrics/*.prom
+  done
+  # One more launch, of one GPU.
+  expect=0 run_ddlrun -n 1 -H localhost:1 --accelerators 1 -x CUDA_VISIBLE_DEVICES=GPU-b --launcher=local --progress-file checkpoint --log-dir logs -v sleep 1
+  [[ $messages == *", energy 1.00 kWh"* && $messages != *"of it lost"* ]]
+  expect=0 costs logs
+  [[ ${lines[0]} == *" energy  "*" exit "* && ${lines[3]} == "sum "*" 4.00 kWh, 1.50 of it lost "* ]]
+}
+
+@test "the energy is that of the job's GPUs: the first ones, those that are visible, each once" {
+  fake_gpus energy
+  local row
+  for row in "2 1,0 1.50" "1 0 0.50" "1 1 1.00" "1 1,0 1.00" "2 1 1.00" "2 GPU-bbbb,GPU-aaaa 1.50" "1 GPU-a 0.50"; do
+    set -- $row
+    # Two ranks share them, and each sees its own alone.
+    expect=0 run_ddlrun -n 2 --oversubscribe --accelerators "$1" -x "CUDA_VISIBLE_DEVICES=$2" --gpu-visibility=rank --launcher=local -v sleep 1
+    [[ $messages == *", energy $3 kWh; "* ]]
+  done
+  expect=0 run_ddlrun -n 1 -H localhost:1 --accelerators 1 --launcher=local -v sleep 1
+  [[ $messages == *", energy 0.50 kWh; "* ]]
+}
+
+@test "nothing is said of energy that is not known" {
+  local mode
+  for mode in none broken old mig stuck; do
+    fake_gpus "$mode"
+    expect=0 run_ddlrun -n 2 --accelerators 2 -H localhost:2 --launcher=local -v --log-dir "$mode" sleep 1
+    [[ $messages == *"ddlrun: wall time "* && $messages != *energy* ]]
+    [ "$(energy "$mode"/run-*.json)" = "None None False" ]
+  done
+  wait_for 10 eval '! pgrep -x ddlrun-rank-ene'
+  # Slices, which may be of a GPU that others use; no GPU; no library; a program that is over before NVML has started.
+  fake_gpus energy
+  expect=0 run_ddlrun -n 2 --accelerators 2 -H localhost:2 -x CUDA_VISIBLE_DEVICES=MIG-1,MIG-2 --launcher=local -v sleep 1
+  [[ $messages != *energy* ]]
+  expect=0 run_ddlrun -n 1 --accelerators 0 --launcher=local -v sh -c 'sleep 0.3; pgrep -x ddlrun-rank-ene; true'
+  [[ -z $output && $messages != *energy* ]]
+  rm lib/*
+  expect=0 run_ddlrun -n 2 --accelerators 2 -H localhost:2 --launcher=local -v sleep 1
+  [[ $messages != *energy* ]]
+}
+
+@test "a program that reads the counters and is killed, or is called by hand, disturbs nobody" {
+  fake_gpus energy
+  expect=0 run_ddlrun -n 2 --accelerators 2 -H localhost:2 --launcher=local -v sh -c 'sleep 1; [ "$RANK" = 1 ] || { pkill -KILL -x -P $PPID ddlrun-rank-ene && echo killed; }'
+  [[ $output = killed && $messages != *energy* ]]
+  # It ends with ddlrun.
+  "$ddlrun" -n 2 --accelerators 2 -H localhost:2 --launcher=local sleep 60 2> /dev/null 3>&- &
+  local pid=$!
+  wait_for 10 pgrep -x -P "$pid" ddlrun-rank-ene
+  kill -KILL "$pid"
+  wait_for 10 eval '! pgrep -x ddlrun-rank-ene'
+  local words
+  for words in "" "0" "x" "1 0 2"; do
+    # shellcheck disable=SC2086
+    expect=64 run_separate "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-rank-energy" $words
+    [[ $messages == "usage: ddlrun-rank-energy GPUS [VISIBLE]; "* ]]
+  done
+  expect=0 run_separate "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-rank-energy" 2 < /dev/null
+  [ "$output" = r5400000000 ]
+}

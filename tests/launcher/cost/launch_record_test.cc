@@ -32,7 +32,10 @@ LaunchRecord FakeLaunch() {
                    .restart = 5,
                    .repeated = 4.5004,
                    .end = 0.5,
-                   .unsaved = 7}};
+                   .unsaved = 7,
+                   .energy = 4464000.5,
+                   .lost_energy = 12.25,
+                   .lacks_energy = true}};
 }
 
 std::string Problem(const std::string& text) {
@@ -59,6 +62,9 @@ TEST(LaunchRecord, IsReadAsItWasWritten) {
   EXPECT_EQ(read->cost.restarts, 1);
   EXPECT_EQ(read->cost.wall, 100);
   EXPECT_EQ(read->cost.unsaved, 7);
+  EXPECT_EQ(read->cost.energy, 4464000.5);
+  EXPECT_EQ(read->cost.lost_energy, 12.25);
+  EXPECT_TRUE(read->cost.lacks_energy);
   for (const CostPart& part : CostParts()) {
     EXPECT_NEAR(read->cost.*part.seconds, launch.cost.*part.seconds, 0.0005) << part.name;
   }
@@ -69,18 +75,24 @@ TEST(LaunchRecord, WhatIsNotKnownIsNull) {
   launch.exit_code.reset();
   launch.cost.source = Source::kNone;
   auto json = nlohmann::json::parse(FormatLaunch(launch));
-  for (const char* key :
-       {"exit_code", "goodput", "productive_seconds", "repeated_seconds", "detection_seconds"}) {
+  for (const char* key : {"exit_code", "goodput", "productive_seconds", "repeated_seconds",
+                          "detection_seconds", "lost_gpu_energy_joules"}) {
     EXPECT_TRUE(json.at(key).is_null()) << key;
   }
+  EXPECT_EQ(json.at("gpu_energy_joules"), 4464000.5);
   EXPECT_EQ(json.at("teardown_seconds"), 4);
   std::string problem;
   EXPECT_FALSE(ParseLaunch(json.dump(), &problem)->exit_code);
   launch.cost.source = Source::kHeartbeat;
+  launch.cost.energy.reset();
   json = nlohmann::json::parse(FormatLaunch(launch));
   EXPECT_TRUE(json.at("repeated_seconds").is_null());
   EXPECT_EQ(json.at("productive_seconds"), 80);
   EXPECT_EQ(json.at("goodput"), 0.8);
+  for (const char* key : {"gpu_energy_joules", "lost_gpu_energy_joules"}) {
+    EXPECT_TRUE(json.at(key).is_null()) << key;
+  }
+  EXPECT_FALSE(ParseLaunch(json.dump(), &problem)->cost.energy);
 }
 
 TEST(LaunchRecord, NothingElseIsOne) {
@@ -97,7 +109,7 @@ TEST(LaunchRecord, NothingElseIsOne) {
     if (key == "ddlrun_run" || key == "goodput") continue;
     auto missing = json;
     missing.erase(key);
-    const bool may_lack = key == "exit_code";
+    const bool may_lack = key == "exit_code" || key.find("energy") != std::string::npos;
     if (!may_lack) {
       EXPECT_EQ(Problem(missing.dump()), "it is damaged: '" + key + "' is missing or wrong");
     }
@@ -105,7 +117,7 @@ TEST(LaunchRecord, NothingElseIsOne) {
       auto changed = json;
       changed[key] = nlohmann::json::parse(other);
       const bool is_text = value.is_string() && key != "progress" && std::string(other) == "\"x\"";
-      if (is_text) continue;
+      if (is_text || (value.is_boolean() && std::string(other) == "true")) continue;
       EXPECT_THAT(Problem(changed.dump()), HasSubstr(key)) << other;
     }
   }
@@ -127,6 +139,8 @@ TEST(Metrics, AreThoseOfPrometheus) {
         "ddlrun_spent_seconds" + labels + ",part=\"end\"} 0.5",
         "ddlrun_lost_seconds" + labels + ",cause=\"teardown\"} 4.0",
         "ddlrun_lost_seconds" + labels + ",cause=\"repeated\"} 4.5",
+        "ddlrun_gpu_energy_joules" + labels + "} 4464000.5",
+        "ddlrun_lost_gpu_energy_joules" + labels + "} 12.25",
         std::string("# TYPE ddlrun_lost_seconds gauge\n# UNIT ddlrun_lost_seconds seconds")}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
@@ -135,9 +149,13 @@ TEST(Metrics, AreThoseOfPrometheus) {
   LaunchRecord running = FakeLaunch();
   running.exit_code.reset();
   running.cost.source = Source::kNone;
+  EXPECT_THAT(FormatMetrics(running), HasSubstr("ddlrun_gpu_energy_joules"));
+  EXPECT_THAT(FormatMetrics(running), Not(HasSubstr("lost_gpu_energy")));
+  running.cost.energy.reset();
   const std::string other = FormatMetrics(running);
   EXPECT_THAT(other, HasSubstr("ddlrun_running" + labels + "} 1"));
-  for (const char* name : {"ddlrun_exit_code", "goodput", "productive", "repeated", "detection"}) {
+  for (const char* name :
+       {"ddlrun_exit_code", "goodput", "productive", "repeated", "detection", "energy"}) {
     EXPECT_THAT(other, Not(HasSubstr(name)));
   }
 }

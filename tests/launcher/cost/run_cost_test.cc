@@ -145,6 +145,94 @@ TEST(SplitRun, GivesEachMomentToOnePart) {
   }
 }
 
+struct EnergyCase {
+  const char* name;
+  std::vector<StartTimes> starts;
+  std::optional<double> energy;
+  double lost;
+  bool lacks_some;
+};
+
+StartTimes With(StartTimes start, std::optional<double> energy, bool lacks_some = false) {
+  start.energy = energy;
+  start.lacks_energy = lacks_some;
+  return start;
+}
+
+TEST(SplitRun, LosesOfEachStartsEnergyTheShareOfItsTime) {
+  const StartTimes before_ranks = {.launched = 2, .noticed = 50, .gone = 50, .has_failed = true};
+  const StartTimes runs = {.launched = 60, .running = 61};
+  const EnergyCase rows[] = {
+      {"nothing was launched", {}, {}, 0, false},
+      {"no node tells", {Failed(30), Second()}, {}, 0, false},
+      {"no failure", {With(Second(), 500)}, 500, 0, false},
+      // 20 s are saved, 20 s are repeated, 3 s are the teardown.
+      {"half of it is repeated", {With(Failed(30), 430)}, 430, 230, false},
+      {"a hang", {With(Failed(30, 35), 430)}, 430, 230, false},
+      {"no checkpoint at all", {With(Failed(kNever), 430)}, 430, 430, false},
+      {"its ranks never ran", {With(before_ranks, 70)}, 70, 70, false},
+      {"of two starts each its own", {With(Failed(30), 43), With(Second(), 1000)}, 1043, 23, false},
+      {"one is not known", {With(Failed(30), 43), Second()}, 43, 23, true},
+      {"the first is not known", {Failed(30), With(Second(), 7)}, 7, 0, true},
+      {"a node is not known", {With(Failed(30), 43, true), With(Second(), 7)}, 50, 23, true},
+      {"the last still runs", {With(Failed(30), 43), runs}, 43, 23, true},
+      {"the only one still runs", {runs}, {}, 0, false},
+  };
+  for (const EnergyCase& row : rows) {
+    const RunCost cost = SplitRun({.starts = row.starts, .source = kSaved}, 100);
+    EXPECT_EQ(cost.energy, row.energy) << row.name;
+    EXPECT_DOUBLE_EQ(cost.lost_energy, row.lost) << row.name;
+    EXPECT_EQ(cost.lacks_energy, row.lacks_some) << row.name;
+  }
+}
+
+TEST(AddCost, KnowsWhatEnergyItLacks) {
+  struct Row {
+    const char* name;
+    std::vector<std::optional<double>> launches;
+    std::optional<double> energy;
+    bool lacks_some;
+  };
+  const Row rows[] = {
+      {"none", {{}, {}}, {}, false},        {"one", {5}, 5, false},
+      {"two", {5, 6}, 11, false},           {"the first alone", {5, {}}, 5, true},
+      {"the last alone", {{}, 5}, 5, true}, {"without the middle", {1, {}, 5}, 6, true}};
+  for (const Row& row : rows) {
+    RunCost sum;
+    for (const auto& energy : row.launches) {
+      AddCost({.wall = 1, .energy = energy, .lost_energy = energy.value_or(0) / 2}, &sum);
+    }
+    EXPECT_EQ(sum.energy, row.energy) << row.name;
+    EXPECT_EQ(sum.lost_energy, row.energy.value_or(0) / 2) << row.name;
+    EXPECT_EQ(sum.lacks_energy, row.lacks_some) << row.name;
+  }
+  RunCost sum = {.wall = 1, .energy = 1};
+  AddCost({.wall = 1, .energy = 1, .lacks_energy = true}, &sum);
+  AddCost({.wall = 1, .energy = 1}, &sum);
+  EXPECT_TRUE(sum.lacks_energy);
+}
+
+TEST(EnergyText, SaysWhatIsKnown) {
+  const RunCost known = {.source = kSaved, .energy = 4464000, .lost_energy = 1116000};
+  RunCost partial = known;
+  partial.lacks_energy = true;
+  RunCost without_progress = known;
+  without_progress.source = Source::kNone;
+  const std::pair<RunCost, const char*> rows[] = {
+      {{}, ""},
+      {{.source = kSaved, .energy = 17.9}, ""},
+      {{.source = kSaved, .energy = 18}, "0.01 Wh"},
+      {{.source = kSaved, .energy = 359999, .lost_energy = 17}, "100.00 Wh"},
+      {{.source = kSaved, .energy = 360000, .lost_energy = 17999}, "0.10 kWh"},
+      {{.source = kSaved, .energy = 7200, .lost_energy = 3600}, "2.00 Wh, 1.00 of it lost"},
+      {known, "1.24 kWh, 0.31 of it lost"},
+      {partial, "at least 1.24 kWh, 0.31 of it lost"},
+      {without_progress, "1.24 kWh"}};
+  for (const auto& [cost, text] : rows) EXPECT_EQ(EnergyText(cost), text);
+  EXPECT_THAT(CostText(known), HasSubstr(", end 0.0 s, energy 1.24 kWh, 0.31 of it lost"));
+  EXPECT_THAT(CostText({}), Not(HasSubstr("energy")));
+}
+
 TEST(SplitRun, CountsRestarts) {
   EXPECT_EQ(SplitRun({}, 1).restarts, 0);
   EXPECT_EQ(SplitRun({.starts = {Failed(kNever), Failed(kNever), Second()}}, 1).restarts, 2);

@@ -3,6 +3,11 @@
 // A libnvidia-ml.so.1 with two GPUs, for nvml.cc to load: the first in trouble, the second healthy.
 // FAKE_NVML=broken: it cannot be started.  FAKE_NVML=fabric: the second GPU is in an NVLink domain,
 // which the first has not joined yet.  FAKE_NVML=hgx: both are, within their node.
+// FAKE_NVML=energy: they have counters, of which each reading is higher than the one before, by 0.5
+// kWh on the first and 1 kWh on the second GPU; FAKE_NVML=mig: and the second is sliced.
+// FAKE_NVML=old: the second has no counter.  FAKE_NVML=stuck: the second reading does not end.
+
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -22,9 +27,24 @@ struct ProcessInfo {
   unsigned gpu_instance, compute_instance;
 };
 
-int nvmlInit_v2() {
+static bool IsWish(const char* name) {
   const char* wish = std::getenv("FAKE_NVML");
-  return wish != nullptr && std::string(wish) == "broken" ? 9 : 0;
+  return wish != nullptr && std::strcmp(wish, name) == 0;
+}
+int nvmlInit_v2() { return IsWish("broken") ? 9 : 0; }
+int nvmlDeviceGetTotalEnergyConsumption(const char* device, unsigned long long* millijoules) {
+  static unsigned long long readings[2] = {1000, 5};
+  const int gpu = *device - '0';
+  const bool has_counter = IsWish("energy") || IsWish("mig") || IsWish("stuck") || IsWish("old");
+  if (!has_counter || (gpu == 1 && IsWish("old"))) return 3;  // NVML_ERROR_NOT_SUPPORTED
+  while (IsWish("stuck") && readings[0] > 1'800'000'000) pause();
+  *millijoules = readings[gpu] += (gpu == 0 ? 1'800'000'000ULL : 3'600'000'000ULL);
+  return 0;
+}
+int nvmlDeviceGetMigMode(const char* device, unsigned* mode, unsigned* pending) {
+  if (!IsWish("mig")) return 3;
+  *pending = *mode = *device == '1' ? 1 : 0;
+  return 0;
 }
 int nvmlShutdown() { return 0; }
 const char* nvmlErrorString(int) { return "Driver Not Loaded"; }

@@ -36,6 +36,22 @@ TEST(RankExit, ASignalIsReadAsItWasWritten) {
   EXPECT_NEAR(read->time, 1795349602.801234, 1e-6);
 }
 
+TEST(RankEnergy, IsReadAsItWasWritten) {
+  const std::string line = EmitEnergy("key", 12, 5400000123).text;
+  EXPECT_EQ(line, "ddlrun-rank[key]: rank 12 has measured 5400000123 mJ\n");
+  const std::optional<RankEnergy> read = ParseEnergy("rank 12 has measured 5400000123 mJ");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->rank, 12);
+  EXPECT_DOUBLE_EQ(read->joules, 5400000.123);
+  for (const char* wrong :
+       {"rank 12 has measured 0 mJ", "rank 12 has measured -1 mJ", "rank 12 has measured mJ",
+        "rank 12 has measured 5 J", "rank 12 has measured 5", "rank has measured 5 mJ",
+        "rank 12 has measured 5x mJ", "rank 12 measured 5 mJ", "rank 12 has measured  mJ",
+        "rank 12 has measured 99999999999999999999 mJ", "rank 12 has measured 5 mJ more"}) {
+    EXPECT_FALSE(ParseEnergy(wrong)) << wrong;
+  }
+}
+
 TEST(RankEvent, IsWhatFollowsTheHeadWithTheKey) {
   EXPECT_EQ(EventHead("0123456789abcdef"), "ddlrun-rank[0123456789abcdef]: ");
   EXPECT_EQ(EventHead(""), "");
@@ -272,7 +288,13 @@ TEST(JobStatus, IsReadAsItWasWritten) {
 TEST(JobStatus, HasTheCostWhereThatIsKnown) {
   JobStatus status = FakeStatus();
   RunCost& cost = status.cost.emplace();
-  cost = {.source = ProgressSource::kHeartbeat, .restarts = 3, .wall = 100.5, .unsaved = 0.25};
+  cost = {.source = ProgressSource::kHeartbeat,
+          .restarts = 3,
+          .wall = 100.5,
+          .unsaved = 0.25,
+          .energy = 4464000.5,
+          .lost_energy = 12.5,
+          .lacks_energy = true};
   double number = 0;
   for (const CostPart& part : CostParts()) cost.*part.seconds = ++number;
   const std::string text = FormatJobStatus(status);
@@ -285,6 +307,15 @@ TEST(JobStatus, HasTheCostWhereThatIsKnown) {
   EXPECT_NEAR(read->cost->unsaved, 0.25, 0.1);
   for (const CostPart& part : CostParts())
     EXPECT_EQ((*read->cost).*part.seconds, cost.*part.seconds);
+  EXPECT_EQ(read->cost->energy, 4464000.5);
+  EXPECT_EQ(read->cost->lost_energy, 12.5);
+  EXPECT_TRUE(read->cost->lacks_energy);
+  cost.energy.reset();
+  cost.lacks_energy = false;
+  const auto without = ParseJobStatus(FormatJobStatus(status));
+  ASSERT_TRUE(without && without->cost);
+  EXPECT_FALSE(without->cost->energy);
+  EXPECT_FALSE(without->cost->lacks_energy);
   const std::size_t line = text.find("cost heartbeat");
   for (const char* wrong : {"cost steps", "cost none x", "cost heartbeat 1 2 3", "cost"}) {
     EXPECT_FALSE(ParseJobStatus(text.substr(0, line) + wrong + text.substr(text.find("\nrank"))));

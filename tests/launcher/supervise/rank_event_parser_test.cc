@@ -3,6 +3,7 @@
 #include "launcher/supervise/rank_event_parser.h"
 
 #include "launcher/protocol/rank_event.h"
+#include "launcher/supervise/job_result.h"
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -32,10 +33,22 @@ RankEventParser After(const std::vector<std::string>& lines) {
   return reports;
 }
 
+TEST(RankEventParser, AddsUpTheEnergyOfNodes) {
+  const RankEventParser reports =
+      After({"ddlrun-rank[key]: rank 0 has measured 7500 mJ",
+             "[1,4]<stderr>:ddlrun-rank[key]: rank 4 has measured 500 mJ",
+             "ddlrun-rank[key]: rank 0 has measured 7500 mJ",  // mpirun may say it twice
+             "ddlrun-rank[other]: rank 8 has measured 1000 mJ", "rank 9 has measured 1000 mJ"});
+  JobResult result;
+  AddEvents(reports, TraitsOf("mpirun"), {}, /*have_responded=*/false, &result);
+  EXPECT_EQ(result.joules, 8);
+  EXPECT_EQ(result.measured_nodes, 2);
+}
+
 TEST(RankEventParser, KeepsTheLinesOfShimsToItself) {
   RankEventParser reports("key");
-  for (const char* line :
-       {"ddlrun-rank[key]: step 12.3", "ddlrun-rank[key]: rank 1 | last words"}) {
+  for (const char* line : {"ddlrun-rank[key]: step 12.3", "ddlrun-rank[key]: rank 1 | last words",
+                           "ddlrun-rank[key]: rank 4 has measured 7500 mJ"}) {
     const auto reading = reports.Read(line, 1);
     EXPECT_EQ(reading.instead, "") << line;
     EXPECT_EQ(reading.event, Event::kNone) << line;
