@@ -2,7 +2,6 @@
 
 #include "launcher/shim/energy_meter.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,49 +17,32 @@
 namespace launcher {
 namespace {
 
-// A library that is put into ranks, such as a profiler, is none for the meter.
-char** EnvironmentOfMeter() {
-  constexpr char kPreload[] = "LD_PRELOAD=";
-  size_t count = 0;
-  while (environ[count] != nullptr) ++count;
-  const auto variables = static_cast<char**>(calloc(count + 1, sizeof(char*)));
-  if (variables == nullptr) return nullptr;
-  char** next = variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (strncmp(*variable, kPreload, sizeof(kPreload) - 1) != 0) *next++ = *variable;
-  }
-  return variables;
-}
-
-[[noreturn]] void BecomeMeter(int socket, pid_t parent, char* const* argv, char* const* variables) {
+[[noreturn]] void BecomeMeter(int socket, pid_t parent, char* const* argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);
   setsid();
   // Slurm sends signals to all processes of a step, also before the ranks write their checkpoint.
   constexpr int kIgnored[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
   for (const int number : kIgnored) signal(number, SIG_IGN);
+  // A library that is put into ranks, such as a profiler, is none for the meter.  ddlrun has
+  // threads: nothing may take memory or a lock here.
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (strncmp(*variable, "LD_PRELOAD=", 11) == 0) **variable = '_';
+  }
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   const bool is_ready = nothing >= 0 && dup2(socket, STDIN_FILENO) >= 0 &&
                         dup2(socket, STDOUT_FILENO) >= 0 && dup2(nothing, STDERR_FILENO) >= 0;
-  if (is_ready) execve(argv[0], argv, variables);
+  if (is_ready) execv(argv[0], argv);
   _exit(0);
 }
 
 // Whether there is something to read, or the end, within the time.
 bool WaitForAnswer(int socket) {
-  timespec start = {};
-  clock_gettime(CLOCK_MONOTONIC, &start);
-  for (int left = kEnergyTimeoutMs; left > 0;) {
-    pollfd ready = {socket, POLLIN, 0};
-    const int count = poll(&ready, 1, left);
-    if (count >= 0 || errno != EINTR) return count > 0;
-    timespec now = {};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const long spent =
-        (now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1'000'000;
-    left = kEnergyTimeoutMs - static_cast<int>(spent);
-  }
-  return false;
+  sigset_t all;
+  sigfillset(&all);
+  pollfd ready = {socket, POLLIN, 0};
+  constexpr timespec kLimit = {kEnergyTimeoutMs / 1000, kEnergyTimeoutMs % 1000 * 1'000'000L};
+  return ppoll(&ready, 1, &kLimit, &all) > 0;
 }
 
 long long ReadAnswer(int socket) {
@@ -80,20 +62,14 @@ long long ReadAnswer(int socket) {
 
 EnergyMeter StartEnergyMeter(const char* program, int gpus, const char* visible) {
   EnergyMeter meter;
-  // All that takes memory comes before the fork: ddlrun has threads.
   char count[16];
   snprintf(count, sizeof(count), "%d", gpus);
   char* const argv[] = {const_cast<char*>(program), count, const_cast<char*>(visible), nullptr};
-  char** const variables = EnvironmentOfMeter();
   int ends[2] = {-1, -1};
-  if (variables == nullptr || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    free(variables);
-    return meter;
-  }
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return meter;
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child == 0) BecomeMeter(ends[1], parent, argv, variables);
-  free(variables);
+  if (child == 0) BecomeMeter(ends[1], parent, argv);
   close(ends[1]);
   if (child > 0) {
     meter = {child, ends[0]};
