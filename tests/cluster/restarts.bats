@@ -41,6 +41,23 @@ show_job() {
   cmp {killed,whole}/checkpoints/step-0000000060/model.safetensors
 }
 
+# Each node takes 1.5 kWh from one reading to the next (tests/launcher/health/fake_nvml.cc).
+@test "the energy of the GPUs of all nodes, over a restart, by every launcher" {
+  mkdir lib
+  cp "$DDLRUN_BUILD/tests/libfake_nvml.so" lib/libnvidia-ml.so.1
+  local launcher
+  for launcher in srun mpirun hydra; do
+    [ $launcher != hydra ] || command -v mpiexec.hydra > /dev/null || continue
+    [ $launcher != mpirun ] || command -v mpirun > /dev/null || continue
+    script job 'export LD_LIBRARY_PATH=$PWD/lib FAKE_NVML=energy' \
+      "ddlrun --launcher=$launcher --max-restarts 1 --progress-file none sh -c 'sleep 1; [ \$DDLRUN_RESTART_COUNT = 1 ] || [ \$RANK != 1 ] || exit 3'"
+    batch job -N2 --gres=gpu:2
+    expect_status 0
+    [[ $output == *", energy 6.00 kWh, 3.00 of it lost" ]]
+  done
+  nothing_left_on n2
+}
+
 @test "a spare node takes the place of one that is powered off" {
   script rank ': > "on.$DDLRUN_RESTART_COUNT.$(hostname)"' '[ "$DDLRUN_RESTART_COUNT" -gt 0 ] || exec sleep 100'
   script job 'ddlrun --max-restarts 1 --spare-nodes 1 ./rank' 'echo "exit code $?"'

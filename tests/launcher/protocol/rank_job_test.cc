@@ -337,6 +337,23 @@ TEST(LocalRankJob, HasOtherGpusWhereSlurmGaveOthersToAnyRankOfTheNode) {
   EXPECT_TRUE(has_other(0, "0,3"));
 }
 
+TEST(LocalRankJob, CountsEachGpuOfItsNodeOnce) {
+  const std::pair<std::vector<int>, int> cases[] = {
+      {{0, 1, 2}, 3}, {{0, 1, 0}, 2}, {{5, 5, 5}, 1}, {{-1, -1, -1}, 0}, {{63, 64, -1}, 1}};
+  const auto own = std::make_unique<LocalRankJob>();
+  for (const auto& [gpus, used] : cases) {
+    RankJob job = Example(PlanOf({0, 1, 0, 0}));  // rank 1 is on another node
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      job.plan.ranks[i == 0 ? 0 : i + 1].gpu = gpus[i];
+    }
+    const std::string text = EncodeRankJob(job);
+    for (const int rank : {0, 2, 3}) {
+      ASSERT_TRUE(ReadLocalRankJob(text.c_str(), rank, "", own.get()));
+      EXPECT_EQ(own->used_gpus, used) << gpus[0] << ' ' << rank;
+    }
+  }
+}
+
 TEST(LocalRankJob, OfAnotherTextOrAnotherWorldIsNone) {
   const std::string text = EncodeRankJob(Example());
   const auto own = std::make_unique<LocalRankJob>();
