@@ -141,6 +141,10 @@ fake_gpus() {
   export LD_LIBRARY_PATH=$PWD/lib FAKE_NVML=$1
 }
 
+# Whether no process of this test reads them any more; other tests may have one.
+# shellcheck disable=SC2046 # a word for each
+no_meter() { ! grep -qs "LD_LIBRARY_PATH=$PWD/lib" /dev/null $(pgrep -x ddlrun-rank-ene | sed 's|.*|/proc/&/environ|'); }
+
 # energy FILE: joules, those that were lost, and whether some are not in it.
 energy() { echo "$(value "$1" gpu_energy_joules) $(value "$1" lost_gpu_energy_joules) $(value "$1" gpu_energy_is_partial)"; }
 
@@ -166,12 +170,12 @@ energy() { echo "$(value "$1" gpu_energy_joules) $(value "$1" lost_gpu_energy_jo
 
 @test "the energy is that of the job's GPUs: the first ones, those that are visible, each once" {
   fake_gpus energy
-  local row
+  local row gpus visible energy
   for row in "2 1,0 1.50" "1 0 0.50" "1 1 1.00" "1 1,0 1.00" "2 1 1.00" "2 GPU-bbbb,GPU-aaaa 1.50" "1 GPU-a 0.50"; do
-    set -- $row
+    read -r gpus visible energy <<< "$row"
     # Two ranks share them, and each sees its own alone.
-    expect=0 run_ddlrun -n 2 --oversubscribe --accelerators "$1" -x "CUDA_VISIBLE_DEVICES=$2" --gpu-visibility=rank --launcher=local -v sleep 1
-    [[ $messages == *", energy $3 kWh; "* ]]
+    expect=0 run_ddlrun -n 2 --oversubscribe --accelerators "$gpus" -x "CUDA_VISIBLE_DEVICES=$visible" --gpu-visibility=rank --launcher=local -v sleep 1
+    [[ $messages == *", energy $energy kWh; "* ]]
   done
   expect=0 run_ddlrun -n 1 -H localhost:1 --accelerators 1 --launcher=local -v sleep 1
   [[ $messages == *", energy 0.50 kWh; "* ]]
@@ -185,12 +189,12 @@ energy() { echo "$(value "$1" gpu_energy_joules) $(value "$1" lost_gpu_energy_jo
     [[ $messages == *"ddlrun: wall time "* && $messages != *energy* ]]
     [ "$(energy "$mode"/run-*.json)" = "None None False" ]
   done
-  wait_for 10 eval '! pgrep -x ddlrun-rank-ene'
+  wait_for 10 no_meter
   # Slices, which may be of a GPU that others use; no GPU; no library; a program that is over before NVML has started.
   fake_gpus energy
   expect=0 run_ddlrun -n 2 --accelerators 2 -H localhost:2 -x CUDA_VISIBLE_DEVICES=MIG-1,MIG-2 --launcher=local -v sleep 1
   [[ $messages != *energy* ]]
-  expect=0 run_ddlrun -n 1 --accelerators 0 --launcher=local -v sh -c 'sleep 0.3; pgrep -x ddlrun-rank-ene; true'
+  expect=0 run_ddlrun -n 1 --accelerators 0 --launcher=local -v sh -c 'sleep 0.3; pgrep -x -P $PPID ddlrun-rank-ene; true'
   [[ -z $output && $messages != *energy* ]]
   rm lib/*
   expect=0 run_ddlrun -n 2 --accelerators 2 -H localhost:2 --launcher=local -v sleep 1
@@ -206,7 +210,7 @@ energy() { echo "$(value "$1" gpu_energy_joules) $(value "$1" lost_gpu_energy_jo
   local pid=$!
   wait_for 10 pgrep -x -P "$pid" ddlrun-rank-ene
   kill -KILL "$pid"
-  wait_for 10 eval '! pgrep -x ddlrun-rank-ene'
+  wait_for 10 no_meter
   local words
   for words in "" "0" "x" "1 0 2"; do
     # shellcheck disable=SC2086
