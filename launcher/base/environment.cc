@@ -158,6 +158,10 @@ Environment WithoutEnclosingLaunch(Environment environment) {
          {"DDL_HOST_PORT", "DDL_HOST_LIST", "DDL_OPTIONS", "DDLRUN_HEARTBEAT", "NCCL_RAS_ADDR"}) {
       environment.erase(name);
     }
+    // Its own have this in them (protocol/rank_variables.h).
+    for (const char* name : {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "TORCH_FR_DUMP_TEMP_FILE"}) {
+      if (HasOneOf(ValueOr(environment, name, ""), {"/ddlrun-recorder."})) environment.erase(name);
+    }
   }
   if (environment.contains(kWorkerOfTorchrun)) {
     for (const char* name : {"MASTER_ADDR", "MASTER_PORT"}) environment.erase(name);

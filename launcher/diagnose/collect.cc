@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
+#include "launcher/diagnose/flight_recorder.h"
 #include "launcher/diagnose/gpu_errors.h"
 #include "launcher/diagnose/nccl_ras.h"
 #include "launcher/diagnose/process.h"
@@ -187,6 +188,21 @@ void LookAtRanks(const FoundProcesses& processes, const std::map<int, pid_t>& fi
   }
 }
 
+// Asks PyTorch in the ranks, which looks once a second whether it is to answer.
+void AddRecords(const FoundProcesses& processes, const std::map<int, pid_t>& first,
+                CollectClock::time_point deadline, NodeFacts* facts) {
+  std::vector<std::pair<pid_t, Environment>> recorders;
+  for (const RankFacts& rank : facts->ranks) {
+    const pid_t pid = first.at(rank.rank);
+    recorders.emplace_back(pid, processes.at(pid).environment);
+  }
+  SharedResults<std::size_t, std::vector<RecordedGroup>> answers;
+  VisitInThreads(recorders.size(), 64, deadline, [=](auto i) mutable {
+    answers.Set(i, AskFlightRecorder(recorders[i].first, recorders[i].second, deadline));
+  });
+  for (auto& [index, groups] : answers.Take()) facts->ranks[index].recorded = std::move(groups);
+}
+
 // Asks NCCL in the ranks.  Where none of them uses it nobody listens, which is known at once.
 void AddCommunicators(const FoundProcesses& processes, const std::map<int, pid_t>& ranks,
                       CollectClock::time_point deadline, NodeFacts* facts) {
@@ -295,6 +311,7 @@ NodeFacts CollectFacts(const CollectOptions& options) {
   if (options.with_stacks) {
     AddGpuErrors(processes, options.kernel_log, &facts);
     AddGpus(options.environment, CollectClock::now() + options.limit / 6, &facts);
+    AddRecords(processes, first, CollectClock::now() + options.limit / 4, &facts);
     // A rank that does not answer costs NCCL seconds.  Stacks come last, since some tools hold a
     // rank.
     AddCommunicators(processes, first, start + options.limit * 3 / 4, &facts);

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "launcher/diagnose/recorded_collectives.h"
 #include "support/number.h"
 #include "support/quoting.h"
 
@@ -88,7 +89,12 @@ std::vector<Finding> FindingsOf(const HangingJob& job) {
       found.emplace(rank.rank, FindingOf(rank));
     }
   }
-  for (const auto& [rank, text] : LaunchedOtherwise(job)) found.at(rank).launched = text;
+  // PyTorch's record says more than NCCL's counts.
+  const RecordedVerdict recorded = CompareRecords(job.nodes);
+  for (const auto& [rank, text] :
+       recorded.otherwise.empty() ? LaunchedOtherwise(job) : recorded.otherwise)
+    found.at(rank).launched = text;
+  for (auto& [rank, finding] : found) finding.recorded = recorded.common;
   std::vector<Finding> findings;
   for (int rank = 0; rank < WorldOf(job); ++rank) {
     if (const auto seen = found.find(rank); seen != found.end()) {
@@ -228,10 +234,13 @@ Diagnosis DiagnoseAlike(const Findings& ranks, bool do_wait, const std::string& 
                                             : fmt::format("all {} ranks {}", ranks.size(), verb);
   if (groups.size() == 1) {
     const std::string& collective = ranks.front()->collective;
-    if (!collective.empty()) {
+    const std::string recorded = CommonOf(ranks, &Finding::recorded);
+    if (!collective.empty() || !recorded.empty()) {
+      const std::string both = collective.empty() || recorded.empty() ? "" : ", ";
       return BlameNobody(HangCause::kNetwork,
-                         fmt::format("{} in {}: perhaps the network, or sizes that differ{}", all,
-                                     support::WithoutControls(collective), rest));
+                         fmt::format("{} in {}: perhaps the network{}{}", all,
+                                     support::WithoutControls(collective + both + recorded),
+                                     recorded.empty() ? ", or sizes that differ" : "", rest));
     }
     return BlameNobody(
         HangCause::kAlike,
@@ -349,6 +358,13 @@ std::string RankTable(const HangingJob& job) {
         finding.pid == 0 ? "-" : std::to_string(finding.pid), focus == nullptr ? '-' : focus->state,
         focus == nullptr ? "-" : fmt::format("{:.1f}", focus->cpus),
         support::WithoutControls(what));
+  }
+  for (const auto& [rank, facts] : ranks) {
+    for (const RecordedGroup& group : facts->recorded) {
+      if (group.collectives.empty()) continue;
+      text += fmt::format("rank {}: {}\n", rank,
+                          support::WithoutControls(RecordText(group, group.collectives.back())));
+    }
   }
   for (const NodeFacts& node : job.nodes) {
     for (const std::string& gpu : node.gpus) {

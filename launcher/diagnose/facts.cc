@@ -165,6 +165,19 @@ void VisitNode(Visitor& visit, NodeFacts& node) {
                              innermost("count", collective.count);
                            });
               });
+    each.List("recorded", rank.recorded, kMaxRecordedGroups, [](auto& inner, RecordedGroup& group) {
+      inner("name", group.name);
+      inner("description", group.description);
+      inner.List("collectives", group.collectives, kMaxRecordedCollectives,
+                 [](auto& innermost, RecordedCollective& collective) {
+                   innermost("number", collective.number);
+                   innermost("name", collective.name);
+                   innermost("state", collective.state);
+                   innermost("sizes", collective.sizes);
+                   innermost("types", collective.types);
+                   innermost("place", collective.place);
+                 });
+    });
     if (rank.rank >= rank.world || rank.world > kMaxWorld) throw std::invalid_argument("rank");
     if (rank.processes.empty()) throw std::invalid_argument("processes");
   });

@@ -53,6 +53,23 @@ struct CommunicatorFacts {
   std::vector<CollectiveCount> launched;  // since its start, of those that it has launched
 };
 
+// A collective as PyTorch's flight recorder has it.
+struct RecordedCollective {
+  long long number = 0;  // in its process group, from 1 on
+  std::string name;      // "all_reduce"
+  std::string state;     // "scheduled", "started" on the GPU, "completed"
+  std::string sizes;     // of its input: "[[3, 4]]"
+  std::string types;     // "Float, Half"
+  std::string place;     // the program's own line that has called it; "" where it is not recorded
+};
+
+// The last collectives of a rank in a process group, the oldest first; of PyTorch (NCCL).
+struct RecordedGroup {
+  std::string name;         // the same in all of its ranks: "0"
+  std::string description;  // "default_pg"
+  std::vector<RecordedCollective> collectives;
+};
+
 struct RankFacts {
   int rank = 0;
   int world = 1;
@@ -65,6 +82,7 @@ struct RankFacts {
   // there is at least one.
   std::vector<ProcessFacts> processes;
   std::vector<CommunicatorFacts> communicators;
+  std::vector<RecordedGroup> recorded;
 };
 
 struct NodeFacts {
@@ -87,6 +105,8 @@ inline constexpr char kGpuColumns[] =
     "ecc.errors.uncorrected.volatile.total";
 inline constexpr std::size_t kMaxCommunicators = 64;  // of a process
 inline constexpr std::size_t kMaxCollectives = 32;    // by their names
+inline constexpr std::size_t kMaxRecordedGroups = 16;
+inline constexpr std::size_t kMaxRecordedCollectives = 4;  // of a group
 inline constexpr std::size_t kMaxRanksOfNode = 4096;
 inline constexpr int kMaxWorld = 1 << 20;
 

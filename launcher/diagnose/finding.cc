@@ -161,15 +161,6 @@ std::string CallName(const ProcessFacts& process) {
   return process.wait.empty() ? "a call of the kernel" : process.wait;
 }
 
-// Where a process is: its innermost function that is none of Python's own or of a package, which
-// wait in many places for the same; of those that have none such, the innermost.
-std::string PlaceOf(const std::vector<std::string>& stack) {
-  const auto own = std::ranges::find_if(stack, [](std::string_view frame) {
-    return !Has(frame, "lib/python3") && !Has(frame, "-packages/") && !Has(frame, "<frozen ");
-  });
-  return stack.empty() ? "" : ShortFrame(own == stack.end() ? stack.front() : *own);
-}
-
 // " in load (data.py:7)".
 std::string InText(const ProcessFacts& process) {
   return process.stack.empty() ? "" : " in " + PlaceOf(process.stack);
@@ -258,6 +249,13 @@ void Add(Finding* finding, HangCause kind, std::string text) {
 }
 
 }  // namespace
+
+std::string PlaceOf(const std::vector<std::string>& stack) {
+  const auto own = std::ranges::find_if(stack, [](std::string_view frame) {
+    return !Has(frame, "lib/python3") && !Has(frame, "-packages/") && !Has(frame, "<frozen ");
+  });
+  return stack.empty() ? "" : ShortFrame(own == stack.end() ? stack.front() : *own);
+}
 
 const char* NameOf(HangCause cause) {
   constexpr const char* kNames[] = {

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "launcher/diagnose/facts.h"
 
@@ -45,7 +46,10 @@ struct Finding {
   std::string place;       // a function, a call: what ranks that do the same have in common
   // False where it is a worker or another thread that is held up: the rank may not need it now.
   bool is_direct = true;
-  std::string launched;  // "has launched AllReduce 17 times (others 18)", as NCCL counts them
+  // "has launched AllReduce 17 times (others 18)", as NCCL counts them, or as PyTorch has recorded
+  // them (recorded_collectives.h).
+  std::string launched;
+  std::string recorded;  // the collective that all ranks are in, as PyTorch has recorded it
   bool was_seen = true;  // false: its node was not looked at
   bool is_still = true;  // nothing of it has run between the two looks
 };
@@ -54,6 +58,11 @@ Finding FindingOf(const RankFacts& rank);
 
 // "recvfrom of a socket in load (data.py:7)".
 std::string CallText(const ProcessFacts& process);
+
+// Where a process is: its innermost function that is none of Python's own or of a package, which
+// wait in many places for the same; of those that have none such, the innermost.  "load
+// (data.py:7)".
+std::string PlaceOf(const std::vector<std::string>& stack);
 
 // Whether /proc does not tell what a process does, but its functions may: it computes, or waits for
 // others.  Pure.

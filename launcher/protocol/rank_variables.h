@@ -88,6 +88,15 @@ inline constexpr char kGpuVisibilityVariable[] = "DDLRUN_GPU_VISIBILITY";
 // of the rank instead of kRankMark.
 inline constexpr char kHeartbeatVariable[] = "DDLRUN_HEARTBEAT";
 
+// Where PyTorch's flight recorder (NCCL) makes a FIFO for each of its ranks, "3.pipe" behind this,
+// and where it writes what it has recorded when a byte comes through it, "3" behind one of those:
+// the second name is that of PyTorch up to 2.7, and later ones warn of it.
+inline constexpr char kRecorderPipeVariable[] = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE";
+inline constexpr const char* kRecorderDumpVariables[] = {"TORCH_FR_DUMP_TEMP_FILE",
+                                                         "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"};
+// What all values that ddlrun gives these have, and no other.
+inline constexpr char kRecorderName[] = "ddlrun-recorder.";
+
 // PATH as ddlrun has it, or as -x PATH=... sets it, for the ranks of mpirun alone.  Open MPI puts
 // its own directory in front of PATH, and in front of the virtual environment that is active in the
 // script where that directory is /usr/bin.  The shim takes it away again.

@@ -164,6 +164,36 @@ void SetSharedMemory(const LocalRankJob& job) {
   for (const char* name : kVariables) setenv(name, directory, 1);
 }
 
+// Whether a container is started that does not have the /dev/shm of this node.
+bool HasOtherSharedMemory(char* const* program) {
+  const char* slash = strrchr(program[0], '/');
+  const char* name = slash != nullptr ? slash + 1 : program[0];
+  if (!Is(name, "apptainer") && !Is(name, "singularity")) return false;
+  for (char* const* word = program + 1; *word != nullptr; ++word) {
+    if (Is(*word, "--contain") || Is(*word, "-C") || Is(*word, "--containall")) return true;
+    // Else it is one of a shell in the container.
+    if (Is(*word, "-c") && (word == program + 2 || word[-1][0] == '-')) return true;
+  }
+  return false;
+}
+
+// For ddlctl why.  How much is recorded, if anything, is PyTorch's choice, or the user's.
+void SetFlightRecorder(const LocalRankJob& job, char* const* program) {
+  const char* pipe = getenv(kRecorderPipeVariable);
+  const bool is_off = pipe != nullptr && *pipe == '\0';
+  bool has_dump = false;
+  for (const char* name : kRecorderDumpVariables) has_dump = has_dump || getenv(name) != nullptr;
+  if (is_off || (pipe != nullptr && has_dump) || HasOtherSharedMemory(program)) return;
+  const char* directory = MakeRecorderDirectory(job.run_directory, job.rank);
+  if (*directory == '\0') return;
+  setenv(kRecorderPipeVariable, directory, 0);
+  if (has_dump) return;
+  // What PyTorch writes at a timeout goes there, too.
+  char kept[sizeof(job.log_directory) + sizeof(kRecorderName)];
+  snprintf(kept, sizeof(kept), "%s/%s", job.log_directory, kRecorderName);
+  setenv(kRecorderDumpVariables[0], job.log_directory[0] != '\0' ? kept : directory, 1);
+}
+
 }  // namespace
 
 void SetEnvironment(const LocalRankJob& job, int usable_cpus, char* const* program) {
@@ -195,6 +225,7 @@ void SetEnvironment(const LocalRankJob& job, int usable_cpus, char* const* progr
   SetMeetingPoint(job, program);
   SetVisibleGpu(job);
   if (!launcher.is_direct) SetSharedMemory(job);
+  SetFlightRecorder(job, program);
   SetHeartbeat(job.rank);
   RestorePath(job);
   // One thread per core of the rank; hardware threads share the units that training needs.  Ranks

@@ -10,10 +10,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/protocol/rank_variables.h"
+
 namespace launcher {
 namespace {
 
 char directory[NAME_MAX + 16] = "";
+char recorder[sizeof(directory) + 40] = "";  // with a slash at its end
+
+void RemoveRecorder() {
+  DIR* entries = recorder[0] != '\0' ? opendir(recorder) : nullptr;
+  if (entries == nullptr) return;
+  while (const dirent* entry = readdir(entries)) unlinkat(dirfd(entries), entry->d_name, 0);
+  closedir(entries);
+  rmdir(recorder);
+}
 
 }  // namespace
 
@@ -30,8 +41,19 @@ const char* MakeSharedMemoryDirectory(const char* run_directory) {
   return directory;
 }
 
+const char* MakeRecorderDirectory(const char* run_directory, int rank) {
+  // Another rank may just remove the one above, as the last one in it.
+  for (int i = 0; i < 3 && *MakeSharedMemoryDirectory(run_directory) != '\0'; ++i) {
+    snprintf(recorder, sizeof(recorder), "%s/%s%d/", directory, kRecorderName, rank);
+    if (mkdir(recorder, 0700) == 0 || errno == EEXIST) return recorder;
+  }
+  recorder[0] = '\0';
+  return recorder;
+}
+
 void RemoveSharedMemory(int rank) {
   if (directory[0] == '\0') return;
+  RemoveRecorder();
   char end[16];  // of vader_segment.HOST.UID.JOB.RANK
   const auto length = static_cast<size_t>(snprintf(end, sizeof(end), ".%d", rank));
   DIR* entries = opendir(directory);

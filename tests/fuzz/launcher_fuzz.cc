@@ -14,6 +14,7 @@
 #include "launcher/cli/site_config.h"
 #include "launcher/cost/launch_record.h"
 #include "launcher/diagnose/diagnosis.h"
+#include "launcher/diagnose/flight_recorder.h"
 #include "launcher/diagnose/process.h"
 #include "launcher/diagnose/stacks.h"
 #include "launcher/health/check_rules.h"
@@ -144,6 +145,15 @@ FUZZ(bede_options) {
 }
 
 // What ddlctl why reads: of nodes, of /proc, of py-spy.
+// A dump of PyTorch's flight recorder: collectives in the order of their numbers.
+FUZZ(flight_record) {
+  for (const auto& group :
+       launcher::ParseFlightRecord(text).value_or(std::vector<launcher::RecordedGroup>())) {
+    Require(!group.collectives.empty() &&
+            std::ranges::is_sorted(group.collectives, {}, &launcher::RecordedCollective::number));
+  }
+}
+
 FUZZ(rank_facts) {
   launcher::ParsePySpy(text, 7);
   launcher::ParseNativeStack(text);

@@ -57,7 +57,7 @@ ARROWS = {
                            "launcher/launch/mpirun_lines.h", "launcher/launch/launcher.h"],
     "launcher/features": ["launcher/base", "launcher/cost", "launcher/system", "launcher/cli", "launcher/protocol", "launcher/slurm",
                           "launcher/shim/stopped_rank_monitor.h", "launcher/pipeline", "launcher/supervise"],
-    "launcher/diagnose": ["launcher/base", "launcher/system", "launcher/protocol/job_status.h"],
+    "launcher/diagnose": ["launcher/base", "launcher/system", "launcher/protocol/job_status.h", "launcher/protocol/rank_variables.h"],
     "launcher/restart": ["launcher/base", "launcher/system", "launcher/cli", "launcher/allocation/host_index.h",
                          "launcher/slurm", "launcher/launch/child_environment.h", "launcher/supervise"],
     "launcher/health": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/placement", "launcher/protocol",

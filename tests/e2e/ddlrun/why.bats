@@ -134,6 +134,112 @@ assert [rank["rank"] for rank in why["nodes"][0]["ranks"]] == [0, 1, 2], why'
   require_says "rank 2 (*, pid *): asleep (clock_nanosleep) in odd (train.py:*); 2 other ranks wait in all_reduce (train.py:*)"
 }
 
+# A stand-in for PyTorch's process group of NCCL, without GPUs: its FIFO, which it looks at, and the pickle that it writes at a byte
+# (https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html). Rank $1 has called $2 collectives, the others 1235.
+make_recorder() {
+  cat > recorder.py << 'END'
+import os, pickle, sys, threading, time
+rank = int(os.environ["RANK"])
+last = int(sys.argv[2]) if rank == int(sys.argv[1]) else 1235
+pipe = "%s%d.pipe" % (os.environ["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"], rank)
+if os.path.exists(pipe):
+    os.unlink(pipe)
+os.mkfifo(pipe)
+fifo = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+def entry(number):
+    return {"record_id": number, "pg_id": 0, "process_group": ("0", "default_pg"), "collective_seq_id": number, "p2p_seq_id": 0,
+            "op_id": number, "profiling_name": "nccl:all_reduce", "time_created_ns": 1724779239936775119, "input_sizes": [[3, 4]],
+            "input_dtypes": ["Float"], "output_sizes": [[3, 4]], "output_dtypes": ["Float"],
+            "state": "completed" if number < last else "started", "time_discovered_started_ns": None,
+            "time_discovered_completed_ns": None, "retired": False, "timeout_ms": 600000, "is_p2p": False}
+
+def monitor():
+    while True:
+        if os.read(fifo, 128):
+            with open("%s%d" % (os.environ["TORCH_FR_DUMP_TEMP_FILE"], rank), "wb") as file:
+                pickle.dump({"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}},
+                             "pg_status": {}, "entries": [entry(n) for n in range(max(1, last - 2000), last + 1)]}, file, 2)
+        time.sleep(0.2)
+
+threading.Thread(target=monitor, daemon=True).start()
+open("ready.%d" % rank, "w").close()
+threading.Event().wait()
+END
+}
+
+# hang_recorded RANK COUNT LAUNCHER [OPTION...]
+hang_recorded() {
+  rm -f ready.*
+  "$ddlrun" --launcher="$3" --oversubscribe -n 3 "${@:4}" python3 recorder.py "$1" "$2" > out 2> err 3>&- &
+  ddlrun_pid=$!
+  wait_for 30 all_are_ready
+  directory=$(echo "$TMPDIR"/ddlrun.*)
+  shared=/dev/shm/${directory##*/}
+}
+
+@test "what PyTorch has recorded names the rank that is behind, and nothing is left of it" {
+  local group='process group 0 (default_pg)'
+  make_recorder
+  for launcher in $(launchers); do
+    hang_recorded 1 1234 "$launcher"
+    [ -p "$shared/ddlrun-recorder.1/1.pipe" ]
+    [ "$(stat -c %a "$shared/ddlrun-recorder.1")" = 700 ]
+    require_says "perhaps rank 1 (*, pid *): *has not started all_reduce number 1235 of $group, which the others have; 2 other ranks wait*"
+    "$ddlctl" why -v "$directory" | grep -xF "rank 1: all_reduce number 1234 of $group, started, [[3, 4]] Float"
+    "$ddlctl" why --json "$directory" | python3 -c '
+import json, sys
+why = json.load(sys.stdin)
+assert why["cause"] == "outlier" and why["ranks"] == [1] and not why["is_sure"], why
+recorded = [rank["recorded"][0]["collectives"][-1]["number"] for node in why["nodes"] for rank in node["ranks"]]
+assert recorded == [1235, 1234, 1235], recorded'
+    stop
+    [ ! -e "$shared" ]
+    hang_recorded 1 1235 "$launcher" --log-dir logs
+    require_says "all 3 ranks wait in *all_reduce number 1235 of $group: perhaps the network*"
+    [ -e logs/ddlrun-recorder.2 ]
+    # One rank fails, and the job ends.
+    kill -KILL "$("$ddlctl" why --json "$directory" | sed 's/.*"rank":2,.*"pid":\([0-9]*\),.*/\1/')"
+    wait "$ddlrun_pid" || :
+    [ ! -e "$shared" ]
+    rm -r logs
+  done
+}
+
+@test "where PyTorch records is the choice of who sets it; a program that does not record is not asked" {
+  local show='echo "${TORCH_NCCL_DEBUG_INFO_PIPE_FILE-unset} ${TORCH_FR_DUMP_TEMP_FILE-unset}"'
+  # shows PATTERN [VARIABLE=VALUE...]
+  shows() {
+    run -0 --separate-stderr env "${@:2}" "$ddlrun" --launcher=local sh -c "$show"
+    # shellcheck disable=SC2053 # it is a pattern
+    [[ $output == $1 ]]
+  }
+  shows '/dev/shm/ddlrun.*/ddlrun-recorder.0/ /dev/shm/ddlrun.*/ddlrun-recorder.0/'
+  shows ' unset' TORCH_NCCL_DEBUG_INFO_PIPE_FILE=
+  shows '/mine/p /dev/shm/ddlrun.*/ddlrun-recorder.0/' TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/mine/p
+  shows '/dev/shm/ddlrun.*/ddlrun-recorder.0/ unset' TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/mine/d
+  shows '/mine/p /mine/d' TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/mine/p TORCH_FR_DUMP_TEMP_FILE=/mine/d
+  mkdir bin
+  printf '#!/bin/sh\nshift 3\nexec "$@"\n' > bin/apptainer
+  chmod +x bin/apptainer
+  for option in -c --contain -C --containall; do
+    run -0 --separate-stderr "$ddlrun" --launcher=local "$PWD/bin/apptainer" exec "$option" image.sif sh -c "$show"
+    [ "$output" = 'unset unset' ]
+  done
+  run -0 --separate-stderr "$ddlrun" --launcher=local "$PWD/bin/apptainer" exec --nv image.sif sh -c "$show"
+  [[ $output == */ddlrun-recorder.0/ ]]
+  # One's own directory, and another one that is not there.
+  make_recorder
+  mkdir mine
+  TORCH_NCCL_DEBUG_INFO_PIPE_FILE=$PWD/mine/p. TORCH_FR_DUMP_TEMP_FILE=$PWD/mine/d. hang_recorded 0 1233 local
+  require_says "perhaps rank 0 (*): *has not started all_reduce number 1234 of *, 2 behind the others; 2 other ranks wait*"
+  [ ! -e "$shared" ] && [ -p mine/p.2.pipe ] && [ -s mine/d.2 ]
+  stop
+  TORCH_NCCL_DEBUG_INFO_PIPE_FILE=$PWD/none/ hang 1 stopped
+  require_says "rank 1 (*, pid *): stopped by SIGSTOP *"
+  stop
+}
+
 @test "before ddlrun ends a job that hangs it says which rank held it up" {
   mkfifo fifo
   for launcher in $(launchers); do

@@ -58,25 +58,28 @@ TEST(InheritedVariables, AreThoseOfTheComponentsOfAnotherJob) {
   EXPECT_EQ(WithoutInheritedComponents({}), Environment());
 }
 
-const Environment kOfARank = {{"DDLRUN_LAUNCHER", "local"},
-                              {"RANK", "1"},
-                              {"MASTER_ADDR", "n1"},
-                              {"DDLRUN_MASTER_ADDR", "n1"},
-                              {"MASTER_PORT", "61234"},
-                              {"DDLRUN_MASTER_PORT", "61234"},
-                              {"OMP_NUM_THREADS", "8"},
-                              {"DDLRUN_OMP_NUM_THREADS", "8"},
-                              {"DDL_HOST_PORT", "2200"},
-                              {"DDL_HOST_LIST", "n1:0,1"},
-                              {"DDL_OPTIONS", "-mode p:2x1x1x1 "},
-                              {"DDLRUN_HEARTBEAT", "beats/1"},
-                              {"NCCL_RAS_ADDR", "localhost:28029"},
-                              {"JAX_COORDINATOR_ADDRESS", "n1:61234"},
-                              {"PET_NNODES", "2"},
-                              {"PET_NODE_RANK", "1"},
-                              {"PET_MASTER_ADDR", "n1"},
-                              {"PET_MASTER_PORT", "61234"},
-                              {"MINE", "x"}};
+const Environment kOfARank = {
+    {"DDLRUN_LAUNCHER", "local"},
+    {"RANK", "1"},
+    {"MASTER_ADDR", "n1"},
+    {"DDLRUN_MASTER_ADDR", "n1"},
+    {"MASTER_PORT", "61234"},
+    {"DDLRUN_MASTER_PORT", "61234"},
+    {"OMP_NUM_THREADS", "8"},
+    {"DDLRUN_OMP_NUM_THREADS", "8"},
+    {"DDL_HOST_PORT", "2200"},
+    {"DDL_HOST_LIST", "n1:0,1"},
+    {"DDL_OPTIONS", "-mode p:2x1x1x1 "},
+    {"DDLRUN_HEARTBEAT", "beats/1"},
+    {"NCCL_RAS_ADDR", "localhost:28029"},
+    {"TORCH_FR_DUMP_TEMP_FILE", "/logs/ddlrun-recorder."},
+    {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "/dev/shm/ddlrun.Xy12ab/ddlrun-recorder.1/"},
+    {"JAX_COORDINATOR_ADDRESS", "n1:61234"},
+    {"PET_NNODES", "2"},
+    {"PET_NODE_RANK", "1"},
+    {"PET_MASTER_ADDR", "n1"},
+    {"PET_MASTER_PORT", "61234"},
+    {"MINE", "x"}};
 
 TEST(InheritedVariables, OfAnEnclosingLaunchAreNobodysWish) {
   EXPECT_EQ(WithoutEnclosingLaunch(kOfARank),
@@ -84,6 +87,11 @@ TEST(InheritedVariables, OfAnEnclosingLaunchAreNobodysWish) {
 }
 
 TEST(InheritedVariables, StayWhereARankHasSetThemAnew) {
+  for (const char* const name : {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"}) {
+    Environment environment = kOfARank;
+    environment[name] = "/home/me/trace_";
+    EXPECT_EQ(WithoutEnclosingLaunch(environment)[name], "/home/me/trace_");
+  }
   for (const auto& [name, value] :
        Environment{{"MASTER_ADDR", "n2"}, {"MASTER_PORT", "29500"}, {"OMP_NUM_THREADS", "1"}}) {
     Environment environment = kOfARank;

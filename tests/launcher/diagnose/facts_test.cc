@@ -28,13 +28,17 @@ NodeFacts Sample() {
   process.tracer = 13;
   process.wait_status = 9;
   process.stack = {"step (a.py:1)", "<module> (a.py:2)"};
-  RankFacts rank{.rank = 3,
-                 .world = 4,
-                 .host = "n2",
-                 .memory_kills = -1,
-                 .gpu_error = "GPU 0: Xid 79",
-                 .processes = {process},
-                 .communicators = {{"0x1", 3, 4, {{"AllReduce", 17}}}}};
+  RankFacts rank{
+      .rank = 3,
+      .world = 4,
+      .host = "n2",
+      .memory_kills = -1,
+      .gpu_error = "GPU 0: Xid 79",
+      .processes = {process},
+      .communicators = {{"0x1", 3, 4, {{"AllReduce", 17}}}},
+      .recorded = {{"0",
+                    "default_pg",
+                    {{17, "all_reduce", "started", "[[3]]", "Float", "sync (train.py:50)"}}}}};
   return {.host = "node2",
           .run = "n1:29500",
           .directory = "/tmp/ddlrun.abc",
@@ -62,6 +66,8 @@ TEST(Facts, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read.ranks[0].memory_kills, -1);
   EXPECT_EQ(read.ranks[0].gpu_error, "GPU 0: Xid 79");
   EXPECT_EQ(read.ranks[0].communicators.at(0).launched.at(0).count, 17);
+  EXPECT_EQ(read.ranks[0].recorded.at(0).description, "default_pg");
+  EXPECT_EQ(read.ranks[0].recorded.at(0).collectives.at(0).place, "sync (train.py:50)");
 }
 
 TEST(Facts, OfAnotherFormAreRejected) {

@@ -17,6 +17,7 @@
 #include "launcher/shim/leftovers.h"
 #include "launcher/shim/output_relay.h"
 #include "launcher/shim/run_program.h"
+#include "launcher/shim/shared_memory.h"
 #include "launcher/shim/stopped_rank_monitor.h"
 #include "tests/support/emulated.h"
 #include "tests/support/temporary_directory.h"
@@ -418,6 +419,31 @@ class Waiting {
 void ExpectStopped(pid_t program, pid_t stopped) {
   for (int i = 0; i < 500 && FindStopped(program) != stopped; ++i) usleep(10'000);
   EXPECT_EQ(FindStopped(program), stopped);
+}
+
+TEST(RecorderDirectory, IsOfOneRankAloneAndGoesWithIt) {
+  const std::string run = "/tmp/ddlrun-shim-test." + std::to_string(getpid());
+  const std::string shared = "/dev/shm" + run.substr(4);
+  const std::string path = MakeRecorderDirectory(run.c_str(), 3);
+  EXPECT_EQ(path, shared + "/ddlrun-recorder.3/");
+  EXPECT_EQ(MakeRecorderDirectory(run.c_str(), 3), path);  // after a restart
+  struct stat info = {};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0700U);
+  ASSERT_EQ(mkfifo((path + "3.pipe").c_str(), 0666), 0);
+  std::ofstream(path + "3") << "x";
+  fs::create_directory(shared + "/ddlrun-recorder.4");
+  RemoveSharedMemory(3);
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_TRUE(fs::exists(shared + "/ddlrun-recorder.4"));  // of a rank that goes on
+  fs::remove(shared + "/ddlrun-recorder.4");
+  RemoveSharedMemory(3);
+  EXPECT_FALSE(fs::exists(shared));
+  std::ofstream(shared) << "of somebody else";
+  EXPECT_STREQ(MakeRecorderDirectory(run.c_str(), 3), "");
+  RemoveSharedMemory(3);
+  EXPECT_TRUE(fs::exists(shared));
+  fs::remove(shared);
 }
 
 TEST(FindStopped, FindsOneThatGotSigstop) {
