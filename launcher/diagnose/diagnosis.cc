@@ -266,8 +266,8 @@ Diagnosis DiagnoseAlike(const Findings& ranks, bool do_wait, const std::string& 
   const Finding& first = *outliers.front();
   const std::string place = first.place.empty() ? "elsewhere" : first.place;
   return Blame(outliers, HangCause::kOutlier,
-               fmt::format("{}s in {}{}{}", verb, place, first.launched.empty() ? "" : " and ",
-                           first.launched),
+               fmt::format("{}s in {}{}{}{}", verb, place, first.worker,
+                           first.launched.empty() ? "" : " and ", first.launched),
                false, OthersText(largest->second, verb) + rest);
 }
 
@@ -350,7 +350,7 @@ std::string RankTable(const HangingJob& job) {
     const ProcessFacts* const focus = facts == ranks.end() ? nullptr : &FocusOf(*facts->second);
     std::string what = !finding.was_seen ? "not looked at" : finding.text;
     if (focus != nullptr && what.empty()) {
-      what = finding.collective.empty() ? "waits: " + CallText(*focus)
+      what = finding.collective.empty() ? "waits: " + CallText(*focus) + finding.worker
                                         : "waits in " + finding.collective;
     }
     text += fmt::format(

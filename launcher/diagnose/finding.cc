@@ -42,6 +42,11 @@ std::string ShortFrame(std::string_view frame) {
   return std::string(frame.substr(0, open + 2)) + std::string(frame.substr(slash + 1));
 }
 
+// Whether it is none of Python's own or of a package.
+bool IsOwnFrame(std::string_view frame) {
+  return !Has(frame, "lib/python3") && !Has(frame, "-packages/") && !Has(frame, "<frozen ");
+}
+
 // Collectives by the names that PyTorch, Horovod and programs give them.
 constexpr std::array kCollectives = {"all_reduce",
                                      "allreduce",
@@ -243,6 +248,25 @@ std::string KilledChildText(const RankFacts& rank) {
   return "";
 }
 
+// Where the first worker is that runs a function of the program's own: one that has nothing to do
+// waits in its library.
+std::string WorkerText(const RankFacts& rank, const ProcessFacts& focus) {
+  if (!WaitsForWorker(focus)) return "";
+  for (const ProcessFacts& worker : rank.processes) {
+    if (worker.parent != focus.pid) continue;
+    // Below that one, a fork has the frames of its parent.
+    const auto start = std::ranges::find_if(worker.stack, [](std::string_view frame) {
+      return FunctionIn(frame) == "_bootstrap" && Has(frame, "multiprocessing/process.py");
+    });
+    const auto own = std::find_if(worker.stack.begin(), start, IsOwnFrame);
+    if (own == start || start == worker.stack.end()) continue;
+    const bool is_busy = worker.state == 'R' || worker.cpus >= kBusyCpus;
+    return fmt::format(" for its worker pid {}, which {} in {}", worker.pid,
+                       is_busy ? "computes" : "waits", ShortFrame(*own));
+  }
+  return "";
+}
+
 void Add(Finding* finding, HangCause kind, std::string text) {
   finding->kind = kind;
   finding->text = std::move(text);
@@ -251,9 +275,7 @@ void Add(Finding* finding, HangCause kind, std::string text) {
 }  // namespace
 
 std::string PlaceOf(const std::vector<std::string>& stack) {
-  const auto own = std::ranges::find_if(stack, [](std::string_view frame) {
-    return !Has(frame, "lib/python3") && !Has(frame, "-packages/") && !Has(frame, "<frozen ");
-  });
+  const auto own = std::ranges::find_if(stack, IsOwnFrame);
   return stack.empty() ? "" : ShortFrame(own == stack.end() ? stack.front() : *own);
 }
 
@@ -263,6 +285,13 @@ const char* NameOf(HangCause cause) {
       "lock",    "terminal", "asleep",          "killed_child", "missing", "silent_node",
       "outlier", "computes", "network",         "alike",        "unknown"};
   return kNames[static_cast<int>(cause)];
+}
+
+bool WaitsForWorker(const ProcessFacts& process) {
+  return std::ranges::any_of(process.stack, [](std::string_view frame) {
+    return Has(frame, "torch/utils/data/dataloader.py") || Has(frame, "/multiprocessing/pool.py") ||
+           Has(frame, "/multiprocessing/queues.py") || Has(frame, "/concurrent/futures/");
+  });
 }
 
 bool NeedsFunctions(const ProcessFacts& process) {
@@ -287,6 +316,7 @@ Finding FindingOf(const RankFacts& rank) {
   finding.place = !finding.collective.empty() ? finding.collective
                   : !focus.stack.empty()      ? PlaceOf(focus.stack)
                                               : focus.call;
+  if (finding.collective.empty()) finding.worker = WorkerText(rank, focus);
   for (const ProcessFacts& process : rank.processes) {
     const auto cause = CauseIn(process);
     if (!cause || (finding.kind && *finding.kind <= cause->first)) continue;

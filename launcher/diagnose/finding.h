@@ -44,6 +44,8 @@ struct Finding {
   std::string text;        // "stopped by a signal ..."
   std::string collective;  // "all_reduce (train.py:50)" of one that waits in a collective
   std::string place;       // a function, a call: what ranks that do the same have in common
+  // " for its worker pid 4713, which waits in __getitem__ (data.py:12)"; "" where it is not known to.
+  std::string worker;
   // False where it is a worker or another thread that is held up: the rank may not need it now.
   bool is_direct = true;
   // "has launched AllReduce 17 times (others 18)", as NCCL counts them, or as PyTorch has recorded
@@ -63,6 +65,10 @@ std::string CallText(const ProcessFacts& process);
 // wait in many places for the same; of those that have none such, the innermost.  "load
 // (data.py:7)".
 std::string PlaceOf(const std::vector<std::string>& stack);
+
+// Whether a process of Python waits in a library for another process that it has started: a worker
+// of PyTorch's DataLoader, or of Python's own pools.  Pure.
+bool WaitsForWorker(const ProcessFacts& process);
 
 // Whether /proc does not tell what a process does, but its functions may: it computes, or waits for
 // others.  Pure.

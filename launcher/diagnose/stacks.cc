@@ -227,13 +227,9 @@ void ResumeIfStopped(pid_t pid) {
   if (stat && stat->state == 'T') kill(pid, SIGCONT);
 }
 
-}  // namespace
-
-void AddStacks(const Environment& environment,
-               const std::function<const Environment*(pid_t)>& variables_of,
+// Has the tools look, some at a time, and puts the stacks where they belong.
+void CallTools(const std::vector<StackCall>& calls, const Environment& environment,
                StackClock::time_point deadline, NodeFacts* facts) {
-  const std::vector<StackCall> calls =
-      FindTools(environment, variables_of, std::min(deadline, StackClock::now() + 2s), facts);
   std::map<pid_t, std::vector<std::string>> stacks;
   constexpr std::size_t kAtOnce = 8;
   for (std::size_t i = 0; i < calls.size() && StackClock::now() < deadline; i += kAtOnce) {
@@ -266,6 +262,37 @@ void AddStacks(const Environment& environment,
       if (stack != stacks.end()) process.stack = stack->second;
     }
   }
+}
+
+// For the workers of ranks that wait for one.
+std::vector<StackCall> CallsForWorkers(const std::vector<StackCall>& calls,
+                                       const NodeFacts& facts) {
+  constexpr int kWorkersOfRank = 4;
+  std::vector<StackCall> result;
+  for (const RankFacts& rank : facts.ranks) {
+    const ProcessFacts& focus = FocusOf(rank);
+    const auto call = std::ranges::find(calls, focus.pid, &StackCall::pid);
+    if (call == calls.end() || !WaitsForWorker(focus)) continue;
+    int count = 0;
+    for (const ProcessFacts& worker : rank.processes) {
+      const bool is_seen = worker.parent == focus.pid && worker.state != 'Z' &&
+                           worker.state != 'D' && IsPython(worker.pid);
+      if (is_seen && count++ < kWorkersOfRank)
+        result.push_back({worker.pid, call->tool, call->program});
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+void AddStacks(const Environment& environment,
+               const std::function<const Environment*(pid_t)>& variables_of,
+               StackClock::time_point deadline, NodeFacts* facts) {
+  const std::vector<StackCall> calls =
+      FindTools(environment, variables_of, std::min(deadline, StackClock::now() + 2s), facts);
+  CallTools(calls, environment, deadline, facts);
+  CallTools(CallsForWorkers(calls, *facts), environment, deadline, facts);
 }
 
 }  // namespace launcher

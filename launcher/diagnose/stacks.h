@@ -19,7 +19,8 @@
 
 namespace launcher {
 
-// Fills in the stack of the focus of each rank, some at a time, until the deadline.  `variables_of`
+// Fills in the stack of the focus of each rank, and of a few workers of one that waits for a worker
+// (finding.h), some at a time, until the deadline.  `variables_of`
 // is the environment of a process; null: not known.
 void AddStacks(const Environment& environment,
                const std::function<const Environment*(pid_t)>& variables_of,

@@ -108,7 +108,7 @@ fifo            | rank 2 (n2, pid *): opens the FIFO */fifo, whose other end nob
 mount           | rank 2 (n2, pid *): cannot be interrupted in * of */mount/file on ext4 at */mount; 3 other ranks wait *
 lock            | rank 2 (n2, pid *): waits for the lock of */lock*; 3 other ranks wait in backward * | perhaps rank 2 (n2, pid *): waits for the lock of */lock*
 child_killed    | perhaps rank 2 (n2, pid *): its child * was killed by signal 9; it reads a pipe*; 3 other ranks wait *
-worker_deadlock | perhaps rank 2 (n2, pid *): waits in train (hangs.py:*; 3 other ranks wait in backward * | perhaps rank 2 (n2, pid *
+worker_deadlock | perhaps rank 2 (n2, pid *): waits in train (hangs.py:*) for its worker pid *, which waits in *__getitem__ (hangs.py:*; 3 other ranks wait in backward * | perhaps rank 2 (n2, pid *
 thread          | perhaps rank 2 (n2, pid *): waits in wait_for_answers (hangs.py:*; 3 other ranks wait in backward * | all 4 ranks wait *
 gil             | rank 2 (n2, pid *): asleep (clock_nanosleep) in hang (hangs.py:*; 3 other ranks wait in backward * | perhaps rank 2 (n2, pid *): asleep *
 loop            | perhaps rank 2 (n2, pid *): computes (* CPUs)*; 3 other ranks wait *

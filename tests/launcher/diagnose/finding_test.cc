@@ -293,5 +293,44 @@ TEST(Diagnose, NamesTheOddRankAndWhatHoldsItUp) {
   }
 }
 
+struct WorkerCase {
+  const char* name;
+  ProcessFacts worker;
+  const char* text;
+};
+
+TEST(FindingOf, SaysWhereTheWorkerIsThatItWaitsFor) {
+  const ProcessFacts loads = Still('S', "poll", "", "",
+                                   {"select (lib/python3.11/selectors.py:415)",
+                                    "_get_data (dist-packages/torch/utils/data/dataloader.py:1271)",
+                                    "train (me/job/train.py:30)"});
+  const std::vector<std::string> start = {
+      "_worker_loop (dist-packages/torch/utils/data/_utils/worker.py:302)",
+      "_bootstrap (lib/python3.11/multiprocessing/process.py:314)", "train (me/job/train.py:30)"};
+  std::vector<std::string> loading = {"fetch (dist-packages/torch/utils/data/_utils/fetch.py:58)",
+                                      "Samples.__getitem__ (me/job/data.py:12)"};
+  loading.insert(loading.end(), start.begin(), start.end());
+  const ProcessFacts locked = ChildOf(loads, Still('S', "futex", "", "", loading));
+  ProcessFacts of_child = locked;
+  of_child.parent = locked.pid;
+  const WorkerCase cases[] = {
+      {"waits", locked,
+       " for its worker pid 4713, which waits in Samples.__getitem__ (data.py:12)"},
+      {"computes", ChildOf(loads, Busy(1, loading)),
+       " for its worker pid 4713, which computes in Samples.__getitem__ (data.py:12)"},
+      {"has nothing to do", ChildOf(loads, Still('S', "poll", "", "", start)), ""},
+      {"is no worker", ChildOf(loads, Still('S', "poll", "", "", {"main (me/job/tool.py:3)"})), ""},
+      {"is not known", ChildOf(loads, Still('S', "poll")), ""},
+      {"is that of a worker", of_child, ""},
+  };
+  for (const WorkerCase& test : cases)
+    EXPECT_EQ(FindingOf({.processes = {loads, test.worker}}).worker, test.text) << test.name;
+  EXPECT_EQ(FindingOf({.processes = {Reduces(), locked}}).worker, "");
+  EXPECT_THAT(
+      Diagnose(WithOdd(Reduces(), {loads, locked})).line,
+      StartsWith("perhaps rank 3 (n2, pid 4711): waits in train (train.py:30) for its worker "
+                 "pid 4713, which waits in Samples.__getitem__ (data.py:12); 3 other ranks "));
+}
+
 }  // namespace
 }  // namespace launcher
