@@ -44,7 +44,8 @@ struct Finding {
   std::string text;        // "stopped by a signal ..."
   std::string collective;  // "all_reduce (train.py:50)" of one that waits in a collective
   std::string place;       // a function, a call: what ranks that do the same have in common
-  // " for its worker pid 4713, which waits in __getitem__ (data.py:12)"; "" where it is not known to.
+  // " for its worker pid 4713, which waits in __getitem__ (data.py:12)"; "" where it is not known
+  // to.
   std::string worker;
   // False where it is a worker or another thread that is held up: the rank may not need it now.
   bool is_direct = true;
