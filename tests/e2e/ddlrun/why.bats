@@ -247,7 +247,7 @@ assert recorded == [1235, 1234, 1235], recorded'
     # Ranks that end by themselves when their heartbeat stops would be a failure of their own.
     run -70 --separate-stderr timeout 100 "$ddlrun" --launcher="$launcher" --oversubscribe -n 3 --heartbeat "beats.$launcher/%r" --hang-after 2 --log-dir logs \
       sh -c 'touch "$DDLRUN_HEARTBEAT"; sleep 1; touch "$DDLRUN_HEARTBEAT"; exec python3 train.py 1 fifo'
-    [[ ${stderr_lines[-1]} == *"it hangs: rank "[0-2]" on "*" has not touched "*" (--hang-after); rank 1 ("*", pid "*"): opens the FIFO $PWD/fifo, whose other end nobody opens; 2 other ranks wait "* ]]
+    [[ ${stderr_lines[-1]} == *"it hangs: rank "[0-2]" on "*" has not touched "*" (--hang-after); rank 1 ("*", pid "*"): opens the FIFO $PWD/fifo, whose other end nobody opens"*"; 2 other ranks wait "* ]]
     grep -q '"cause":"opens"' logs/why.json
     rm -r logs
   done
