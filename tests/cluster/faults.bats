@@ -7,7 +7,7 @@
 
 load common
 
-setup_file() { start_cluster 4 4 8; }
+setup_file() { CLUSTER_SLURM_CONF=SlurmdTimeout=15 start_cluster 4 4 8; }
 teardown_file() { stop_cluster; }
 setup() { empty_home; }
 

@@ -8,7 +8,7 @@
 load common
 
 setup_file() {
-  start_cluster 4 2 4
+  CLUSTER_SLURM_CONF=SlurmdTimeout=15 start_cluster 4 2 4
   has_cluster || return 0
   add_fabric 4
 }

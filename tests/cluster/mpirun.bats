@@ -9,7 +9,7 @@ load common
 
 setup_file() {
   command -v mpirun > /dev/null || skip_all "mpirun is not installed" || return 0
-  start_cluster 3 4 8
+  CLUSTER_SLURM_CONF=SlurmdTimeout=15 start_cluster 3 4 8
 }
 teardown_file() { stop_cluster; }
 setup() {

@@ -8,7 +8,7 @@
 
 load common
 
-setup_file() { start_cluster 3 2 4; }
+setup_file() { CLUSTER_SLURM_CONF=SlurmdTimeout=15 start_cluster 3 2 4; }
 teardown_file() { stop_cluster; }
 setup() { empty_home; }
 

@@ -8,7 +8,7 @@
 load common
 
 setup_file() {
-  start_cluster 2 4 8
+  CLUSTER_SLURM_CONF=SlurmdTimeout=15 start_cluster 2 4 8
   has_cluster || return 0
   # An evaluation that takes ten seconds.
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 20000 --size 40 "$cluster_dir/data" > /dev/null
