@@ -64,6 +64,10 @@ is_said() { grep -qF "ddlrun: somebody is attached to rank 1 on n2: " "$work/job
   run hpc srun --overlap --jobid="$job" --nodelist=n2 -N1 -n1 --gres=none ddlctl attach "$job" 0 hostname
   echo "$output"
   grep -xF n1 <<< "$output"
+  # A shell, at a terminal of its own on that node.
+  run -7 hpc script -qec "ddlctl attach $job 1" /dev/null <<< 'echo "$(tty) $(hostname) rank $RANK"; exit 7'
+  [[ $output == *"a shell beside rank 1, process "*" on n2; exit ends it"*"/dev/pts/"*" n2 rank 1"* ]]
+
   run -127 hpc ddlctl attach "$job" 0 no-such-program
   echo "$output"
   [[ $output == *"cannot start 'no-such-program' on n1 in the environment of rank 0: No such file or directory"* ]]
