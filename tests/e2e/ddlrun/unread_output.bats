@@ -140,7 +140,7 @@ rank_is_gone() { [ ! -e "/proc/$(cat rank.pid)" ]; }
   "$ddlrun" -n 1 --launcher=local sh rank > unread 2> messages 3>&- 7>&- &
   pid=$!
   # Slower than the writer; it ends although nobody writes any more.
-  (while [ ! -e enough ]; do timeout 1 head -c 60000 > /dev/null; sleep 0.1; done) <&7 3>&- &
+  (while [ ! -e enough ]; do timeout 1 head -c 60000 > /dev/null || :; sleep 0.1; done) <&7 3>&- &
   local reader=$!
   wait_for 60 has_ended || true
   : > enough
