@@ -156,8 +156,8 @@ TEST(Pickle, HoldsNoMoreThanItsLimits) {
 }
 
 TEST(Pickle, FindsTheLastValueOfAKey) {
-  const auto pickle =
-      Pickle::Parse(Bytes("\x80\x02}(X\x01\x00\x00\x00xK\x01X\x01\x00\x00\x00xK\x02u."));
+  const std::string bytes = Bytes("\x80\x02}(X\x01\x00\x00\x00xK\x01X\x01\x00\x00\x00xK\x02u.");
+  const auto pickle = Pickle::Parse(bytes);
   ASSERT_TRUE(pickle);
   EXPECT_EQ(pickle->Find(pickle->root(), "x").number, 2);
   EXPECT_EQ(pickle->Find(pickle->root(), "y").kind, PickleValue::Kind::kNone);
