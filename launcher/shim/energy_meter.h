@@ -27,9 +27,9 @@ struct EnergyMeter {
 };
 
 // Starts `program` for a job with `gpus` GPUs of this node: the first ones of `visible`, the value
-// of CUDA_VISIBLE_DEVICES, or of the node where that is not set (null).  Returns at once.  The process has a session of
-// its own, holds none of this process's streams, and ends with this process.  Where it cannot be
-// started there is no meter, and nobody is told.
+// of CUDA_VISIBLE_DEVICES, or of the node where that is not set (null).  Returns at once.  The
+// process has a session of its own, holds none of this process's streams, and ends with this
+// process.  Where it cannot be started there is no meter, and nobody is told.
 EnergyMeter StartEnergyMeter(const char* program, int gpus, const char* visible);
 
 // The millijoules since the start, and the end of the meter.  -1 where that is not known: there is
