@@ -37,7 +37,7 @@ rows() { sed -n "/^all_packages=(/,/^)/s/^  '\(.*\)'$/\1/p" "$bootstrap"; }
 }
 
 # on OS-RELEASE [ARGUMENT...]: runs tools/bootstrap where /etc/os-release is this and the package managers are the stand-ins of ./bin.
-# What they were asked is in ./asked. ./lock stands in for the file $locked. Packages in ./installed are there, those in ./lacking cannot be had.
+# What they were asked is in ./asked. ./lock stands in for the file $locked. Packages in ./installed are there, those in ./lacking are not available.
 on() {
   unshare -m true 2> /dev/null || skip "another /etc/os-release needs root and namespaces"
   printf '%s\n' "$1" > os-release

@@ -181,7 +181,7 @@ energy() { echo "$(value "$1" gpu_energy_joules) $(value "$1" lost_gpu_energy_jo
   [[ $messages == *", energy 0.50 kWh; "* ]]
 }
 
-@test "nothing is said of energy that is not known" {
+@test "energy that is not known is not printed" {
   local mode
   for mode in none broken old mig stuck; do
     fake_gpus "$mode"
