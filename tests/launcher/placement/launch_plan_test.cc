@@ -96,18 +96,24 @@ TEST(PlanFiles, MatchGoldenFilesOnTwoAc922) {
   ExpectGolden("ac922-2x4.hostfile", HostfileText(plan));
 }
 
-// Two V100 on each socket; memory of GPUs, which POWER9 shows as NUMA nodes 252 to 255, is no
-// rank's.
-TEST(PlanFiles, MatchGoldenFilesOfAc922ForAnyNumberOfNodes) {
-  for (const char* node : {"ac922_16c_4v100.xml", "ac922_16c_4v100_gpu_memory.xml"}) {
+// Each rank on the socket of its GPU.  Memory of GPUs, which is NUMA nodes of its own on POWER9
+// (252 to 255) and Grace (2, 10, 18, 26), is no rank's.
+TEST(PlanFiles, MatchGoldenFilesOfKnownNodes) {
+  const struct {
+    const char* node;
+    Allocation job;
+    const char* plan;
+  } kRows[] = {
+      {"ac922_16c_4v100.xml", MakeAllocation(1, 4, -1), "ac922-1x4.txt"},
+      {"ac922_16c_4v100.xml", ReadJob("N4-gres-gpu-4-ntasks-per-node-4.txt"), "ac922-4x4.txt"},
+      {"ac922_16c_4v100.xml", MakeAllocation(8, 4, -1), "ac922-8x4.txt"},
+      {"ac922_16c_4v100_gpu_memory.xml", MakeAllocation(1, 4, -1), "ac922-1x4.txt"},
+      {"gb200_72c_4gpu.xml", MakeAllocation(2, 4, -1), "gb200-2x4.txt"},
+      {"gh200_72c_1gpu.xml", MakeAllocation(2, 1, -1), "gh200-2x1.txt"},
+  };
+  for (const auto& [node, job, plan] : kRows) {
     SCOPED_TRACE(node);
-    const std::vector<NodeTopology> topologies = {ReadTopologyFixture(node)};
-    const auto text = [&](const Allocation& job) {
-      return PlanAsText(MakePlan(job, topologies, {}));
-    };
-    ExpectGolden("ac922-1x4.txt", text(MakeAllocation(1, 4, -1)));
-    ExpectGolden("ac922-4x4.txt", text(ReadJob("N4-gres-gpu-4-ntasks-per-node-4.txt")));
-    ExpectGolden("ac922-8x4.txt", text(MakeAllocation(8, 4, -1)));
+    ExpectGolden(plan, PlanAsText(MakePlan(job, {ReadTopologyFixture(node)}, {})));
   }
 }
 

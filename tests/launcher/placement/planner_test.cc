@@ -426,8 +426,8 @@ TEST(PlannerGpus, GivesRanksSlicesOfOneGpu) {
 
 std::vector<NodeTopology> AllTopologies() {
   std::vector<NodeTopology> nodes;
-  for (const char* file :
-       {"ac922_16c_4v100.xml", "ac922_20c_4v100.xml", "ac922_22c_4v100.xml", "dgx1v.xml"}) {
+  for (const char* file : {"ac922_16c_4v100.xml", "ac922_20c_4v100.xml", "ac922_22c_4v100.xml",
+                           "dgx1v.xml", "gb200_72c_4gpu.xml", "gh200_72c_1gpu.xml"}) {
     nodes.push_back(ReadTopologyFixture(file));
   }
   nodes.push_back(MakeNode({2}, 1, {}));                     // a laptop

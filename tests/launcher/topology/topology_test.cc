@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <numeric>
+
 #include "launcher/base/error.h"
 #include "launcher/topology/driver_gpus.h"
 #include "launcher/topology/fingerprint.h"
@@ -99,33 +101,69 @@ std::vector<int> GpuNuma(const NodeTopology& node) {
   return numa;
 }
 
-void ExpectAc922(const std::string& file, int cores_per_socket) {
-  SCOPED_TRACE(file);
-  const NodeTopology node = ReadFixture(file);
-  ASSERT_THAT(node.numa_nodes, SizeIs(2));
-  EXPECT_EQ(node.numa_nodes[0].os_index, 0);
-  EXPECT_EQ(node.numa_nodes[1].os_index, 8);
-  EXPECT_EQ(node.numa_nodes[0].memory_bytes, 128LL << 30);
-  ASSERT_THAT(node.cores, SizeIs(2 * cores_per_socket));
-  for (int i = 0; i < 2 * cores_per_socket; ++i) {
-    const Core& core = node.cores[i];
-    EXPECT_EQ(core.socket, i / cores_per_socket);
-    EXPECT_EQ(core.core_in_socket, i % cores_per_socket);
-    EXPECT_EQ(core.numa, i / cores_per_socket);
-    EXPECT_THAT(core.cpus, ElementsAre(4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3));
-    EXPECT_EQ(node.numa_nodes[core.numa].cores[i % cores_per_socket], i);
-  }
-  EXPECT_THAT(BusIds(node),
-              ElementsAre("0004:04:00.0", "0004:05:00.0", "0035:03:00.0", "0035:04:00.0"));
-  EXPECT_THAT(GpuNuma(node), ElementsAre(0, 0, 1, 1));
-  EXPECT_EQ(node.gpus[3].model, "Tesla V100-SXM2-16GB");
+// A node whose sockets are alike, each with one NUMA node that has CPUs.
+struct KnownNode {
+  std::string file;
+  std::vector<int> numa_os_indices;  // those with CPUs, one for each socket
+  long long memory_gib = 0;          // of each
+  int cores = 0;                     // of each socket
+  int threads = 0;                   // of each core
+  std::vector<std::string> gpus;
+  std::vector<int> gpu_numa;
+  std::string model;
+};
+
+KnownNode Ac922(const std::string& file, int cores) {
+  return {file,
+          {0, 8},
+          128,
+          cores,
+          4,
+          {"0004:04:00.0", "0004:05:00.0", "0035:03:00.0", "0035:04:00.0"},
+          {0, 0, 1, 1},
+          "Tesla V100-SXM2-16GB"};
 }
 
-TEST(HwlocTopology, ReadsAnAc922WithNumaNodes0And8) {
-  ExpectAc922("ac922_16c_4v100.xml", 16);
-  ExpectAc922("ac922_20c_4v100.xml", 20);
-  ExpectAc922("ac922_22c_4v100.xml", 22);
-  ExpectAc922("ac922_16c_4v100_gpu_memory.xml", 16);
+void ExpectKnown(const KnownNode& known) {
+  SCOPED_TRACE(known.file);
+  const NodeTopology node = ReadFixture(known.file);
+  ASSERT_EQ(node.numa_nodes.size(), known.numa_os_indices.size());
+  for (std::size_t i = 0; i < node.numa_nodes.size(); ++i) {
+    EXPECT_EQ(node.numa_nodes[i].os_index, known.numa_os_indices[i]);
+    EXPECT_EQ(node.numa_nodes[i].memory_bytes, known.memory_gib << 30);
+    ASSERT_THAT(node.numa_nodes[i].cores, SizeIs(known.cores));
+  }
+  ASSERT_EQ(node.cores.size(), node.numa_nodes.size() * known.cores);
+  for (int i = 0; i < static_cast<int>(node.cores.size()); ++i) {
+    const Core& core = node.cores[i];
+    EXPECT_EQ(core.socket, i / known.cores);
+    EXPECT_EQ(core.core_in_socket, i % known.cores);
+    EXPECT_EQ(core.numa, i / known.cores);
+    std::vector<int> cpus(known.threads);
+    std::iota(cpus.begin(), cpus.end(), known.threads * i);
+    EXPECT_EQ(core.cpus, cpus);
+    EXPECT_EQ(node.numa_nodes[core.numa].cores[i % known.cores], i);
+  }
+  EXPECT_EQ(BusIds(node), known.gpus);
+  EXPECT_EQ(GpuNuma(node), known.gpu_numa);
+  for (const Gpu& gpu : node.gpus) EXPECT_EQ(gpu.model, known.model);
+}
+
+// The memory of GPUs, which is NUMA nodes of its own on POWER9 and Grace, is left out.
+TEST(HwlocTopology, ReadsKnownNodes) {
+  ExpectKnown(Ac922("ac922_16c_4v100.xml", 16));
+  ExpectKnown(Ac922("ac922_20c_4v100.xml", 20));
+  ExpectKnown(Ac922("ac922_22c_4v100.xml", 22));
+  ExpectKnown(Ac922("ac922_16c_4v100_gpu_memory.xml", 16));
+  ExpectKnown({"gb200_72c_4gpu.xml",
+               {0, 1},
+               480,
+               72,
+               1,
+               {"0008:01:00.0", "0009:01:00.0", "0018:01:00.0", "0019:01:00.0"},
+               {0, 0, 1, 1},
+               "NVIDIA GB200"});
+  ExpectKnown({"gh200_72c_1gpu.xml", {0}, 480, 72, 1, {"0009:01:00.0"}, {0}, "NVIDIA GH200 480GB"});
 }
 
 TEST(HwlocTopology, ReadsADgx1InPciOrder) {
