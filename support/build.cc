@@ -6,6 +6,8 @@ namespace support {
 
 std::string ProgramVersion() { return DDLRUN_VERSION; }
 
+std::string GpusOfBuild() { return DDLRUN_GPUS; }
+
 std::string BuildText(Part part) {
   static constexpr const char* kWith[] = {DDLRUN_LAUNCHER_WITH, DDLRUN_TRAINER_WITH};
   static constexpr const char* kWithout[] = {DDLRUN_LAUNCHER_WITHOUT, DDLRUN_TRAINER_WITHOUT};

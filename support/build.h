@@ -11,6 +11,10 @@ namespace support {
 // "0.1.0": of all programs of the build.
 std::string ProgramVersion();
 
+// The GPUs that the back end cuda has code for, "compute capability 8.0, 9.0, later ones by PTX of
+// 9.0"; "" in a build without it.
+std::string GpusOfBuild();
+
 // What is installed by itself: a launcher knows nothing of the trainer that is installed beside it.
 enum class Part { kLauncher, kTrainer };
 

@@ -26,5 +26,15 @@ TEST(Build, SaysWhatItWasBuiltWithAndWithout) {
   }
 }
 
+TEST(Build, SaysWhichGpusItHasCodeFor) {
+  const bool has_cuda = BuildText(Part::kTrainer).find("back end cuda") != std::string::npos;
+  EXPECT_EQ(has_cuda, !GpusOfBuild().empty());
+  if (!has_cuda) return;
+  EXPECT_THAT(BuildText(Part::kTrainer), HasSubstr("(back end cuda, for " + GpusOfBuild() + ")"));
+  EXPECT_THAT(GpusOfBuild(),
+              MatchesRegex("compute capability ([0-9]+[.][0-9][af]?|all|all-major|native)(, "
+                           "[0-9]+[.][0-9][af]?)*(, later ones by PTX of [0-9.]+)?"));
+}
+
 }  // namespace
 }  // namespace support

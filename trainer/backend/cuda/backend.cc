@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "support/build.h"
 #include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/backend/cuda/cuda_libraries.h"
 #include "trainer/backend/cuda/cuda_ops.h"
@@ -58,6 +59,33 @@ int ChooseDevice(int local_rank) {
   return device;
 }
 
+// "Tesla T4 (GPU 0, compute capability 7.5)".
+std::string TextOf(const cudaDeviceProp& properties, int device) {
+  return std::string(properties.name) + " (GPU " + std::to_string(device) +
+         ", compute capability " + std::to_string(properties.major) + "." +
+         std::to_string(properties.minor) + ")";
+}
+
+// A GPU may be older than all that this build was made for, or so new that it needs the PTX.
+void RejectWithoutCode(int device) {
+  const auto result = static_cast<cudaError_t>(LookForCode());
+  if (result == cudaSuccess) return;
+  cudaGetLastError();  // forget it
+  const bool has_none =
+      result == cudaErrorNoKernelImageForDevice || result == cudaErrorInvalidDeviceFunction;
+  if (!has_none && result != cudaErrorUnsupportedPtxVersion) {
+    CheckCuda(result, "looking for the code of kernels");
+  }
+  const cudaDeviceProp properties = PropertiesOf(device);
+  throw Error(EX_UNAVAILABLE,
+              "this build of the back end cuda has no code for " + TextOf(properties, device) +
+                  (has_none ? "" : " that its driver can translate") + ": it was built for " +
+                  support::GpusOfBuild() + "; " + (has_none ? "" : "a newer driver, or ") +
+                  "a build with -D CMAKE_CUDA_ARCHITECTURES=" + std::to_string(properties.major) +
+                  std::to_string(properties.minor) +
+                  "-real has; --backend=cpu computes without one");
+}
+
 // bf16 and TF32 came with Ampere.
 void RejectWhatDeviceLacks(int device, const CudaPrecision& precision) {
   const bool bf16 = precision.storage == DType::kBFloat16;
@@ -65,9 +93,7 @@ void RejectWhatDeviceLacks(int device, const CudaPrecision& precision) {
   const cudaDeviceProp properties = PropertiesOf(device);
   if (properties.major >= 8) return;
   throw Error(EX_UNAVAILABLE,
-              std::string(properties.name) + " (GPU " + std::to_string(device) +
-                  ", compute capability " + std::to_string(properties.major) + "." +
-                  std::to_string(properties.minor) + ") has no " + (bf16 ? "bf16" : "TF32") +
+              TextOf(properties, device) + " has no " + (bf16 ? "bf16" : "TF32") +
                   ", which came with 8.0; give --precision=" + (bf16 ? "fp16" : "fp32 or fp16"));
 }
 
@@ -303,6 +329,7 @@ std::string CudaProblem() {
 std::unique_ptr<Backend> MakeCudaBackend(const BackendOptions& options) {
   const int device = ChooseDevice(options.local_rank);
   const CudaPrecision precision = {options.compute_type, options.tf32};
+  RejectWithoutCode(device);
   RejectWhatDeviceLacks(device, precision);
   return std::make_unique<CudaBackend>(device, precision, options);
 }

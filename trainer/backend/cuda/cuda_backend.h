@@ -14,8 +14,8 @@
 namespace trainer {
 
 // On GPU options.local_rank of those that this process sees, counted round where there are more
-// ranks than GPUs.  Throws Error(EX_UNAVAILABLE) where CudaProblem() says something, and where that
-// GPU has no bf16 or TF32 and it is asked for.
+// ranks than GPUs.  Throws Error(EX_UNAVAILABLE) where CudaProblem() says something, where this
+// build has no code for that GPU, and where it has no bf16 or TF32 and it is asked for.
 std::unique_ptr<Backend> MakeCudaBackend(const BackendOptions& options);
 
 // Why this machine cannot run the back end ("no GPU: ...", "the GPU driver is too old: ..."), "" if

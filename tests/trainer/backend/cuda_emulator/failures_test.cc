@@ -2,6 +2,7 @@
 //
 // What the cuda back end says of a machine or a GPU that lets it down, and that it ends then.
 
+#include "support/build.h"
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "tests/trainer/train/training_run.h"
@@ -81,6 +82,38 @@ TEST(CudaFailures, APrecisionThatTheGpuLacksIsRejectedWithOneThatItHas) {
   EXPECT_FALSE(fp16);
   EXPECT_FALSE(fp32);
   EXPECT_FALSE(error_of({.compute_type = DType::kBFloat16}));
+}
+
+TEST(CudaFailures, AGpuThatTheBuildHasNoCodeForIsNamedWithWhatToBuild) {
+  const struct {
+    cudaError_t code;
+    const char* what;
+    const char* remedy;
+  } kRows[] = {
+      {cudaErrorNoKernelImageForDevice, "", ""},
+      {cudaErrorInvalidDeviceFunction, "", ""},
+      {cudaErrorUnsupportedPtxVersion, " that its driver can translate", "a newer driver, or "},
+  };
+  cuda_emulator::PretendComputeCapability(7, 5);
+  for (const auto& [code, what, remedy] : kRows) {
+    cuda_emulator::PretendToHaveCode(code);
+    const auto error = ErrorOf(0, cudaSuccess, [] { MakeBackend("cuda", {}); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->exit_code(), EX_UNAVAILABLE);
+    EXPECT_EQ(error->what(),
+              "this build of the back end cuda has no code for CUDA emulated on the "
+              "CPU (GPU 0, compute capability 7.5)" +
+                  std::string(what) + ": it was built for " + support::GpusOfBuild() + "; " +
+                  remedy +
+                  "a build with -D CMAKE_CUDA_ARCHITECTURES=75-real has; "
+                  "--backend=cpu computes without one");
+  }
+  cuda_emulator::PretendToHaveCode(cudaErrorECCUncorrectable);
+  const auto other = ErrorOf(0, cudaSuccess, [] { MakeBackend("cuda", {}); });
+  cuda_emulator::PretendToHaveCode(cudaSuccess);
+  cuda_emulator::PretendComputeCapability(8, 0);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->exit_code(), EX_OSERR);
 }
 
 // Memory is planned by trying: what fails then is the GPU, or too little memory to try.

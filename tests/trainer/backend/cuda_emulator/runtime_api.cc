@@ -29,6 +29,7 @@ constexpr int kThreadsPerBlock = 1024;
 // An A100's, so that choices by them are as on a real one.
 std::atomic<int> capability_major = 8;
 std::atomic<int> capability_minor = 0;
+std::atomic<cudaError_t> code_of_kernels = cudaSuccess;
 constexpr int kSms = 108;
 
 // On the heap: buffers may be released after the statics are gone.
@@ -174,6 +175,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
                  .warpSize = kWarp,
                  .maxThreadsPerBlock = kThreadsPerBlock};
   return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  if (kernel == nullptr) return Result(cudaErrorInvalidDeviceFunction);
+  *attributes = {.numRegs = 32};
+  return Result(code_of_kernels);
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device) {
@@ -326,6 +334,8 @@ void PretendComputeCapability(int major, int minor) {
   capability_major = major;
   capability_minor = minor;
 }
+
+void PretendToHaveCode(cudaError_t code) { code_of_kernels = code; }
 
 std::size_t AllocatedBytes() {
   DeviceMemory& device = TheDeviceMemory();

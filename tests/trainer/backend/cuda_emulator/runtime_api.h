@@ -26,11 +26,13 @@ enum cudaError_t {
   cudaErrorStubLibrary = 34,
   cudaErrorInsufficientDriver = 35,
   cudaErrorDevicesUnavailable = 46,
+  cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorECCUncorrectable = 214,
   cudaErrorNvlinkUncorrectable = 220,
+  cudaErrorUnsupportedPtxVersion = 222,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
@@ -83,6 +85,9 @@ struct cudaDeviceProp {
   int warpSize;
   int maxThreadsPerBlock;
 };
+struct cudaFuncAttributes {
+  int numRegs;
+};
 struct CUstream_st;
 struct CUevent_st;
 struct CUgraph_st;
@@ -114,6 +119,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceSynchronize();
+// cudaSuccess, unless the GPU can run no kernel (PretendToHaveCode).
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel);
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);
@@ -196,6 +203,10 @@ void Mend();
 
 // The GPU is of this compute capability from now on, 8.0 (an A100's) to begin with.
 void PretendComputeCapability(int major, int minor);
+
+// What there is to run on the GPU from now on: cudaSuccess if it is all kernels, else what is said
+// of each of them, such as cudaErrorNoKernelImageForDevice.
+void PretendToHaveCode(cudaError_t code);
 
 // Whether no recording succeeds from now on; or none of the calling thread.
 void RejectToRecord(bool reject);

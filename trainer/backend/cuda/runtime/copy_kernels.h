@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels that bring numbers into the back end's layout and out of it, add them up and
-// average them.  All queue on `stream`; all memory is the device's.
+// average them.  All queue on `stream`; all memory is the device's.  And whether the current GPU
+// can run kernels of this build at all.
 
 #pragma once
 
@@ -52,6 +53,10 @@ void MoveAverage(const float* values, float share, const UpdateSums* sums, float
 // `words` * 4 bytes of what looks like random numbers between -2 and 2 in every type: multiplying
 // zeros takes a GPU less power, and so less time, than multiplying what a network holds.
 void FillWithNoise(void* dst, std::int64_t words, CUstream_st* stream);
+
+// Looks for the code of one of them, for all: each file of kernels is compiled for the same GPUs.
+// Returns a cudaError_t.
+int LookForCode();
 
 // dst[c] = sum over r of src[r, c].
 void SumRows(const float* src, float* dst, std::int64_t rows, std::int64_t columns,
