@@ -8,7 +8,6 @@
 
 #include "support/build.h"
 #include "support/number.h"
-#include "support/reference.h"
 
 namespace ddlctl {
 namespace {
@@ -254,7 +253,7 @@ std::vector<std::string> TakeProgram(std::vector<std::string>* arguments) {
 support::Program DescribeOptions(Options& options) {
   support::Program program = {.version = support::VersionText(support::Part::kLauncher),
                               .version_help = support::kVersionHelp,
-                              .footer = support::kReferenceLine};
+                              .footer = support::HelpFooter()};
   program.root = {.name = "ddlctl",
                   .help = "Sees and asks a training of ddltraind, or a job of ddlrun, that runs."};
   program.root.commands = {

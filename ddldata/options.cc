@@ -3,7 +3,6 @@
 #include "ddldata/options.h"
 
 #include "support/build.h"
-#include "support/reference.h"
 
 namespace trainer {
 namespace {
@@ -154,7 +153,7 @@ support::Program DescribeOptions(DataToolOptions& options) {
                             SplitCommand(options)}},
       .version = support::VersionText(support::Part::kTrainer),
       .version_help = support::kVersionHelp,
-      .footer = support::kReferenceLine};
+      .footer = support::HelpFooter()};
 }
 
 }  // namespace trainer

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <sstream>
 
+#include "support/build.h"
 #include "support/reference.h"
 
 namespace manual {
@@ -135,6 +136,11 @@ std::string FormatRoff(const Page& page, const std::string& date, const std::str
   text += FormatTerms("ENVIRONMENT", page.environment);
   text += FormatTerms("FILES", page.files);
   text += FormatTerms("EXAMPLES", page.examples);
+  text += ".SH BUGS\n" +
+          Escaped("Report bugs at " + support::BugAddress() +
+                  ", and faults that others could use, in private, to " +
+                  support::SecurityAddress() + ".") +
+          "\n";
   text += ".SH SEE ALSO\n";
   for (std::size_t i = 0; i < page.see_also.size(); ++i) {
     const std::size_t section = page.see_also[i].find('(');

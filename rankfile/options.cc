@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "support/reference.h"
+#include "support/build.h"
 
 namespace rankfile {
 namespace {
@@ -61,7 +61,7 @@ support::Command Reading(Options& options, Command command, const std::string& n
 
 support::Program DescribeOptions(Options& options) {
   support::Program program = {.version = DDLRUN_VERSION,
-                              .footer = std::string(kFooter) + "\n" + support::kReferenceLine};
+                              .footer = std::string(kFooter) + "\n" + support::HelpFooter()};
   program.needs_command = true;
   program.adds_hints = false;
   program.root.name = "ddl-rankfile";

@@ -2,6 +2,8 @@
 
 #include "support/build.h"
 
+#include "support/reference.h"
+
 namespace support {
 
 std::string ProgramVersion() { return DDLRUN_VERSION; }
@@ -18,5 +20,13 @@ std::string BuildText(Part part) {
 }
 
 std::string VersionText(Part part) { return ProgramVersion() + "\n" + BuildText(part); }
+
+std::string BugAddress() { return DDLRUN_BUGS; }
+
+std::string SecurityAddress() { return DDLRUN_SECURITY; }
+
+std::string HelpFooter() {
+  return std::string(kReferenceLine) + "\nReport bugs at " + BugAddress();
+}
 
 }  // namespace support

@@ -26,6 +26,14 @@ std::string BuildText(Part part);
 
 // Both, as --version prints them.
 std::string VersionText(Part part);
+
+// Where reports go, as the file CONTACT has it: bugs, and faults that others could use.
+std::string BugAddress();
+std::string SecurityAddress();
+
+// The last lines of every --help: where the reference is, and where bugs are reported.
+std::string HelpFooter();
+
 inline constexpr const char* kVersionHelp =
     "Print the version, and the libraries that this build has";
 

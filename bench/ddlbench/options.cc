@@ -3,7 +3,6 @@
 #include "bench/ddlbench/options.h"
 
 #include "support/build.h"
-#include "support/reference.h"
 
 namespace bench {
 namespace {
@@ -343,7 +342,7 @@ support::Command PredictCommand(BenchOptions& options) {
 support::Program DescribeOptions(BenchOptions& options) {
   support::Program program = {.version = support::VersionText(support::Part::kTrainer),
                               .version_help = support::kVersionHelp,
-                              .footer = support::kReferenceLine};
+                              .footer = support::HelpFooter()};
   program.root = {.name = "ddlbench",
                   .help = "Measures trainings, and makes tables of what their logs say."};
   program.root.commands = {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
-#include "support/reference.h"
+#include "support/build.h"
 
 namespace launcher {
 namespace {
@@ -143,7 +143,7 @@ std::string BedeHelpText() {
          "does not combine with --map-by, --rankfile or -npernode of your own.\n"
          "\nExit code: mpirun's, which is that of the first rank that failed; 64 usage, 69 no\n"
          "mpirun, 70 internal, 71 operating system, 78 configuration or allocation.\n" +
-         support::kReferenceLine + "\n";
+         support::HelpFooter() + "\n";
 }
 
 }  // namespace launcher

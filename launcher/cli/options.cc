@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "launcher/base/error.h"
+#include "support/build.h"
 #include "support/quoting.h"
-#include "support/reference.h"
 #include "support/spelling.h"
 
 namespace launcher {
@@ -244,7 +244,7 @@ std::string HelpText(const std::vector<OptionSpec>& table) {
       "\nExit code: that of the first rank that failed (128 + n for signal n); 64 usage, 65 wrong\n"
       "input file, 69 a rank could not be started, 70 internal, 71 operating system, 75 a rank\n"
       "stopped early with a checkpoint written, 78 configuration or allocation.\n";
-  return text + support::kReferenceLine + "\n";
+  return text + support::HelpFooter() + "\n";
 }
 
 }  // namespace launcher

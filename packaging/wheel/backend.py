@@ -32,6 +32,9 @@ Metadata-Version: 2.4
 Name: ddlrun
 Version: {version}
 Summary: One command starts one rank of a program per GPU over all nodes of a Slurm job
+Maintainer-email: {contact[maintainer]}
+Project-URL: Homepage, {contact[home]}
+Project-URL: Issues, {contact[bugs]}
 License-Expression: {licences}
 {files}
 Classifier: Environment :: Console
@@ -49,6 +52,11 @@ def say(text):
 
 def version():
     return re.search(r"^project\(ddlrun VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"), re.MULTILINE)[1]
+
+
+def contact():
+    """The values of CONTACT."""
+    return dict(re.findall(r"^([a-z]+) = (.*)$", (ROOT / "CONTACT").read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def epoch():
@@ -117,7 +125,7 @@ def wheel_files(staged, licences, tags):
     texts.update({f"{path.name}/LICENCE": path for path in sorted(licences.iterdir())})
     files.update({f"{stem}.dist-info/licenses/{name}": (path.read_bytes(), False) for name, path in texts.items()})
     spdx = {library.spdx for library in libraries.LIBRARIES} | {licence for _, licence, _ in libraries.OF_ZIG}
-    metadata = METADATA.format(version=version(), licences=" AND ".join(["Apache-2.0", *sorted(spdx)]),
+    metadata = METADATA.format(version=version(), contact=contact(), licences=" AND ".join(["Apache-2.0", *sorted(spdx)]),
                                files="\n".join(f"License-File: {name}" for name in texts),
                                readme=(ROOT / "README.md").read_text(encoding="utf-8"))
     wheel = "Wheel-Version: 1.0\nGenerator: ddlrun\nRoot-Is-Purelib: false\n" + "".join(f"Tag: py3-none-{tag}\n" for tag in tags)

@@ -12,7 +12,7 @@ setup() {
 # small_tree: the pages that tools/docs knows by name, in ./tree.
 small_tree() {
   local page
-  for page in README CHANGELOG CONTRIBUTING doc/{user-guide,reference,performance,glossary,benchmarking,platforms,scaling} \
+  for page in README CHANGELOG CONTRIBUTING SECURITY doc/{user-guide,reference,performance,glossary,benchmarking,platforms,scaling} \
     doc/{administrators-guide,security,architecture,formats,decisions/README} doc/{user-guide,reference,reference/options,performance}/a \
     doc/decisions/0001-a {tests,tests/cluster,tests/faults,tests/fixtures/a,rankfile,packaging/container}/README; do
     mkdir -p "$(dirname "tree/$page")"

@@ -74,6 +74,7 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 ./share/ddlrun/slurm-templates/single-node.sbatch
 ./share/doc/ddlrun/CHANGELOG.md
 ./share/doc/ddlrun/README.md
+./share/doc/ddlrun/SECURITY.md
 ./share/doc/ddlrun/doc/administrators-guide.md
 ./share/doc/ddlrun/doc/architecture.md
 ./share/doc/ddlrun/doc/benchmarking.md

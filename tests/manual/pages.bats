@@ -14,7 +14,7 @@ setup() {
   for page in "$pages"/*.1; do
     GROFF_NO_SGR=1 run -0 --separate-stderr man --warnings -E UTF-8 -l -Tutf8 "$page"
     [ -z "$stderr" ] || { echo "$page: $stderr"; return 1; }
-    for heading in NAME SYNOPSIS DESCRIPTION OPTIONS 'EXIT STATUS' 'SEE ALSO'; do
+    for heading in NAME SYNOPSIS DESCRIPTION OPTIONS 'EXIT STATUS' BUGS 'SEE ALSO'; do
       grep -q "^$heading$" <<< "$(col -b <<< "$output")" || { echo "$page has no $heading"; return 1; }
     done
   done
@@ -72,13 +72,18 @@ examples() { sed -n '/^[.]SH EXAMPLES$/,/^[.]SH SEE/s/^\\fB\(.*\)\\fR$/\1/p' "$p
   done
 }
 
-@test "--help and the page of every program name the index of the reference" {
-  local index=doc/reference.md
+@test "--help and the page of every program name the index of the reference and where bugs are reported" {
+  local index=doc/reference.md bugs security page
   [ -e "$BATS_TEST_DIRNAME/../../$index" ]
+  bugs=$(sed -n 's/^bugs = //p' "$BATS_TEST_DIRNAME/../../CONTACT")
+  security=$(sed -n 's/^security = //p' "$BATS_TEST_DIRNAME/../../CONTACT")
   for program in ddlrun bede-mpirun ddltraind ddlctl ddldata ddlbench ddl-rankfile; do
     grep -qF "$index" "$pages/$program.1" || { echo "the page of $program"; return 1; }
+    page=$(tr '\n' ' ' < "$pages/$program.1" | tr -d '\\')
+    [[ $page == *"Report bugs at $bugs, and faults that others could use, in private, to $security."* ]] || { echo "BUGS of $program"; return 1; }
     [ -x "$DDLRUN_BUILD/bin/$program" ] || continue
     [ "$("$DDLRUN_BUILD/bin/$program" --help | grep -cF "$index")" -eq 1 ] || { echo "$program --help"; return 1; }
+    [ "$("$DDLRUN_BUILD/bin/$program" --help | grep -cxF "Report bugs at $bugs")" -eq 1 ] || { echo "$program --help"; return 1; }
   done
 }
 

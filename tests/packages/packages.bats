@@ -19,6 +19,29 @@ rows() { sed -n "/^all_packages=(/,/^)/s/^  '\($(paste -sd'|' <(printf '%s\n' "$
   [ "$(sed -n 's/^Version: *//p' packaging/ddlrun.spec)" = "$version" ]
 }
 
+@test "a fork writes its addresses into CONTACT, and one command has them everywhere" {
+  cp -r --parents CONTACT README.md SECURITY.md debian packaging tests/lint/contact.py "$BATS_TEST_TMPDIR"
+  cd "$BATS_TEST_TMPDIR"
+  local bugs security
+  bugs=$(sed -n 's/^bugs = //p' CONTACT)
+  security=$(sed -n 's/^security = //p' CONTACT)
+  run -0 python3 tests/lint/contact.py check .
+  sed -i 's#^home = .*#home = https://site.org/ddlrun#; s#^bugs = .*#bugs = mailto:help@site.org#
+    s#^security = .*#security = cert@site.org#; s#^maintainer = .*#maintainer = A B <ab@site.org>#' CONTACT
+  run -1 python3 tests/lint/contact.py check .
+  [[ $output == *"README.md: '$bugs', but CONTACT has bugs = mailto:help@site.org: "* ]]
+  [ "${#lines[@]}" -eq 12 ]
+  run -0 python3 tests/lint/contact.py write .
+  run -0 python3 tests/lint/contact.py check .
+  grep -qx "Maintainer: A B <ab@site.org>" debian/control
+  grep -qx "BugURL:  *mailto:help@site.org" packaging/ddlrun.spec
+  grep -q "use to cert@site.org\*\*" SECURITY.md
+  run ! grep -rnF -e "$bugs" -e "$security" README.md SECURITY.md debian packaging
+  sed -i 's/^bugs = .*/bugs = ask us/; /^home/d' CONTACT
+  run -1 python3 tests/lint/contact.py check .
+  [[ $output == "CONTACT:"*"'bugs = ask us' is none of "*"CONTACT: no home" ]]
+}
+
 @test "Debian's package is built of what tools/bootstrap installs" {
   # ccache is for those who build often; debhelper and chrpath are for packages alone.
   diff <(rows needed build | grep -vx ccache | LC_ALL=C sort) \

@@ -53,6 +53,7 @@ change() {
     run ! grep -n '@' <(grep -v 'depends_on\|conflicts' "$recipe")
     grep -q "$sum" "$recipe"
     grep -q "https://ddlrun.example/a" "$recipe"
+    grep -qE "homepage = ['\"]$(sed -n 's/^home = //p' CONTACT)['\"]$" "$recipe"
   done
   # As EasyBuild's and Spack's own style checks have it.
   run ! grep -nE '.{121}' packaging/easybuild/*.in

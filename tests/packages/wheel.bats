@@ -105,6 +105,15 @@ EOF
   done
 }
 
+@test "its metadata says where the project is and where bugs are reported" {
+  contact() { sed -n "s/^$1 = //p" "$here/CONTACT"; }
+  for wheel in *.whl; do
+    for line in "Maintainer-email: $(contact maintainer)" "Project-URL: Homepage, $(contact home)" "Project-URL: Issues, $(contact bugs)"; do
+      grep -qxF "$line" "$wheel/$info/METADATA" || { echo "$line"; return 1; }
+    done
+  done
+}
+
 @test "RECORD has the digest of every file" {
   for wheel in *.whl; do
     python3 - "$wheel" "$info" << 'EOF'

@@ -7,10 +7,10 @@
 #include <set>
 #include <utility>
 
+#include "support/build.h"
 #include "support/command_line.h"
 #include "support/number.h"
 #include "support/quoting.h"
-#include "support/reference.h"
 #include "support/spelling.h"
 #include "trainer/core/error.h"
 #include "trainer/options/option_names.h"
@@ -329,7 +329,7 @@ support::Program DescribeOptions(Options& options) {
            .help = "Trains ResNet on images, one process per rank; started by ddlrun, or by hand "
                    "for one rank.",
            .options = {{"--version", {}, "", "version, back ends and libraries of this build"}}},
-      .footer = support::kReferenceLine,
+      .footer = support::HelpFooter(),
       .help = {"--help", {}, "", "this text"},
       .adds_hints = false};
   for (const OptionRow& row : OptionTable()) {

@@ -1,0 +1,12 @@
+# The values of CONTACT: DDLRUN_CONTACT_HOME, _BUGS, _SECURITY, _MAINTAINER. DDLRUN_CONTACT_NOTE says of placeholders where they are set.
+set(DDLRUN_CONTACT_NOTE "")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/CONTACT)
+file(STRINGS ${PROJECT_SOURCE_DIR}/CONTACT ddl_lines REGEX "^[a-z]+ = ")
+foreach(line IN LISTS ddl_lines)
+  string(REGEX MATCH "^([a-z]+) = (.*)$" line "${line}")
+  string(TOUPPER ${CMAKE_MATCH_1} ddl_key)
+  set(DDLRUN_CONTACT_${ddl_key} "${CMAKE_MATCH_2}")
+  if(CMAKE_MATCH_2 MATCHES "[.]example([/>]|$)")
+    set(DDLRUN_CONTACT_NOTE " (a placeholder: the file CONTACT)")
+  endif()
+endforeach()
