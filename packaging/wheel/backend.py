@@ -6,6 +6,7 @@ library only.
 
 import base64
 import hashlib
+import json
 import os
 import pathlib
 import platform
@@ -19,6 +20,8 @@ import zipfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import spdx  # noqa: E402  pylint: disable=wrong-import-position,wrong-import-order
 import libraries  # noqa: E402  pylint: disable=wrong-import-position,wrong-import-order
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -116,7 +119,17 @@ def content_of(path):
     return path.read_bytes(), bool(path.stat().st_mode & stat.S_IXUSR)
 
 
-def wheel_files(staged, licences, tags):
+def sbom(licences, zig_version):
+    """The SPDX document of what the programs contain, all of it by the texts of its licences."""
+    contained = [spdx.Library(library.name, library.spdx, version=re.search(r"_([0-9]+(\.[0-9]+)*)", library.path)[1]) for library in libraries.LIBRARIES]
+    contained += [spdx.Library(name, licence, comment=f"of zig {zig_version}") for name, licence, _ in libraries.OF_ZIG]
+    for library in contained:
+        library.is_contained = True
+        library.texts = ((licences / library.name).read_text(encoding="utf-8", errors="replace"),)
+    return json.dumps(spdx.document(version(), epoch(), contact()["home"], contained), indent=1).encode()
+
+
+def wheel_files(staged, licences, tags, zig_version):
     """{name in the wheel: (bytes, whether it is a program)} but for RECORD."""
     stem = f"ddlrun-{version()}"
     files = {f"{stem}.data/data/{path.relative_to(staged)}": content_of(path)
@@ -124,11 +137,12 @@ def wheel_files(staged, licences, tags):
     texts = {name: ROOT / name for name in ("LICENSE", "NOTICE")}
     texts.update({f"{path.name}/LICENCE": path for path in sorted(licences.iterdir())})
     files.update({f"{stem}.dist-info/licenses/{name}": (path.read_bytes(), False) for name, path in texts.items()})
-    spdx = {library.spdx for library in libraries.LIBRARIES} | {licence for _, licence, _ in libraries.OF_ZIG}
-    metadata = METADATA.format(version=version(), contact=contact(), licences=" AND ".join(["Apache-2.0", *sorted(spdx)]),
+    names = {library.spdx for library in libraries.LIBRARIES} | {licence for _, licence, _ in libraries.OF_ZIG}
+    metadata = METADATA.format(version=version(), contact=contact(), licences=" AND ".join(["Apache-2.0", *sorted(names)]),
                                files="\n".join(f"License-File: {name}" for name in texts),
                                readme=(ROOT / "README.md").read_text(encoding="utf-8"))
     wheel = "Wheel-Version: 1.0\nGenerator: ddlrun\nRoot-Is-Purelib: false\n" + "".join(f"Tag: py3-none-{tag}\n" for tag in tags)
+    files[f"{stem}.dist-info/sboms/ddlrun.spdx.json"] = sbom(licences, zig_version), False
     files[f"{stem}.dist-info/METADATA"] = metadata.encode(), False
     files[f"{stem}.dist-info/WHEEL"] = wheel.encode(), False
     return files
@@ -154,11 +168,13 @@ def make_wheel(architecture, directory):
     for program in ("cmake", "ninja", "make"):
         if shutil.which(program) is None:
             raise libraries.Failed(f"there is no {program}: tools/bootstrap")
-    staged, licences = install(target, libraries.find_zig(ROOT))
+    zig = libraries.find_zig(ROOT)
+    zig_version = subprocess.run([zig, "version"], capture_output=True, text=True, check=True).stdout.strip()
+    staged, licences = install(target, zig)
     tags = [f"manylinux2014_{target.name}", f"manylinux_2_17_{target.name}"]  # the first for pip before 20.3
     path = pathlib.Path(directory) / f"ddlrun-{version()}-py3-none-{'.'.join(tags)}.whl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_wheel(path, wheel_files(staged, licences, tags), f"ddlrun-{version()}.dist-info/RECORD")
+    write_wheel(path, wheel_files(staged, licences, tags, zig_version), f"ddlrun-{version()}.dist-info/RECORD")
     return path
 
 

@@ -54,6 +54,24 @@ rows() { sed -n "/^all_packages=(/,/^)/s/^  '\($(paste -sd'|' <(printf '%s\n' "$
   done
 }
 
+@test "the SPDX document of packages has the versions that are installed" {
+  command -v dpkg-query > /dev/null || skip "this is no Debian"
+  local package=$BATS_TEST_TMPDIR/ddlrun_9.9-1_all.deb versions
+  echo x > "$package"
+  packaging/spdx.py --version 9.9 --created 0 --home https://a.b --debian "$package" < NOTICE > "$BATS_TEST_TMPDIR/spdx.json"
+  versions=$(jq -r '.packages[] | select(.externalRefs) | "\(.name) \(.versionInfo) \(.externalRefs[0].referenceLocator)"' "$BATS_TEST_TMPDIR/spdx.json")
+  echo "$versions"
+  installed=$(dpkg-query -W -f '${Version}' libhwloc-dev)
+  grep -qx "hwloc ${installed%-*} pkg:deb/debian/hwloc@$installed" <<< "$versions"
+  [[ $versions != *CUDA* && $versions != *libc++* ]]
+  jq -e --arg sum "$(sha256sum "$package" | cut -d' ' -f1)" '.creationInfo.created == "1970-01-01T00:00:00Z"
+    and any(.packages[]; .packageFileName == "ddlrun_9.9-1_all.deb" and .versionInfo == "9.9-1" and .checksums[0].checksumValue == $sum)
+    and ([.packages[].name] | index("NCCL") | not)' "$BATS_TEST_TMPDIR/spdx.json"
+  cp "$package" "$BATS_TEST_TMPDIR/ddltraind-cuda_9.9-1_all.deb"
+  packaging/spdx.py --version 9.9 --created 0 --home https://a.b --debian "$BATS_TEST_TMPDIR"/*.deb < NOTICE |
+    jq -e '[.packages[].name] | index("NCCL")'
+}
+
 @test "every component has a package, of each kind" {
   for component in $(sed -n 's/.*COMPONENT_NAME \([a-z]*\)).*/\1/p; s/.*COMPONENT \([a-z]*\)).*/\1/p' CMakeLists.txt {trainer,bench,doc}/CMakeLists.txt \
     trainer/backend/cuda/CMakeLists.txt | sort -u); do

@@ -70,6 +70,15 @@ change() {
   [ "$(jq '.packages | length' "$document")" -eq "$(($(grep -c '^| ' NOTICE) - 1 + 1))" ] # but for the heading, and ddlrun
   jq -e '[.packages[].SPDXID] as $ids | ($ids | unique | length) == ($ids | length)
     and all(.relationships[1:][]; .relatedSpdxElement | IN($ids[])) and all(.packages[]; .licenseDeclared != "")' "$document"
+  # Programs contain parts of some, whose notices and licences they have to have.
+  jq -e '[.relationships[] | select(.relationshipType == "STATIC_LINK").relatedSpdxElement] as $contained
+    | ($contained | length) >= 7 and all(.packages[] | select(.SPDXID | IN($contained[])); .attributionTexts | length > 0)
+    and all(.packages[] | select(.name == "musl" or .name == "CLI11"); .copyrightText | test("^Copyright.*(Rich Felker|University of Cincinnati)"))
+    and any(.packages[] | select(.name == "musl").attributionTexts[]; startswith("Permission is hereby granted"))' "$document"
+  # An address that is none is not valid there.
+  [ "$(jq -r '.packages[0].downloadLocation' "$document")" = NOASSERTION ]
+  tools/release --home https://ddlrun.example/a > /dev/null
+  [ "$(jq -r '.packages[0].downloadLocation' "$document")" = "https://ddlrun.example/a/ddlrun-$version.tar.gz" ]
 }
 
 @test "the tarball is configured without git and without a network" {

@@ -141,6 +141,15 @@ EOF
   done
 }
 
+@test "its SPDX document has a version and the licence of each library" {
+  for wheel in *.whl; do
+    jq -e '(.packages | length) > 10 and all(.packages[1:][]; (.versionInfo // .comment) and (.attributionTexts[0] | test("copyright|license"; "i")))
+      and all(.relationships[1:][]; .relationshipType == "STATIC_LINK")' "$wheel/$info/sboms/ddlrun.spdx.json"
+    [ "$(jq -r '.packages[] | select(.name == "hwloc").versionInfo' "$wheel/$info/sboms/ddlrun.spdx.json")" = \
+      "$(sed -n 's#.*hwloc_\([0-9.]*\)[.]orig.*#\1#p' "$here/packaging/wheel/libraries.py")" ]
+  done
+}
+
 # ddlrun leaves hwloc's own component for PCI out (launcher/topology/hwloc_topology.cc); what is left has to see the devices.
 @test "hwloc sees the PCI devices that Linux sees" {
   libraries=$(sed -n 's/^CMAKE_PREFIX_PATH:UNINITIALIZED=//p' "$here/build/wheel-$(uname -m)/CMakeCache.txt")
