@@ -92,6 +92,15 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 EOF
 }
 
+# PMIx and UCX, which need two dozen others, are loaded by the check alone.
+@test "the programs of the launcher need no library of MPI's world" {
+  for program in "$prefix"/bin/{ddlrun,ddlctl,ddl-rankfile} "$prefix"/libexec/ddlrun/*; do
+    run readelf -dW "$program"
+    echo "$program: $output"
+    run ! grep -E 'NEEDED.*lib(pmix|ucp|ucs|mpi|ibverbs)' <<< "$output"
+  done
+}
+
 # It starts once per rank: loading libraries would take longer than all that it does.
 @test "the shim needs no shared library" {
   grep -q '^DDLRUN_LINKS_\(WITH_MUSL\|STATICALLY\):INTERNAL=1' "$DDLRUN_BUILD/CMakeCache.txt" || skip "neither musl-dev nor static libraries, or sanitizers"

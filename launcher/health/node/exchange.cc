@@ -18,11 +18,11 @@ constexpr char kAddressKey[] = "ddlrun.address";
 // Time that is kept for the report, and for leaving the other nodes.
 constexpr std::chrono::seconds kReserve{2};
 
-// The fabric of this node.  Null for a single node, in a build without UCX, and when UCX fails.
+// The fabric of this node.  Null for a single node, without UCX, and when UCX fails.
 std::unique_ptr<Fabric> OpenFabric(int nodes, ConnectivityResult& info) {
   if (nodes == 1) return nullptr;
-  if (Fabric::LibraryVersion().empty()) {
-    info.unavailable = "ddlrun was built without UCX";
+  if (!Fabric::Problem().empty()) {
+    info.unavailable = Fabric::Problem();
     return nullptr;
   }
   try {

@@ -21,10 +21,13 @@ inline constexpr std::size_t kLinkMessageBytes = 262144;
 
 class Fabric {
  public:
-  // The version of UCX, "1.13.1"; "" when this build has none.
+  // Why there can be none: this build has no UCX, or it cannot be loaded here.  "": there can.
+  static std::string Problem();
+  // The version of UCX, "1.13.1"; "" when there can be none.
   static std::string LibraryVersion();
 
-  // Throws LaunchError(EX_UNAVAILABLE) when UCX finds no device it may use.
+  // Throws LaunchError(EX_UNAVAILABLE) when UCX finds no device it may use, or
+  // with Problem().
   Fabric();
   // Frees nothing: the process is about to end, and it takes long to close connections to nodes
   // that do not answer.

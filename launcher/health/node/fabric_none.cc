@@ -9,8 +9,9 @@ namespace launcher {
 
 class Fabric::Worker {};
 
+std::string Fabric::Problem() { return "ddlrun was built without UCX (libucx-dev)"; }
 std::string Fabric::LibraryVersion() { return ""; }
-Fabric::Fabric() { throw LaunchError(EX_UNAVAILABLE, "ddlrun was built without UCX (libucx-dev)"); }
+Fabric::Fabric() { throw LaunchError(EX_UNAVAILABLE, Problem()); }
 Fabric::~Fabric() = default;
 std::string Fabric::address() const { return ""; }
 void Fabric::TestLinks(int, const std::vector<std::string>&, std::chrono::milliseconds,

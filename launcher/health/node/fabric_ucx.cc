@@ -8,12 +8,39 @@
 
 #include "launcher/base/error.h"
 #include "launcher/health/node/fabric.h"
+#include "launcher/health/node/runtime_library.h"
 #include "launcher/health/pair_schedule.h"
 
 namespace launcher {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+struct Ucx {
+  RuntimeLibrary library{"UCX", {DDLRUN_UCX_LIBRARIES}};
+  decltype(&ucp_config_read) config_read = library.Find("ucp_config_read");
+  decltype(&ucp_config_release) config_release = library.Find("ucp_config_release");
+  decltype(&ucp_ep_create) ep_create = library.Find("ucp_ep_create");
+  decltype(&ucp_get_version_string) get_version_string = library.Find("ucp_get_version_string");
+  decltype(&ucp_init_version) init_version = library.Find("ucp_init_version");
+  decltype(&ucp_request_check_status) request_check_status =
+      library.Find("ucp_request_check_status");
+  decltype(&ucp_request_free) request_free = library.Find("ucp_request_free");
+  decltype(&ucp_tag_msg_recv_nbx) tag_msg_recv_nbx = library.Find("ucp_tag_msg_recv_nbx");
+  decltype(&ucp_tag_probe_nb) tag_probe_nb = library.Find("ucp_tag_probe_nb");
+  decltype(&ucp_tag_send_nbx) tag_send_nbx = library.Find("ucp_tag_send_nbx");
+  decltype(&ucp_worker_create) worker_create = library.Find("ucp_worker_create");
+  decltype(&ucp_worker_get_address) worker_get_address = library.Find("ucp_worker_get_address");
+  decltype(&ucp_worker_progress) worker_progress = library.Find("ucp_worker_progress");
+  decltype(&ucp_worker_release_address) worker_release_address =
+      library.Find("ucp_worker_release_address");
+  decltype(&ucs_status_string) status_string = library.Find("ucs_status_string");
+};
+
+const Ucx& TheUcx() {
+  static const Ucx ucx;
+  return ucx;
+}
 
 // A tag has the kind of the message, and the index of the node that sends it: a ping from the one
 // that speaks first, a pong from the one that answers.
@@ -24,7 +51,7 @@ constexpr ucp_tag_t kNodes = (1ULL << 32) - 1;
 
 void Require(ucs_status_t status, const std::string& action) {
   if (status == UCS_OK) return;
-  throw LaunchError(EX_UNAVAILABLE, action + ": " + ucs_status_string(status));
+  throw LaunchError(EX_UNAVAILABLE, action + ": " + TheUcx().status_string(status));
 }
 
 // A message on its way, with its bytes.
@@ -73,25 +100,26 @@ class Fabric::Worker {
 
 Fabric::Worker::Worker() {
   ucp_config_t* config = nullptr;
-  Require(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
+  Require(TheUcx().config_read(nullptr, nullptr, &config), "ucp_config_read");
   ucp_params_t params = {};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_TAG;
-  const ucs_status_t status = ucp_init(&params, config, &context_);
-  ucp_config_release(config);
+  const ucs_status_t status =
+      TheUcx().init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &context_);
+  TheUcx().config_release(config);
   Require(status, "UCX finds no device it may use (UCX_TLS, UCX_NET_DEVICES)");
   ucp_worker_params_t worker_params = {};
   worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker_params.thread_mode = UCS_THREAD_MODE_SINGLE;
-  Require(ucp_worker_create(context_, &worker_params, &worker_), "ucp_worker_create");
+  Require(TheUcx().worker_create(context_, &worker_params, &worker_), "ucp_worker_create");
 }
 
 std::string Fabric::Worker::Address() const {
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
-  Require(ucp_worker_get_address(worker_, &address, &length), "ucp_worker_get_address");
+  Require(TheUcx().worker_get_address(worker_, &address, &length), "ucp_worker_get_address");
   const std::string bytes(reinterpret_cast<const char*>(address), length);
-  ucp_worker_release_address(worker_, address);
+  TheUcx().worker_release_address(worker_, address);
   return bytes;
 }
 
@@ -110,9 +138,9 @@ void Fabric::Worker::Connect(std::size_t peer) {
   params.err_handler.arg = &peers_[peer];
   params.err_handler.cb = [](void* argument, ucp_ep_h, ucs_status_t status) {
     auto* failed = static_cast<Peer*>(argument);
-    if (failed->problem.empty()) failed->problem = ucs_status_string(status);
+    if (failed->problem.empty()) failed->problem = TheUcx().status_string(status);
   };
-  Require(ucp_ep_create(worker_, &params, &peers_[peer].endpoint), "ucp_ep_create");
+  Require(TheUcx().ep_create(worker_, &params, &peers_[peer].endpoint), "ucp_ep_create");
 }
 
 void Fabric::Worker::Send(std::size_t peer, ucp_tag_t tag, std::string bytes) {
@@ -126,8 +154,8 @@ void Fabric::Worker::Send(std::size_t peer, ucp_tag_t tag, std::string bytes) {
   transfer.peer = peer;
   transfer.bytes = std::move(bytes);
   const ucp_request_param_t params = {};
-  transfer.request = ucp_tag_send_nbx(peers_[peer].endpoint, transfer.bytes.data(),
-                                      transfer.bytes.size(), tag, &params);
+  transfer.request = TheUcx().tag_send_nbx(peers_[peer].endpoint, transfer.bytes.data(),
+                                           transfer.bytes.size(), tag, &params);
 }
 
 void Fabric::Worker::Ping(std::size_t peer) {
@@ -138,14 +166,14 @@ void Fabric::Worker::Ping(std::size_t peer) {
 
 void Fabric::Worker::Receive(Transfer::Kind kind, ucp_tag_t tag) {
   ucp_tag_recv_info_t info = {};
-  while (ucp_tag_message_h message = ucp_tag_probe_nb(worker_, tag, kKinds, 1, &info)) {
+  while (ucp_tag_message_h message = TheUcx().tag_probe_nb(worker_, tag, kKinds, 1, &info)) {
     Transfer& transfer = transfers_.emplace_back();
     transfer.kind = kind;
     transfer.peer = info.sender_tag & kNodes;
     transfer.bytes.resize(info.length);
     const ucp_request_param_t params = {};
-    transfer.request = ucp_tag_msg_recv_nbx(worker_, transfer.bytes.data(), transfer.bytes.size(),
-                                            message, &params);
+    transfer.request = TheUcx().tag_msg_recv_nbx(worker_, transfer.bytes.data(),
+                                                 transfer.bytes.size(), message, &params);
   }
 }
 
@@ -153,7 +181,7 @@ void Fabric::Worker::Finish(Transfer& transfer, ucs_status_t status) {
   if (transfer.peer >= peers_.size()) return;
   Peer& peer = peers_[transfer.peer];
   if (status != UCS_OK) {
-    if (peer.problem.empty()) peer.problem = ucs_status_string(status);
+    if (peer.problem.empty()) peer.problem = TheUcx().status_string(status);
     return;
   }
   if (transfer.kind == Transfer::Kind::kSend) return;
@@ -168,7 +196,7 @@ void Fabric::Worker::Finish(Transfer& transfer, ucs_status_t status) {
 }
 
 void Fabric::Worker::Progress() {
-  while (ucp_worker_progress(worker_) != 0) {
+  while (TheUcx().worker_progress(worker_) != 0) {
   }
   Receive(Transfer::Kind::kPingIn, kPing);
   Receive(Transfer::Kind::kPongIn, kPong);
@@ -177,12 +205,12 @@ void Fabric::Worker::Progress() {
     if (UCS_PTR_IS_ERR(transfer->request)) {
       status = UCS_PTR_STATUS(transfer->request);
     } else if (transfer->request != nullptr) {
-      status = ucp_request_check_status(transfer->request);
+      status = TheUcx().request_check_status(transfer->request);
       if (status == UCS_INPROGRESS) {
         ++transfer;
         continue;
       }
-      ucp_request_free(transfer->request);
+      TheUcx().request_free(transfer->request);
     }
     Finish(*transfer, status);
     transfer = transfers_.erase(transfer);
@@ -219,12 +247,18 @@ bool Settle(std::vector<Peer>& peers, std::chrono::milliseconds limit, Connectiv
 
 }  // namespace
 
+std::string Fabric::Problem() { return TheUcx().library.problem(); }
+
 std::string Fabric::LibraryVersion() {
-  const std::string text = ucp_get_version_string();  // "1.13.1 revision ..."
+  if (!Problem().empty()) return "";
+  const std::string text = TheUcx().get_version_string();  // "1.13.1 revision ..."
   return text.substr(0, text.find(' '));
 }
 
-Fabric::Fabric() : worker_(std::make_unique<Worker>()) {}
+Fabric::Fabric() {
+  if (!Problem().empty()) throw LaunchError(EX_UNAVAILABLE, Problem());
+  worker_ = std::make_unique<Worker>();
+}
 Fabric::~Fabric() = default;
 
 std::string Fabric::address() const { return worker_->Address(); }

@@ -226,9 +226,9 @@ void Run(const std::vector<std::string>& words) {
     reporter.LogTimeLimitReached("the exchange did not end within " + std::to_string(limit) + " s");
   });
 
-  if (!environment.contains("PMIX_NAMESPACE") || info.pmix.empty()) {
-    info.exchange.unavailable =
-        info.pmix.empty() ? "ddlrun was built without PMIx" : "the launcher gives no PMIx";
+  const std::string problem = Rendezvous::Problem();
+  if (!environment.contains("PMIX_NAMESPACE") || !problem.empty()) {
+    info.exchange.unavailable = problem.empty() ? "the launcher gives no PMIx" : problem;
     reporter.Say(info, true);
     if (has_daemon) reporter.Repeat();
     return;

@@ -15,11 +15,13 @@ namespace launcher {
 
 class Rendezvous {
  public:
-  // The version of PMIx, "4.2.2"; "" when this build has none.
+  // Why there can be none: this build has no PMIx, or it cannot be loaded here.  "": there can.
+  static std::string Problem();
+  // The version of PMIx, "4.2.2"; "" when there can be none.
   static std::string LibraryVersion();
 
   // Joins the others.  There may be one of these objects at a time.  Throws
-  // LaunchError(EX_UNAVAILABLE) when PMIx fails.
+  // LaunchError(EX_UNAVAILABLE) when PMIx fails, or with Problem().
   Rendezvous();
   // Leaves them.
   ~Rendezvous();

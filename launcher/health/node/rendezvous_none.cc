@@ -8,11 +8,10 @@
 namespace launcher {
 
 namespace {
-LaunchError NotBuilt() {
-  return LaunchError(EX_UNAVAILABLE, "ddlrun was built without PMIx (libpmix-dev)");
-}
+LaunchError NotBuilt() { return LaunchError(EX_UNAVAILABLE, Rendezvous::Problem()); }
 }  // namespace
 
+std::string Rendezvous::Problem() { return "ddlrun was built without PMIx (libpmix-dev)"; }
 std::string Rendezvous::LibraryVersion() { return ""; }
 Rendezvous::Rendezvous() { throw NotBuilt(); }
 Rendezvous::~Rendezvous() = default;

@@ -4,15 +4,35 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
 
 #include "launcher/base/error.h"
 #include "launcher/health/node/rendezvous.h"
+#include "launcher/health/node/runtime_library.h"
 
 namespace launcher {
 namespace {
+
+struct Pmix {
+  RuntimeLibrary library{"PMIx", {DDLRUN_PMIX_LIBRARIES}};
+  decltype(&PMIx_Init) init = library.Find("PMIx_Init");
+  decltype(&PMIx_Finalize) finalize = library.Find("PMIx_Finalize");
+  decltype(&PMIx_Get) get = library.Find("PMIx_Get");
+  decltype(&PMIx_Get_nb) get_nb = library.Find("PMIx_Get_nb");
+  decltype(&PMIx_Put) put = library.Find("PMIx_Put");
+  decltype(&PMIx_Commit) commit = library.Find("PMIx_Commit");
+  decltype(&PMIx_Fence_nb) fence_nb = library.Find("PMIx_Fence_nb");
+  decltype(&PMIx_Get_version) version = library.Find("PMIx_Get_version");
+  decltype(&PMIx_Error_string) error = library.Find("PMIx_Error_string");
+};
+
+const Pmix& ThePmix() {
+  static const Pmix pmix;
+  return pmix;
+}
 
 pmix_proc_t own_process = {};  // PMIx is one per process
 
@@ -34,51 +54,60 @@ void TakeAnswer(pmix_status_t status, void* data) {
 
 void Require(pmix_status_t status, const std::string& action) {
   if (status == PMIX_SUCCESS) return;
-  throw LaunchError(EX_UNAVAILABLE, action + ": " + PMIx_Error_string(status));
+  throw LaunchError(EX_UNAVAILABLE, action + ": " + ThePmix().error(status));
+}
+
+// What the macros of PMIx do, which would call the library by other functions in each version.
+void Release(pmix_value_t* value) {
+  if (value->type == PMIX_BYTE_OBJECT) std::free(value->data.bo.bytes);
+  std::free(value);
 }
 
 }  // namespace
 
+std::string Rendezvous::Problem() { return ThePmix().library.problem(); }
+
 std::string Rendezvous::LibraryVersion() {
+  if (!Problem().empty()) return "";
   // "OpenPMIx 4.2.2rc2 (PMIx Standard: ...)"
-  const std::string text = PMIx_Get_version();
+  const std::string text = ThePmix().version();
   const std::size_t start = text.find_first_of("0123456789");
   if (start == std::string::npos) return text;
   return text.substr(start, text.find_first_of(" ,", start) - start);
 }
 
 Rendezvous::Rendezvous() {
-  Require(PMIx_Init(&own_process, nullptr, 0), "PMIx_Init");
+  if (!Problem().empty()) throw LaunchError(EX_UNAVAILABLE, Problem());
+  Require(ThePmix().init(&own_process, nullptr, 0), "PMIx_Init");
   rank_ = static_cast<int>(own_process.rank);
   pmix_proc_t job = own_process;
   job.rank = PMIX_RANK_WILDCARD;
   pmix_value_t* value = nullptr;
-  Require(PMIx_Get(&job, PMIX_JOB_SIZE, nullptr, 0, &value), "PMIX_JOB_SIZE");
+  Require(ThePmix().get(&job, PMIX_JOB_SIZE, nullptr, 0, &value), "PMIX_JOB_SIZE");
   size_ = static_cast<int>(value->data.uint32);
-  PMIX_VALUE_RELEASE(value);
+  Release(value);
 }
 
-Rendezvous::~Rendezvous() { PMIx_Finalize(nullptr, 0); }
+Rendezvous::~Rendezvous() { ThePmix().finalize(nullptr, 0); }
 
 void Rendezvous::Publish(const std::string& key, const std::string& value) const {
   std::string copy = value;
-  pmix_value_t entry;
-  PMIX_VALUE_CONSTRUCT(&entry);
+  pmix_value_t entry = {};
   entry.type = PMIX_BYTE_OBJECT;
-  entry.data.bo.bytes = copy.data();  // PMIx_Put copies
+  entry.data.bo.bytes = copy.data();  // which is copied
   entry.data.bo.size = copy.size();
-  Require(PMIx_Put(PMIX_GLOBAL, key.c_str(), &entry), "PMIx_Put");
-  Require(PMIx_Commit(), "PMIx_Commit");
+  Require(ThePmix().put(PMIX_GLOBAL, key.c_str(), &entry), "PMIx_Put");
+  Require(ThePmix().commit(), "PMIx_Commit");
 }
 
 std::string Rendezvous::Get(int rank, const std::string& key) const {
   pmix_proc_t peer = own_process;
   peer.rank = static_cast<pmix_rank_t>(rank);
   pmix_value_t* value = nullptr;
-  Require(PMIx_Get(&peer, key.c_str(), nullptr, 0, &value), "PMIx_Get " + key);
+  Require(ThePmix().get(&peer, key.c_str(), nullptr, 0, &value), "PMIx_Get " + key);
   std::string text;
   if (value->type == PMIX_BYTE_OBJECT) text.assign(value->data.bo.bytes, value->data.bo.size);
-  PMIX_VALUE_RELEASE(value);
+  Release(value);
   return text;
 }
 
@@ -86,11 +115,11 @@ bool Rendezvous::Meet(std::chrono::steady_clock::time_point deadline,
                       const std::function<void()>& meanwhile) const {
   const std::shared_ptr<Answer> answer = std::make_shared<Answer>();
   auto* for_callback = new std::shared_ptr<Answer>(answer);
-  const bool collect = true;
-  pmix_info_t info;
-  PMIX_INFO_CONSTRUCT(&info);
-  PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-  const pmix_status_t started = PMIx_Fence_nb(nullptr, 0, &info, 1, TakeAnswer, for_callback);
+  pmix_info_t info = {};
+  std::strncpy(info.key, PMIX_COLLECT_DATA, sizeof info.key - 1);
+  info.value.type = PMIX_BOOL;
+  info.value.data.flag = true;
+  const pmix_status_t started = ThePmix().fence_nb(nullptr, 0, &info, 1, TakeAnswer, for_callback);
   if (started != PMIX_SUCCESS) {
     delete for_callback;
     Require(started, "PMIx_Fence");
@@ -115,7 +144,7 @@ std::vector<int> Rendezvous::FindSilent(const std::vector<int>& ranks, const std
     const auto on_value = [](pmix_status_t status, pmix_value_t*, void* data) {
       TakeAnswer(status, data);
     };
-    if (PMIx_Get_nb(&peer, key.c_str(), nullptr, 0, on_value, for_callback) != PMIX_SUCCESS) {
+    if (ThePmix().get_nb(&peer, key.c_str(), nullptr, 0, on_value, for_callback) != PMIX_SUCCESS) {
       delete for_callback;
     }
   }

@@ -155,6 +155,25 @@ SH
   [[ $output == *"not all nodes came to the exchange in time"* ]]
 }
 
+@test "PMIx and UCX that are not there are named, and the rest of the check is done" {
+  require_mpirun
+  unshare -m true 2> /dev/null || skip "no mount namespace can be made here"
+  local library
+  for library in PMIx:libpmix.so.2 UCX:libucp.so.0; do
+    # As on nodes without it: whatever has its name there is no library.
+    printf '#!/bin/sh\nfor file in $(ldconfig -p | sed -n "s/.*=> \\(.*%s\\)$/\\1/p"); do mount --bind /dev/null "$(realpath "$file")"; done\nexec "$@"\n' \
+      "${library#*:}" > without
+    chmod +x without
+    run --separate-stderr mpirun --allow-run-as-root --oversubscribe -n 2 sh -c \
+      'DDLRUN_NODE_COUNT=2 DDLRUN_NODE_RANK=$OMPI_COMM_WORLD_RANK exec unshare -m "$@"' - ./without "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check"
+    echo "$output"
+    [[ $output != *"was built without ${library%:*}"* ]] || skip "this build has none"
+    [ "$status" -eq 0 ]
+    [[ $output == *"\"unavailable\":\"${library%:*} cannot be loaded: "*"${library#*:}: "* ]]
+    [[ $output == *'"free_bytes":'[1-9]* ]]
+  done
+}
+
 @test "a node's check refuses what it does not know" {
   run -64 "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --limit 0
   run -64 "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --what

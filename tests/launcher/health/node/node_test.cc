@@ -8,6 +8,7 @@
 
 #include "launcher/health/node/details.h"
 #include "launcher/health/node/gpu_info.h"
+#include "launcher/health/node/runtime_library.h"
 #include "launcher/health/node/system_info.h"
 #include "launcher/health/node/watchdog.h"
 #include "tests/support/directories.h"
@@ -19,6 +20,26 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
+
+TEST(RuntimeLibrary, TakesTheFirstThatIsThere) {
+  RuntimeLibrary library("libm", {"/nowhere/libm.so.6", "libm.so.6", "/nowhere/libm.so.7"});
+  EXPECT_EQ(library.problem(), "");
+  double (*function)(double) = library.Find("floor");
+  ASSERT_NE(function, nullptr);
+  EXPECT_EQ(function(2.5), 2);
+  function = library.Find("cellar");
+  EXPECT_EQ(function, nullptr);
+  EXPECT_EQ(library.problem(), "libm has no function cellar");
+}
+
+TEST(RuntimeLibrary, SaysWhyThereIsNone) {
+  RuntimeLibrary library("PMIx", {"/nowhere/first.so", "/nowhere/second.so"});
+  const std::string problem = library.problem();
+  EXPECT_THAT(problem, StartsWith("PMIx cannot be loaded: /nowhere/first.so: "));
+  int (*function)() = library.Find("PMIx_Initialized");
+  EXPECT_EQ(function, nullptr);
+  EXPECT_EQ(library.problem(), problem);
+}
 
 class DetailTree : public tests::DirectoryTest {
  protected:
