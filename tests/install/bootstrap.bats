@@ -15,7 +15,7 @@ rows() { sed -n "/^all_packages=(/,/^)/s/^  '\(.*\)'$/\1/p" "$bootstrap"; }
   [ "$(rows | wc -l)" -gt 40 ]
   while IFS='|' read -r set_name debian dnf zypper rest; do
     echo "$set_name|$debian|$dnf|$zypper|$rest"
-    [[ $set_name =~ ^(needed|build|check|pack|peers)\ +$ ]]
+    [[ $set_name =~ ^(needed|build|check|pack|cross|peers)\ +$ ]]
     [ -z "$rest" ]
     for names in "$debian" "$dnf" "$zypper"; do
       [[ $names =~ ^(\ +(-|[a-zA-Z0-9.+_/-]+))+\ *$ ]]

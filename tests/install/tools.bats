@@ -30,6 +30,27 @@ setup() { tools=$BATS_TEST_DIRNAME/../../tools; }
   [ -z "$(ls "$BATS_TEST_TMPDIR/ddlrun")" ]
 }
 
+@test "tools/cross knows its processors and steps" {
+  run -0 "$tools/cross" --help
+  [[ $output == *"usage: tools/cross ppc64le|aarch64 [sysroot | build | test | ranks]"*"tools/cross ppc64le|aarch64 run COMMAND"* ]]
+  run -64 "$tools/cross" riscv64 build
+  [ "$output" = "tools/cross: for which processor? ppc64le or aarch64, not 'riscv64'" ]
+  run -64 "$tools/cross" aarch64 build tests
+  [ "$output" = "tools/cross: unknown step 'tests': sysroot, build, test, ranks or run COMMAND" ]
+  run -64 "$tools/cross" ppc64le run
+  [ "$output" = "tools/cross: run which command?" ]
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  ln -s "$(command -v bash)" "$(command -v dirname)" "$BATS_TEST_TMPDIR/bin"
+  PATH=$BATS_TEST_TMPDIR/bin run -69 "$tools/cross" aarch64
+  [ "$output" = "tools/cross: aarch64-linux-gnu-g++ is missing: tools/bootstrap build cross" ]
+  # Both have a preset, and the same processor in both places.
+  for processor in "ppc64le power9" "aarch64 neoverse-n1"; do
+    grep -q "\"name\": \"${processor% *}\", \"inherits\": \"cross\"" "$tools/../CMakePresets.json"
+    grep -q "^  ${processor% *}).* cpu=${processor#* } " "$tools/cross"
+    grep -qF "set(ddl_cpu ${processor#* })" "$tools/../cmake/cross.cmake"
+  done
+}
+
 @test "tools/check knows its stages" {
   run -0 "$tools/check" --help
   [[ $output == *"stages: build test debian13 cuda12 packages wheel style asan tsan fuzz (default: all, in this order); test is unit, programs and"*"--changed: "* ]]

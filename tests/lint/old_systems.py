@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the sources compile on RHEL 8: each file that needs nothing but the C and C++ libraries is compiled for glibc 2.28 on
 x86-64, by zig's clang, which has the headers of every glibc, and on POWER where it asks which processor it is compiled for (all
-others read the same there; tools/ppc64le compiles everything).  Then the shim is linked for both.
+others read the same there; tools/cross compiles everything).  Then the shim is linked for both.
 
 usage: old_systems.py ROOT BUILD SHIM_SOURCE ...
 What has compiled in this clone or another is kept in ${XDG_CACHE_HOME:-~/.cache}/ddlrun/old_systems.  Exit status: 0 all

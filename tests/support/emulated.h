@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of what QEMU does not do, under which tools/ppc64le runs the programs of POWER9.
+// For tests of what QEMU does not do, under which tools/cross runs the programs of other
+// processors.
 
 #pragma once
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "launcher/diagnose/diagnosis.h"
+#include "tests/support/emulated.h"
 #include "tests/support/test.h"
 
 namespace launcher {
@@ -87,7 +88,10 @@ TEST(FactsOf, CountsTheTimeBetweenTwoLooks) {
   EXPECT_EQ(FactsOf(1, before, now, 1.0).state, 'D');
 }
 
+constexpr char kCallsOfQemu[] = "Linux tells the calls of QEMU";
+
 TEST(LookAt, SeesWhatCannotBeInterrupted) {
+  if (tests::IsEmulated()) GTEST_SKIP() << kCallsOfQemu;
   // As a parent is until the child that vfork has made begins a program.
   const pid_t pid = fork();
   if (pid == 0) {
@@ -119,6 +123,7 @@ TEST(LookAt, SeesWhatCannotBeInterrupted) {
 
 // After SIGSTOP and SIGCONT, as after a debugger, Linux calls it by another number.
 TEST(LookAt, SeesThatSomethingSleepsThatWasStopped) {
+  if (tests::IsEmulated()) GTEST_SKIP() << kCallsOfQemu;
   const pid_t pid = fork();
   if (pid == 0) {
     for (;;) sleep(1000);

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "launcher/base/error.h"
+#include "tests/support/other_user.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_directory.h"
 
@@ -171,7 +172,7 @@ TEST(RunDirectory, IsMadeOnlyWhereOthersCannotReplaceIt) {
                   HasSubstr("base: every user may write there"));
     }
   }
-  if (::geteuid() != 0) return;
+  if (!tests::HasOtherUsers()) return;
   ASSERT_EQ(::chown(base.c_str(), 12345, 12345), 0);  // whose owner may replace what is in it
   EXPECT_THROW(RunDirectory(base, false), LaunchError);
   EXPECT_NE(RunDirectoryBase({{"TMPDIR", base}}), base);
