@@ -3,7 +3,9 @@
 sources, by checksum.  What is built is kept in ${XDG_CACHE_HOME:-~/.cache}/ddlrun/wheel.
 """
 
+import contextlib
 import dataclasses
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -205,9 +207,17 @@ def build(library, target, tools, prefix, work, is_cross):
 
 
 def build_all(target, zig, is_cross, say):
-    """(directory of the tools, prefix of the libraries): built where they are not there yet."""
+    """(directory of the tools, prefix of the libraries): built where they are not there yet.  Another build of the same user waits."""
     key = hashlib.sha256(repr((target, target.gnu, LIBRARIES, zig)).encode()).hexdigest()[:12]
     prefix = cache() / f"{target.name}-{key}"
+    prefix.mkdir(parents=True, exist_ok=True)
+    with open(prefix / "lock", "w", encoding="utf-8") as lock:
+        with contextlib.suppress(OSError):  # some file systems have no locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        return build_missing(target, zig, prefix, is_cross, say)
+
+
+def build_missing(target, zig, prefix, is_cross, say):
     tools = prefix / "tools"
     make_tools(zig, target, tools)
     if (prefix / "complete").exists():

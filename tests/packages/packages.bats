@@ -48,6 +48,28 @@ rows() { sed -n "/^all_packages=(/,/^)/s/^  '\($(paste -sd'|' <(printf '%s\n' "$
     <(sed -n '/^Build-Depends:/,/^Standards/s/^ \([^ ,]*\).*/\1/p' debian/control | grep -vxE 'debhelper-compat|chrpath' | LC_ALL=C sort)
 }
 
+@test "of two wheels that are made at once the second waits for the libraries of the first" {
+  cat > "$BATS_TEST_TMPDIR/make.py" << 'END'
+import pathlib, sys, time, types
+sys.path.insert(0, "packaging/wheel")
+import libraries
+
+def build(library, target, tools, prefix, work, is_cross):
+    work.mkdir()  # fails where another is at it
+    (prefix / "licences").mkdir()
+    time.sleep(0.3)
+
+libraries.build, libraries.LIBRARIES, libraries.OF_ZIG = build, (types.SimpleNamespace(name="one"),), ()
+libraries.build_all(libraries.TARGETS["x86_64"], pathlib.Path("zig"), False, print)
+END
+  export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+  python3 "$BATS_TEST_TMPDIR/make.py" > "$BATS_TEST_TMPDIR/first" &
+  local first=$!
+  python3 "$BATS_TEST_TMPDIR/make.py" > "$BATS_TEST_TMPDIR/second"
+  wait "$first"
+  [ "$(cat "$BATS_TEST_TMPDIR/first" "$BATS_TEST_TMPDIR/second")" = "one for x86_64" ]
+}
+
 @test "NOTICE has the licence of each library that is linked" {
   for package in $(rows needed build | grep -E '^lib.*-dev$|^musl-dev$|^nlohmann' | grep -vxE 'libg(test|mock)-dev'); do
     grep -qE "^\| [^|]+ \| [A-Za-z0-9.() -]+ \| [^|]*$package[^|]* \|" NOTICE || { echo "NOTICE has no row for $package"; return 1; }
