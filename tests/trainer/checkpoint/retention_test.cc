@@ -117,7 +117,8 @@ TEST(PruneCheckpoints, KeepsForEverByTheStepAlone) {
                                             {7, 6, 1, false},
                                             {11, 6, 1, false},
                                             {12, 2, 3, true},
-                                            {10, 2, 3, false}}) {
+                                            {10, 2, 3, false},
+                                            {12, 2, 4, false}}) {
     EXPECT_EQ(IsKeptForEver(test.step, {.newest = 1,
                                         .checkpoint_every = test.checkpoint_every,
                                         .keep_every = test.keep_every}),
