@@ -84,7 +84,8 @@ TEST(HeartbeatMonitor, WhatHasPassedSinceAFileWasAskedForDoesNotCount) {
   heartbeats.Pass(50);  // the other file's answer takes its time, and the first is not asked for
   heartbeats.Look(1, 6, as_of);
   EXPECT_THAT(heartbeats.Late(), IsEmpty());
-  Look(&heartbeats, 1, 7);
+  heartbeats.Look(1, 7, as_of);  // changed since it was asked for
+  EXPECT_EQ(heartbeats.SilenceOf(1), 0);
   heartbeats.Look(0, 6, heartbeats.elapsed());
   EXPECT_THAT(heartbeats.Late(), ElementsAre(0));
 }
