@@ -88,7 +88,10 @@ Floats Zeros(const TensorDesc& desc) { return Floats(desc.bytes / SizeOf(desc.dt
 
 class EmulatedConvolution final : public Convolution {
  public:
-  EmulatedConvolution(const ConvolutionSpec& spec, DType storage) : spec_(spec) {
+  // `deterministic`: nothing is done together with it, as by the libraries.
+  EmulatedConvolution(const ConvolutionSpec& spec, DType storage, bool deterministic)
+      : spec_(spec) {
+    if (deterministic) spec_.wants_bn_stats = spec_.follows_norm = false;
     const Shape& src = spec.src.shape;
     DDL_CHECK(spec.src.layout == Layout::kChannelsLast && spec.src.dtype == storage &&
               spec.src.bytes == CudaImages(src, storage).bytes);
@@ -98,7 +101,7 @@ class EmulatedConvolution final : public Convolution {
     const Index width = (src[3] + 2 * spec.padding - spec.kernel) / spec.stride + 1;
     filter_ = CudaFilter({spec.out_channels, src[1], spec.kernel, spec.kernel}, storage);
     dst_ = CudaImages({src[0], spec.out_channels, height, width}, storage);
-    expansion_ = ExpansionOf(spec);
+    expansion_ = ExpansionOf(spec_);
   }
 
   const TensorDesc& filter() const override { return filter_; }
@@ -333,7 +336,7 @@ class EmulatedLibraries final : public CudaLibraries {
   std::string versions() const override { return "plain loops instead of cuDNN and cuBLASLt"; }
   std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) override {
     if (!plans_.Find("convolution")) plans_.Add("convolution", "loops");
-    return std::make_unique<EmulatedConvolution>(spec, storage_);
+    return std::make_unique<EmulatedConvolution>(spec, storage_, deterministic_);
   }
   std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {
     return std::make_unique<EmulatedLinear>(spec, storage_);
