@@ -6,8 +6,8 @@
 
 #include "support/build.h"
 #include "trainer/backend/cuda/cuda_backend.h"
-#include "trainer/backend/cuda/cuda_libraries.h"
 #include "trainer/backend/cuda/cuda_ops.h"
+#include "trainer/backend/cuda/libraries/cuda_libraries.h"
 #include "trainer/backend/cuda/runtime/copy_kernels.h"
 #include "trainer/backend/cuda/runtime/graph.h"
 #include "trainer/backend/cuda/runtime/layout.h"
@@ -242,7 +242,7 @@ class CudaBackend final : public Backend {
     return libraries_->MakeConvolution(spec);
   }
   std::unique_ptr<BatchNorm> MakeBatchNorm(const BatchNormSpec& spec) override {
-    return MakeCudaBatchNorm(spec, *libraries_);
+    return MakeCudaBatchNorm(spec, libraries_->autotuner());
   }
   std::unique_ptr<MaxPool> MakeMaxPool(const MaxPoolSpec& spec) override {
     return MakeCudaMaxPool(spec);

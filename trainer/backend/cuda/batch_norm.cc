@@ -2,6 +2,7 @@
 
 #include "trainer/backend/cuda/cuda_ops.h"
 #include "trainer/backend/cuda/norms/batch_norm_kernels.h"
+#include "trainer/backend/cuda/norms/norm_autotune.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
@@ -11,12 +12,12 @@ namespace {
 
 class CudaBatchNorm final : public BatchNorm {
  public:
-  CudaBatchNorm(const BatchNormSpec& spec, CudaLibraries& libraries)
+  CudaBatchNorm(const BatchNormSpec& spec, Autotuner& autotuner)
       : spec_(spec), shape_(NormShapeOf(spec.src)) {
     DDL_CHECK(spec.src.layout == Layout::kChannelsLast);
     const NormSize size = {.shape = shape_, .adds = spec.add, .has_mask = spec.relu};
-    forward_launch_config_ = libraries.ForwardLaunchConfig(size);
-    backward_launch_config_ = libraries.BackwardLaunchConfig(size);
+    forward_launch_config_ = ForwardLaunchConfig(autotuner, size);
+    backward_launch_config_ = BackwardLaunchConfig(autotuner, size);
   }
 
   const TensorDesc& dst() const override { return spec_.src; }
@@ -148,8 +149,8 @@ NormParameters NormParametersOf(const BatchNormParameters& parameters, float eps
   return values;
 }
 
-std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec, CudaLibraries& libraries) {
-  return std::make_unique<CudaBatchNorm>(spec, libraries);
+std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec, Autotuner& autotuner) {
+  return std::make_unique<CudaBatchNorm>(spec, autotuner);
 }
 
 }  // namespace trainer

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "trainer/backend/backend.h"
-#include "trainer/backend/cuda/cuda_libraries.h"
+#include "trainer/backend/cuda/libraries/cuda_libraries.h"
 
 namespace trainer {
 
 std::unique_ptr<InputTransform> MakeCudaInputTransform(const Shape& images, DType dtype);
-std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec, CudaLibraries& libraries);
+std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec, Autotuner& autotuner);
 std::unique_ptr<DualBatchNorm> MakeCudaDualBatchNorm(const DualBatchNormSpec& spec);
 std::unique_ptr<MaxPool> MakeCudaMaxPool(const MaxPoolSpec& spec);
 std::unique_ptr<GlobalAveragePool> MakeCudaGlobalAveragePool(const TensorDesc& src);

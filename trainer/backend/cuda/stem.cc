@@ -11,6 +11,7 @@
 #include "trainer/backend/cuda/cuda_ops.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
+#include "trainer/backend/cuda/stem/stem_autotune.h"
 #include "trainer/backend/cuda/stem/stem_kernels.h"
 #include "trainer/backend/cuda/stem/stem_passes.h"
 #include "trainer/core/error.h"
@@ -37,7 +38,9 @@ class CudaStem final : public Stem {
     size_ = {.images = {.samples = src[0], .height = src[2], .width = src[3]},
              .norm = norm_,
              .cores = TensorCoresOf(ComputeCapabilityMajor())};
-    variant_ = libraries.FasterStem(*convolution_, size_);
+    if (!libraries.deterministic() && HasStemPasses(size_)) {
+      variant_ = FasterStemVariant(libraries.autotuner(), *convolution_, size_);
+    }
     dst_ = CudaImages({src[0], src[1], WindowsAcross(src[2]), WindowsAcross(src[3])}, dtype_);
     pixels_.samples = spec.batch;
     pixels_.height = spec.height;

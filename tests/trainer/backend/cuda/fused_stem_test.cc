@@ -8,7 +8,7 @@
 
 #include <cstdio>
 
-#include "trainer/backend/cuda/cuda_libraries.h"
+#include "trainer/backend/cuda/libraries/cuda_libraries.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/backend/cuda/stem/stem_autotune.h"

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/backend/cuda/cuda_libraries.h"
 #include "trainer/backend/cuda/expansion/expansion.h"
+#include "trainer/backend/cuda/libraries/cuda_libraries.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
@@ -341,18 +341,23 @@ class EmulatedLibraries final : public CudaLibraries {
   std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {
     return std::make_unique<EmulatedLinear>(spec, storage_);
   }
-  // What takes longer here says nothing of a GPU.
-  NormLaunchConfig ForwardLaunchConfig(const NormSize& /*size*/) override { return {}; }
-  NormLaunchConfig BackwardLaunchConfig(const NormSize& /*size*/) override { return {}; }
-  // So that both are run by tests.
-  StemVariant FasterStem(Convolution& /*convolution*/, const StemSize& size) override {
-    return deterministic_ || !HasStemPasses(size) ? StemVariant::kStored : StemVariant::kRecompute;
-  }
+  bool deterministic() const override { return deterministic_; }
+  Autotuner& autotuner() override { return autotuner_; }
 
  private:
+  // What takes longer here says nothing of a GPU.
+  class NoClock final : public Autotuner {
+   public:
+    std::size_t Choose(const std::string& /*what*/, std::span<const std::string> /*plans*/,
+                       const std::function<std::size_t()>& /*autotune*/) override {
+      return 0;
+    }
+  };
+
   DType storage_;
   bool deterministic_;
   DevicePlanCache plans_;
+  NoClock autotuner_;
 };
 
 }  // namespace

@@ -106,79 +106,67 @@ TEST(NormLaunchConfig, ChangesNoBit) {
   }
 }
 
-TEST(NormLaunchConfig, IsReadAgain) {
-  for (const NormLaunchConfig& config : kNormLaunchConfigs) {
-    const auto again = ParseNormLaunchConfig(PlanOf(config));
-    ASSERT_TRUE(again);
-    EXPECT_EQ(again->depth, config.depth);
-    EXPECT_EQ(again->waves, config.waves);
-  }
-  for (const char* text : {"", "depth 2", "depth 3, waves 1", "depth 1, waves 4 ", "separate"}) {
-    EXPECT_FALSE(ParseNormLaunchConfig(text)) << text;
-  }
-}
-
 std::vector<std::string> Plans() {
   std::vector<std::string> plans;
   for (const NormLaunchConfig& config : kNormLaunchConfigs) plans.push_back(PlanOf(config));
   return plans;
 }
 
-TEST(NormAutotuner, OfWhatIsSmallIsTheFirstUntimed) {
+TEST(NormAutotuning, OfWhatIsSmallIsTheFirstUntimed) {
   const auto cache = std::make_shared<PlanCache>();
   const NormSize size = SomeSize(64);  // 4096 bytes
-  NormAutotuner autotuner({cache, "a GPU"}, 4097);
-  EXPECT_EQ(PlanOf(autotuner.Forward(size)), Plans().front());
-  EXPECT_EQ(PlanOf(autotuner.Backward(size)), Plans().front());
+  PlanAutotuner autotuner({cache, "a GPU"});
+  EXPECT_EQ(PlanOf(ForwardLaunchConfig(autotuner, size, 4097)), Plans().front());
+  EXPECT_EQ(PlanOf(BackwardLaunchConfig(autotuner, size, 4097)), Plans().front());
   EXPECT_EQ(cache->TakeNewEntries(), std::nullopt);
 }
 
-TEST(NormAutotuner, RaceForEachDirectionAndAreKept) {
+TEST(NormAutotuning, RaceForEachDirectionAndAreKept) {
   const auto cache = std::make_shared<PlanCache>();
   const DevicePlanCache plans(cache, "a GPU");
   const NormSize size = SomeSize(64);
-  NormAutotuner autotuner(plans, 4096);
-  const std::string forward = PlanOf(autotuner.Forward(size));
+  PlanAutotuner autotuner(plans);
+  const std::string forward = PlanOf(ForwardLaunchConfig(autotuner, size, 4096));
   EXPECT_THAT(Plans(), Contains(forward));
   constexpr const char* kSize = "batch norm of 64x16, F32, added, with a mask";
   EXPECT_EQ(plans.Find(std::string("forward of a ") + kSize), forward);
   EXPECT_EQ(plans.Find(std::string("backward of a ") + kSize), std::nullopt);
-  const std::string backward = PlanOf(autotuner.Backward(size));
+  const std::string backward = PlanOf(BackwardLaunchConfig(autotuner, size, 4096));
   EXPECT_THAT(Plans(), Contains(backward));
   EXPECT_EQ(plans.Find(std::string("backward of a ") + kSize), backward);
 }
 
-TEST(NormAutotuner, AreThoseThatAreKnown) {
+TEST(NormAutotuning, AreThoseThatAreKnown) {
   const DevicePlanCache plans(std::make_shared<PlanCache>(), "a GPU");
   plans.Add("forward of a batch norm of 64x16, F16", "depth 2, waves 4");
   plans.Add("backward of a batch norm of 64x16, F16", "depth 1, waves 4");
   NormSize size = SomeSize(64);
   size.shape.dtype = DType::kFloat16;
   size.adds = size.has_mask = false;
-  NormAutotuner autotuner(plans, 0);
-  EXPECT_EQ(PlanOf(autotuner.Forward(size)), "depth 2, waves 4");
-  EXPECT_EQ(PlanOf(autotuner.Backward(size)), "depth 1, waves 4");
+  PlanAutotuner autotuner(plans);
+  EXPECT_EQ(PlanOf(ForwardLaunchConfig(autotuner, size, 2048)), "depth 2, waves 4");
+  EXPECT_EQ(PlanOf(BackwardLaunchConfig(autotuner, size, 2048)), "depth 1, waves 4");
 }
 
-TEST(NormAutotuner, RaceAgainForATextOfAnotherVersion) {
+TEST(NormAutotuning, RaceAgainForATextOfAnotherVersion) {
   const DevicePlanCache plans(std::make_shared<PlanCache>(), "a GPU");
   constexpr const char* kName = "forward of a batch norm of 64x16, F32, added, with a mask";
   plans.Add(kName, "depth 9, waves 9");
-  NormAutotuner autotuner(plans, 0);
-  const std::string config = PlanOf(autotuner.Forward(SomeSize(64)));
+  PlanAutotuner autotuner(plans);
+  const std::string config = PlanOf(ForwardLaunchConfig(autotuner, SomeSize(64), 4096));
   EXPECT_THAT(Plans(), Contains(config));
   EXPECT_EQ(plans.Find(kName), config);
 }
 
 // Without a cache that knows, too: the GPU is not asked again.
-TEST(NormAutotuner, AreFoundOnceForEachSize) {
-  NormAutotuner autotuner({nullptr, "a GPU"}, 0);
+TEST(NormAutotuning, AreFoundOnceForEachSize) {
+  PlanAutotuner autotuner({nullptr, "a GPU"});
   const NormSize size = SomeSize(64);
-  const std::string first = PlanOf(autotuner.Forward(size));
+  const std::string first = PlanOf(ForwardLaunchConfig(autotuner, size, 4096));
   cuda_emulator::FailAfter(0, cudaErrorECCUncorrectable);
-  EXPECT_EQ(PlanOf(autotuner.Forward(size)), first);
-  EXPECT_ANY_THROW(autotuner.Forward(SomeSize(65)));
-  EXPECT_ANY_THROW(autotuner.Backward(size));
+  EXPECT_EQ(PlanOf(ForwardLaunchConfig(autotuner, size, 4096)), first);
+  EXPECT_ANY_THROW(ForwardLaunchConfig(autotuner, SomeSize(65), 4096));
+  EXPECT_ANY_THROW(BackwardLaunchConfig(autotuner, size, 4096));
   cuda_emulator::Mend();
 }
 

@@ -6,7 +6,7 @@
 #include <cuda_runtime.h>
 
 #include "tests/support/test.h"
-#include "trainer/backend/cuda/cuda_libraries.h"
+#include "trainer/backend/cuda/libraries/cuda_libraries.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/backend/cuda/stem/stem_autotune.h"
@@ -97,7 +97,8 @@ class StemWaysTest : public testing::Test {
   }
   StemVariant Choose(Kind kind) {
     OddConvolution convolution(Right(), kind);
-    return StemAutotuner(plans_).Choose(convolution, size_);
+    PlanAutotuner autotuner(plans_);
+    return FasterStemVariant(autotuner, convolution, size_);
   }
 
   StemSize size_;
@@ -142,13 +143,6 @@ TEST_F(StemWaysTest, RaceAgainForATextOfAnotherVersion) {
   plans_.Add(kName, "by magic");
   EXPECT_EQ(Choose(Kind::kWrongForward), StemVariant::kStored);
   EXPECT_EQ(plans_.Find(kName), "stored");
-}
-
-TEST_F(StemWaysTest, AreReadAgain) {
-  for (const StemVariant variant : {StemVariant::kStored, StemVariant::kRecompute}) {
-    EXPECT_EQ(ParseStemVariant(PlanOf(variant)), variant);
-  }
-  EXPECT_EQ(ParseStemVariant(""), std::nullopt);
 }
 
 }  // namespace

@@ -2,11 +2,7 @@
 
 #include "trainer/backend/cuda/norms/norm_autotune.h"
 
-#include <cstdint>
-#include <functional>
-#include <utility>
-
-#include "trainer/backend/cuda/runtime/timing.h"
+#include <algorithm>
 
 namespace trainer {
 namespace {
@@ -17,10 +13,19 @@ std::string ToString(const NormSize& size) {
          (size.adds ? ", added" : "") + (size.has_mask ? ", with a mask" : "");
 }
 
-NormLaunchConfig Fastest(const std::function<void(const NormLaunchConfig&, cudaStream_t)>& run) {
-  return kNormLaunchConfigs[FastestOf(
-      kNormLaunchConfigs.size(),
-      [&](std::size_t i, cudaStream_t stream) { run(kNormLaunchConfigs[i], stream); })];
+using Run = void (NormTimingMemory::*)(const NormLaunchConfig&, cudaStream_t) const;
+
+NormLaunchConfig Choose(Autotuner& autotuner, const NormSize& size, const char* direction, Run run,
+                        std::size_t min_bytes) {
+  if (TensorBytes(size.shape) < min_bytes) return kNormLaunchConfigs.front();
+  std::array<std::string, kNormLaunchConfigs.size()> plans;
+  std::transform(kNormLaunchConfigs.begin(), kNormLaunchConfigs.end(), plans.begin(), PlanOf);
+  return kNormLaunchConfigs[autotuner.Choose(direction + ToString(size), plans, [&] {
+    const NormTimingMemory norm(size);
+    return FastestOf(plans.size(), [&](std::size_t i, cudaStream_t stream) {
+      (norm.*run)(kNormLaunchConfigs[i], stream);
+    });
+  })];
 }
 
 }  // namespace
@@ -29,46 +34,13 @@ std::string PlanOf(const NormLaunchConfig& config) {
   return "depth " + std::to_string(config.depth) + ", waves " + std::to_string(config.waves);
 }
 
-std::optional<NormLaunchConfig> ParseNormLaunchConfig(const std::string& plan) {
-  for (const NormLaunchConfig& config : kNormLaunchConfigs) {
-    if (PlanOf(config) == plan) return config;
-  }
-  return std::nullopt;
+NormLaunchConfig ForwardLaunchConfig(Autotuner& autotuner, const NormSize& size,
+                                     std::size_t min_bytes) {
+  return Choose(autotuner, size, "forward of a ", &NormTimingMemory::RunForward, min_bytes);
 }
-
-NormAutotuner::NormAutotuner(DevicePlanCache plans, std::size_t min_bytes)
-    : plans_(std::move(plans)), min_bytes_(min_bytes) {}
-
-NormLaunchConfig NormAutotuner::Forward(const NormSize& size) {
-  return Choose(size, "forward of a " + ToString(size), [&] {
-    const NormTimingMemory norm(size);
-    return Fastest([&](const NormLaunchConfig& config, cudaStream_t stream) {
-      norm.RunForward(config, stream);
-    });
-  });
-}
-
-NormLaunchConfig NormAutotuner::Backward(const NormSize& size) {
-  return Choose(size, "backward of a " + ToString(size), [&] {
-    const NormTimingMemory norm(size);
-    return Fastest([&](const NormLaunchConfig& config, cudaStream_t stream) {
-      norm.RunBackward(config, stream);
-    });
-  });
-}
-
-NormLaunchConfig NormAutotuner::Choose(const NormSize& size, const std::string& name,
-                                       const std::function<NormLaunchConfig()>& autotune) {
-  if (TensorBytes(size.shape) < min_bytes_) return kNormLaunchConfigs.front();
-  const auto known = known_.find(name);
-  if (known != known_.end()) return known->second;
-  const std::optional<std::string> kept = plans_.Find(name);
-  std::optional<NormLaunchConfig> config = kept ? ParseNormLaunchConfig(*kept) : std::nullopt;
-  if (!config) {
-    config = autotune();
-    plans_.Add(name, PlanOf(*config));
-  }
-  return known_.emplace(name, *config).first->second;
+NormLaunchConfig BackwardLaunchConfig(Autotuner& autotuner, const NormSize& size,
+                                      std::size_t min_bytes) {
+  return Choose(autotuner, size, "backward of a ", &NormTimingMemory::RunBackward, min_bytes);
 }
 
 std::size_t TensorBytes(const NormShape& shape) {

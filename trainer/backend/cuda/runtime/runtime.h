@@ -33,7 +33,18 @@ std::unique_ptr<Stream> MakeCudaStream();
 std::unique_ptr<Stream> MakeHighPriorityCudaStream();
 std::unique_ptr<Event> MakeCudaEvent();
 
-// REQUIRES: made by one of those above.
+// REQUIRES: made by one of those above, or a BorrowedStream.
 cudaStream_t HandleOf(Stream& stream);
+
+// One that somebody else has; the default one.
+class BorrowedStream final : public Stream {
+ public:
+  explicit BorrowedStream(cudaStream_t stream = nullptr) : stream_(stream) {}
+  void Synchronize() override { CheckCuda(cudaStreamSynchronize(stream_), "waiting for the GPU"); }
+  void* handle() const override { return stream_; }
+
+ private:
+  cudaStream_t stream_;
+};
 
 }  // namespace trainer

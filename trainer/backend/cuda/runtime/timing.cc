@@ -3,10 +3,13 @@
 #include "trainer/backend/cuda/runtime/timing.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <semaphore>
 #include <string>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "trainer/backend/cuda/runtime/copy_kernels.h"
+#include "trainer/backend/cuda/runtime/difference_kernels.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
 
@@ -27,14 +31,14 @@ constexpr double kHopeless = 3;
 
 // Holds a stream up until it is opened, or gone.  For a moment at most, lest it waits for a library
 // that waits for the stream.
-class ReluMask {
+class StreamGate {
  public:
-  explicit ReluMask(cudaStream_t stream) : stream_(stream) {
-    CheckCuda(cudaLaunchHostFunc(stream, &ReluMask::Wait, &is_open_), "holding a stream up");
+  explicit StreamGate(cudaStream_t stream) : stream_(stream) {
+    CheckCuda(cudaLaunchHostFunc(stream, &StreamGate::Wait, &is_open_), "holding a stream up");
   }
-  ReluMask(const ReluMask&) = delete;
-  ReluMask& operator=(const ReluMask&) = delete;
-  ~ReluMask() {
+  StreamGate(const StreamGate&) = delete;
+  StreamGate& operator=(const StreamGate&) = delete;
+  ~StreamGate() {
     Open();
     cudaStreamSynchronize(stream_);  // it looks at this object
   }
@@ -64,11 +68,11 @@ class Stopwatch {
   // Seconds on the device for each of `runs`.  They start when all are queued: what the host needs
   // for that does not count.
   double Time(int runs, const std::function<void(cudaStream_t)>& run) {
-    ReluMask relu_mask(HandleOf(*stream_));
+    StreamGate gate(HandleOf(*stream_));
     begin_->Record(*stream_);
     for (int i = 0; i < runs; ++i) run(HandleOf(*stream_));
     end_->Record(*stream_);
-    relu_mask.Open();
+    gate.Open();
     end_->Synchronize();
     return end_->SecondsSince(*begin_) / runs;
   }
@@ -129,6 +133,34 @@ std::size_t FastestOf(std::size_t candidates,
   }
   if (fastest == candidates) throw *problem;
   return fastest;
+}
+
+std::size_t PlanAutotuner::Choose(const std::string& what, std::span<const std::string> plans,
+                                  const std::function<std::size_t()>& autotune) {
+  if (const auto known = known_.find(what); known != known_.end()) return known->second;
+  const std::optional<std::string> kept = plans_.Find(what);
+  const auto found = kept ? std::find(plans.begin(), plans.end(), *kept) : plans.end();
+  auto chosen = static_cast<std::size_t>(found - plans.begin());
+  if (found == plans.end()) {
+    chosen = autotune();
+    plans_.Add(what, plans[chosen]);
+  }
+  return known_.emplace(what, chosen).first->second;
+}
+
+double RelativeDifference(const void* a, const void* b, DType dtype, std::int64_t count) {
+  using Partial = std::array<std::array<float, kDifferenceBlocks>, 2>;
+  const ScratchMemory partial(sizeof(Partial));
+  SumSquaredDifferences(a, b, dtype, count,
+                        static_cast<float(*)[kDifferenceBlocks]>(partial.data()), nullptr);
+  Partial sums{};
+  constexpr const char* kAction = "comparing the results of algorithms";
+  CheckCuda(
+      cudaMemcpyAsync(sums.data(), partial.data(), sizeof sums, cudaMemcpyDeviceToHost, nullptr),
+      kAction);
+  CheckCuda(cudaStreamSynchronize(nullptr), kAction);
+  const auto sum = [](const auto& of) { return std::accumulate(of.begin(), of.end(), 0.0); };
+  return std::sqrt(sum(sums[0]) / sum(sums[1]));
 }
 
 }  // namespace trainer

@@ -10,6 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "trainer/backend/plan_cache.h"
+#include "trainer/core/dtype.h"
 
 namespace trainer {
 
@@ -37,5 +44,30 @@ constexpr std::size_t FloatBytes(std::int64_t count) {
 // that call it wait.  REQUIRES: candidates > 0; `run` does not call it.
 std::size_t FastestOf(std::size_t candidates,
                       const std::function<void(std::size_t, cudaStream_t)>& run);
+
+// Whoever chooses by the clock asks it.  On the emulator another one takes its place.
+class Autotuner {
+ public:
+  virtual ~Autotuner() = default;
+  // The number of the one of `plans`, as PlanCache has them, that was found for `what` before;
+  // else of the one that `autotune` says, which is kept.
+  virtual std::size_t Choose(const std::string& what, std::span<const std::string> plans,
+                             const std::function<std::size_t()>& autotune) = 0;
+};
+// For one back end: it finds each only once, also where there is no cache.
+class PlanAutotuner final : public Autotuner {
+ public:
+  explicit PlanAutotuner(DevicePlanCache plans) : plans_(std::move(plans)) {}
+  std::size_t Choose(const std::string& what, std::span<const std::string> plans,
+                     const std::function<std::size_t()>& autotune) override;
+
+ private:
+  const DevicePlanCache plans_;
+  std::map<std::string, std::size_t> known_;
+};
+
+// a - b, by the roots of their mean squares; waits for the default stream.  Not a number if one of
+// the values is none, or all of b are 0.
+double RelativeDifference(const void* a, const void* b, DType dtype, std::int64_t count);
 
 }  // namespace trainer

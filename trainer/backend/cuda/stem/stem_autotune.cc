@@ -2,16 +2,13 @@
 
 #include "trainer/backend/cuda/stem/stem_autotune.h"
 
-#include <array>
 #include <cmath>
 #include <iterator>
-#include <numeric>
+#include <string>
 #include <vector>
 
-#include "trainer/backend/cuda/runtime/difference_kernels.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
-#include "trainer/backend/cuda/runtime/timing.h"
 
 namespace trainer {
 namespace {
@@ -23,31 +20,6 @@ std::string NameOf(const StemSize& size) {
   return "stem of " + std::to_string(images.samples) + "x" + std::to_string(images.height) + "x" +
          std::to_string(images.width) + "x" + std::to_string(size.norm.channels) + ", " +
          std::string(NameOf(size.norm.dtype));
-}
-
-// A stream that somebody else has; the default one.
-class BorrowedStream final : public Stream {
- public:
-  explicit BorrowedStream(cudaStream_t stream = nullptr) : stream_(stream) {}
-  void Synchronize() override { CheckCuda(cudaStreamSynchronize(stream_), "autotuning the stem"); }
-  void* handle() const override { return stream_; }
-
- private:
-  cudaStream_t stream_;
-};
-
-// a - b, by the roots of their mean squares.
-double RelativeDifference(const void* a, const void* b, DType dtype, std::int64_t count) {
-  const ScratchMemory partial(FloatBytes(std::int64_t{2} * kDifferenceBlocks));
-  SumSquaredDifferences(a, b, dtype, count,
-                        static_cast<float(*)[kDifferenceBlocks]>(partial.data()), nullptr);
-  std::array<std::array<float, kDifferenceBlocks>, 2> sums{};
-  CheckCuda(
-      cudaMemcpyAsync(sums.data(), partial.data(), sizeof sums, cudaMemcpyDeviceToHost, nullptr),
-      "comparing the ways of the stem");
-  BorrowedStream().Synchronize();
-  const auto sum = [](const auto& of) { return std::accumulate(of.begin(), of.end(), 0.0); };
-  return std::sqrt(sum(sums[0]) / sum(sums[1]));
 }
 
 // Factors of both signs and offsets of the size that they have in networks.
@@ -224,7 +196,7 @@ StemVariant Faster(Convolution& convolution, const StemSize& size) {
   const double allowed = AllowedStemDifference(size.norm.dtype);
   if (!(Difference(candidates, size) <= allowed)) return StemVariant::kStored;
   const Results to(size, candidates.pooled().bytes, candidates.filter().bytes);
-  constexpr StemVariant kVariants[] = {StemVariant::kStored, StemVariant::kRecompute};
+  constexpr StemVariant kVariants[] = {StemVariant::kRecompute, StemVariant::kStored};
   const std::size_t fastest =
       FastestOf(std::size(kVariants), [&](std::size_t i, cudaStream_t stream) {
         BorrowedStream borrowed(stream);
@@ -239,17 +211,6 @@ StemVariant Faster(Convolution& convolution, const StemSize& size) {
 
 }  // namespace
 
-std::string PlanOf(StemVariant variant) {
-  return variant == StemVariant::kStored ? "stored" : "computed again";
-}
-
-std::optional<StemVariant> ParseStemVariant(const std::string& plan) {
-  for (const StemVariant variant : {StemVariant::kStored, StemVariant::kRecompute}) {
-    if (PlanOf(variant) == plan) return variant;
-  }
-  return std::nullopt;
-}
-
 double StemVariantError(Convolution& convolution, const StemSize& size) {
   return Difference(Candidates(convolution, size), size);
 }
@@ -258,17 +219,11 @@ double StemVariantError(Convolution& convolution, const StemSize& size) {
 // largest.
 double AllowedStemDifference(DType dtype) { return dtype == DType::kFloat16 ? 0.01 : 0.05; }
 
-StemVariant StemAutotuner::Choose(Convolution& convolution, const StemSize& size) {
-  const std::string name = NameOf(size);
-  const auto known = known_.find(name);
-  if (known != known_.end()) return known->second;
-  const std::optional<std::string> kept = plans_.Find(name);
-  std::optional<StemVariant> variant = kept ? ParseStemVariant(*kept) : std::nullopt;
-  if (!variant) {
-    variant = Faster(convolution, size);
-    plans_.Add(name, PlanOf(*variant));
-  }
-  return known_.emplace(name, *variant).first->second;
+StemVariant FasterStemVariant(Autotuner& autotuner, Convolution& convolution,
+                              const StemSize& size) {
+  static const std::string kPlans[] = {"computed again", "stored"};  // by StemVariant
+  return static_cast<StemVariant>(autotuner.Choose(
+      NameOf(size), kPlans, [&] { return static_cast<std::size_t>(Faster(convolution, size)); }));
 }
 
 }  // namespace trainer

@@ -5,22 +5,15 @@
 
 #pragma once
 
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
+#include <cstdint>
 
+#include "trainer/backend/cuda/runtime/timing.h"
 #include "trainer/backend/cuda/stem/stem_passes.h"
 #include "trainer/backend/ops.h"
-#include "trainer/backend/plan_cache.h"
 
 namespace trainer {
 
-enum class StemVariant { kStored, kRecompute };
-
-// The text by which PlanCache has it.
-std::string PlanOf(StemVariant variant);
-std::optional<StemVariant> ParseStemVariant(const std::string& plan);
+enum class StemVariant : std::uint8_t { kRecompute, kStored };
 
 // How far the results of what is computed again are from those of `convolution` and the passes
 // behind it, forward and backward, of noise: the most that one of them differs, relative to its
@@ -30,18 +23,9 @@ double StemVariantError(Convolution& convolution, const StemSize& size);
 // What may be rounding.
 double AllowedStemDifference(DType dtype);
 
-class StemAutotuner {
- public:
-  explicit StemAutotuner(DevicePlanCache plans) : plans_(std::move(plans)) {}
-
-  // As PlanCache has it; else both race once for each size, forward and backward, as in training.
-  // What is computed again is only raced if StemVariantError allows it.  For construction only, as
-  // FastestOf.  REQUIRES: as there.
-  StemVariant Choose(Convolution& convolution, const StemSize& size);
-
- private:
-  const DevicePlanCache plans_;
-  std::map<std::string, StemVariant> known_;
-};
+// As the autotuner knows it; else both race, forward and backward, as in training.  What is
+// computed again is only raced if StemVariantError allows it.  For construction only, as FastestOf.
+// REQUIRES: as there.
+StemVariant FasterStemVariant(Autotuner& autotuner, Convolution& convolution, const StemSize& size);
 
 }  // namespace trainer

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What needs a GPU to be there: the two ops that NVIDIA's libraries compute, convolution by cuDNN
-// and the linear layer by cuBLASLt, and what is chosen by its clock.  The other ops of the back end
-// are kernels of our own and know nothing of them.
+// and the linear layer by cuBLASLt, and its clock.  The other ops of the back end are kernels of
+// our own and know nothing of them.
 
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "trainer/backend/cuda/norms/batch_norm_kernels.h"
-#include "trainer/backend/cuda/stem/stem_autotune.h"
+#include "trainer/backend/cuda/runtime/timing.h"
 #include "trainer/backend/ops.h"
 #include "trainer/backend/plan_cache.h"
 
@@ -33,13 +32,10 @@ class CudaLibraries {
   virtual std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) = 0;
   virtual std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) = 0;
 
-  // The fastest one, found in the same way.
-  virtual NormLaunchConfig ForwardLaunchConfig(const NormSize& size) = 0;
-  virtual NormLaunchConfig BackwardLaunchConfig(const NormSize& size) = 0;
-
-  // The faster one for a stem with this convolution over blocks of pixels; kStored where there is
-  // no other, and where results must not depend on a clock.
-  virtual StemVariant FasterStem(Convolution& convolution, const StemSize& size) = 0;
+  // Results must not depend on a clock.
+  virtual bool deterministic() const = 0;
+  // For what is chosen in the same way among kernels of our own.
+  virtual Autotuner& autotuner() = 0;
 };
 
 // On the current device.  `deterministic`: only algorithms that give the same bits each time.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cuda/cuda_libraries.h"
+#include "trainer/backend/cuda/libraries/cuda_libraries.h"
 
 #include <cublasLt.h>
 #include <cudnn.h>
@@ -9,7 +9,6 @@
 
 #include "trainer/backend/cuda/libraries/convolution.h"
 #include "trainer/backend/cuda/libraries/linear.h"
-#include "trainer/backend/cuda/norms/norm_autotune.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -34,8 +33,7 @@ class Libraries final : public CudaLibraries {
         deterministic_(deterministic),
         plans_(std::move(plans)),
         cudnn_(OpenCudnnDevice(plans_)),
-        norm_autotuner_(plans_),
-        stem_autotuner_(plans_) {}
+        autotuner_(plans_) {}
 
   std::string versions() const override { return Versions(); }
 
@@ -50,25 +48,15 @@ class Libraries final : public CudaLibraries {
     return MakeCublasLinear(spec, precision_.tf32, deterministic_, plans_);
   }
 
-  NormLaunchConfig ForwardLaunchConfig(const NormSize& size) override {
-    return norm_autotuner_.Forward(size);
-  }
-  NormLaunchConfig BackwardLaunchConfig(const NormSize& size) override {
-    return norm_autotuner_.Backward(size);
-  }
-
-  StemVariant FasterStem(Convolution& convolution, const StemSize& size) override {
-    if (deterministic_ || !HasStemPasses(size)) return StemVariant::kStored;
-    return stem_autotuner_.Choose(convolution, size);
-  }
+  bool deterministic() const override { return deterministic_; }
+  Autotuner& autotuner() override { return autotuner_; }
 
  private:
   CudaPrecision precision_;
   bool deterministic_;
   DevicePlanCache plans_;
   std::shared_ptr<CudnnDevice> cudnn_;
-  NormAutotuner norm_autotuner_;
-  StemAutotuner stem_autotuner_;
+  PlanAutotuner autotuner_;
 };
 
 }  // namespace
