@@ -177,7 +177,7 @@ class EmulatedConvolution final : public Convolution {
                            const Tensor& diff_src, void* sums, void* workspace,
                            Stream& stream) override {
     DDL_CHECK(applies_norm_backward());
-    RunExpansionBackward(
+    RunConv3Backward(
         *expansion_,
         ExpansionCallOf(diff_dst, filter, before, diff_filter, diff_src, sums, workspace),
         HandleOf(stream));
@@ -258,7 +258,7 @@ class EmulatedConvolution final : public Convolution {
   ConvolutionSpec spec_;
   TensorDesc filter_;
   TensorDesc dst_;
-  std::optional<ExpansionShape> expansion_;
+  std::optional<Conv3BackwardShape> expansion_;
 };
 
 class EmulatedLinear final : public Linear {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the kernel of expansion_kernels.h takes the place of passes: only where it is faster, and
+// Whether the kernel of conv3_backward.h takes the place of passes: only where it is faster, and
 // only where it gives what they give.
 
 #include "trainer/backend/cuda/expansion/expansion_autotune.h"
@@ -15,14 +15,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::int64_t kIn = kExpansionChannels;
-constexpr std::int64_t kOut = kExpansionFilters;
+constexpr std::int64_t kIn = kConv3Channels;
+constexpr std::int64_t kOut = kConv3Filters;
 
 void Assign(__half& dst, float value) { dst = __float2half_rn(value); }
 float ToFloat(__half value) { return __half2float(value); }
 
 // Each test has pixels of its own: what a process has found it does not look for again.
-ExpansionShape ShapeOf(std::int64_t pixels) {
+Conv3BackwardShape ShapeOf(std::int64_t pixels) {
   return {.pixels = pixels, .dtype = DType::kFloat16, .sms = 2, .compute_capability = 8};
 }
 std::string NameOf(std::int64_t pixels) {

@@ -7,28 +7,28 @@
 
 namespace trainer {
 
-std::optional<ExpansionShape> ExpansionOf(const ConvolutionSpec& spec) {
+std::optional<Conv3BackwardShape> ExpansionOf(const ConvolutionSpec& spec) {
   const Shape& src = spec.src.shape;
   const bool is_between_norms = spec.wants_bn_stats && spec.follows_norm && !spec.adds_diff_src;
   if (!is_between_norms || spec.kernel != 1 || spec.stride != 1 || spec.padding != 0 ||
-      PaddedChannels(src[1]) != kExpansionChannels ||
-      PaddedChannels(spec.out_channels) != kExpansionFilters) {
+      PaddedChannels(src[1]) != kConv3Channels ||
+      PaddedChannels(spec.out_channels) != kConv3Filters) {
     return std::nullopt;
   }
-  const ExpansionShape shape = {.pixels = src[0] * src[2] * src[3],
-                                .dtype = spec.src.dtype,
-                                .sms = SmCount(),
-                                .compute_capability = ComputeCapabilityMajor()};
-  return HasExpansionKernel(shape) ? std::optional(shape) : std::nullopt;
+  const Conv3BackwardShape shape = {.pixels = src[0] * src[2] * src[3],
+                                    .dtype = spec.src.dtype,
+                                    .sms = SmCount(),
+                                    .compute_capability = ComputeCapabilityMajor()};
+  return HasConv3Backward(shape) ? std::optional(shape) : std::nullopt;
 }
 
-std::size_t ExpansionWorkspaceBytes(const ExpansionShape& shape) {
-  return static_cast<std::size_t>(ExpansionScratchFloats(shape)) * sizeof(float);
+std::size_t ExpansionWorkspaceBytes(const Conv3BackwardShape& shape) {
+  return static_cast<std::size_t>(Conv3BackwardScratchFloats(shape)) * sizeof(float);
 }
 
-ExpansionBackward ExpansionCallOf(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
-                                  const NormInput& before, const Tensor& diff_filter,
-                                  const Tensor& diff_src, void* sums, void* workspace) {
+Conv3Backward ExpansionCallOf(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
+                              const NormInput& before, const Tensor& diff_filter,
+                              const Tensor& diff_src, void* sums, void* workspace) {
   return {.gradient = diff_dst.gradient.data,
           .mask = static_cast<const std::uint8_t*>(diff_dst.mask),
           .convolved = diff_dst.src.data,

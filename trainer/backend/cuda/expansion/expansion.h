@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel of expansion_kernels.h as a convolution of this back end has it.
+// The kernel of conv3_backward.h as a convolution of this back end has it.
 
 #pragma once
 
 #include <cstddef>
 #include <optional>
 
-#include "trainer/backend/cuda/expansion/expansion_kernels.h"
+#include "trainer/backend/cuda/bottleneck/conv3_backward.h"
 #include "trainer/backend/ops.h"
 
 namespace trainer {
 
 // Of a convolution on the current GPU: none if the kernel does not compute it, or it is not between
 // batch norms.
-std::optional<ExpansionShape> ExpansionOf(const ConvolutionSpec& spec);
+std::optional<Conv3BackwardShape> ExpansionOf(const ConvolutionSpec& spec);
 
-std::size_t ExpansionWorkspaceBytes(const ExpansionShape& shape);
+std::size_t ExpansionWorkspaceBytes(const Conv3BackwardShape& shape);
 
 // The arguments of Convolution::BackwardWithBnApply.
-ExpansionBackward ExpansionCallOf(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
-                                  const NormInput& before, const Tensor& diff_filter,
-                                  const Tensor& diff_src, void* sums, void* workspace);
+Conv3Backward ExpansionCallOf(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
+                              const NormInput& before, const Tensor& diff_filter,
+                              const Tensor& diff_src, void* sums, void* workspace);
 
 }  // namespace trainer

@@ -29,16 +29,16 @@ double LargestExpansionError(DType dtype) {
   return dtype == DType::kFloat16 ? 1.0 / 256 : 1.0 / 32;
 }
 
-std::string ToString(const ExpansionShape& shape) {
+std::string ToString(const Conv3BackwardShape& shape) {
   return "backward of " + std::to_string(shape.pixels) + " pixels from " +
-         std::to_string(kExpansionFilters) + " to " + std::to_string(kExpansionChannels) +
+         std::to_string(kConv3Filters) + " to " + std::to_string(kConv3Channels) +
          " channels between batch norms, " + std::string(NameOf(shape.dtype));
 }
 
 // A batch norm with what it reads and keeps.
 class NormCandidate {
  public:
-  NormCandidate(const ExpansionShape& shape, int channels, bool adds)
+  NormCandidate(const Conv3BackwardShape& shape, int channels, bool adds)
       : shape_{.pixels = shape.pixels,
                .channels = channels,
                .padded = channels,
@@ -114,11 +114,11 @@ class NormCandidate {
 // Both ways, each from `gradient` to what else it is given.
 class ExpansionAutotuner {
  public:
-  ExpansionAutotuner(const ExpansionShape& shape, const ExpansionPasses& passes)
+  ExpansionAutotuner(const Conv3BackwardShape& shape, const ExpansionPasses& passes)
       : shape_(shape),
         passes_(passes),
-        behind_(shape, kExpansionFilters, /*adds=*/true),
-        before_(shape, kExpansionChannels, /*adds=*/false),
+        behind_(shape, kConv3Filters, /*adds=*/true),
+        before_(shape, kConv3Channels, /*adds=*/false),
         gradient_(TensorBytes(behind_.shape())),
         between_(TensorBytes(behind_.shape())),
         residual_(TensorBytes(behind_.shape())),
@@ -128,8 +128,8 @@ class ExpansionAutotuner {
         filter_(FilterBytes()),
         diff_filter_{ScratchMemory(FilterBytes()), ScratchMemory(FilterBytes())},
         coefficients_(FloatBytes(NormCoefficientsFloats(behind_.shape()))),
-        sums_(FloatBytes(std::int64_t{5} * kExpansionChannels)),
-        scratch_(FloatBytes(ExpansionScratchFloats(shape))) {
+        sums_(FloatBytes(std::int64_t{5} * kConv3Channels)),
+        scratch_(FloatBytes(Conv3BackwardScratchFloats(shape))) {
     const std::unique_ptr<Stream> stream = MakeCudaStream();
     behind_.Forward(gradient_.data(), between_.data(), HandleOf(*stream));
     before_.Forward(nullptr, src_.data(), HandleOf(*stream));
@@ -166,21 +166,21 @@ class ExpansionAutotuner {
     RunNormBackwardStatsOnly(behind_.shape(), behind_.scale(), first,
                              static_cast<float*>(coefficients_.data()), stream);
     void* const diff_src = diff_src_[1].data();
-    RunExpansionBackward(shape_,
-                         {.gradient = gradient_.data(),
-                          .mask = behind_.mask(),
-                          .convolved = behind_.src(),
-                          .means = behind_.saved(),
-                          .coefficients = static_cast<const float*>(coefficients_.data()),
-                          .diff_residual = diff_residual,
-                          .filter = filter_.data(),
-                          .diff_filter = diff_filter_[1].data(),
-                          .before = before_.src(),
-                          .saved = before_.saved(),
-                          .diff_src = diff_src,
-                          .sums = Sums(),
-                          .scratch = static_cast<float*>(scratch_.data())},
-                         stream);
+    RunConv3Backward(shape_,
+                     {.gradient = gradient_.data(),
+                      .mask = behind_.mask(),
+                      .convolved = behind_.src(),
+                      .means = behind_.saved(),
+                      .coefficients = static_cast<const float*>(coefficients_.data()),
+                      .diff_residual = diff_residual,
+                      .filter = filter_.data(),
+                      .diff_filter = diff_filter_[1].data(),
+                      .before = before_.src(),
+                      .saved = before_.saved(),
+                      .diff_src = diff_src,
+                      .sums = Sums(),
+                      .scratch = static_cast<float*>(scratch_.data())},
+                     stream);
     NormBackward last = before_.Backward(diff_src, diff_src);
     last.mask = nullptr;
     last.sums = Sums();
@@ -212,13 +212,13 @@ class ExpansionAutotuner {
 
  private:
   std::size_t FilterBytes() const {
-    return std::size_t{kExpansionFilters} * kExpansionChannels * SizeOf(shape_.dtype);
+    return std::size_t{kConv3Filters} * kConv3Channels * SizeOf(shape_.dtype);
   }
   float* Sums() const { return static_cast<float*>(sums_.data()); }
 
   // Of the batch norm before: diff_scale, then diff_shift.
   std::vector<float> ChannelGradients(Stream& stream) const {
-    std::vector<float> values(std::size_t{2} * kExpansionChannels);
+    std::vector<float> values(std::size_t{2} * kConv3Channels);
     CheckCuda(cudaMemcpyAsync(values.data(), before_.diff_scale(), values.size() * sizeof(float),
                               cudaMemcpyDeviceToHost, HandleOf(stream)),
               "reading gradients of a batch norm");
@@ -246,7 +246,7 @@ class ExpansionAutotuner {
     return AreClose(errors, squares);
   }
 
-  const ExpansionShape shape_;
+  const Conv3BackwardShape shape_;
   const ExpansionPasses& passes_;
   const NormCandidate behind_, before_;
   const ScratchMemory gradient_, between_, residual_, src_;
@@ -254,7 +254,7 @@ class ExpansionAutotuner {
   const ScratchMemory coefficients_, sums_, scratch_;
 };
 
-bool ExpansionWins(const ExpansionShape& shape, const ExpansionPasses& passes) {
+bool ExpansionWins(const Conv3BackwardShape& shape, const ExpansionPasses& passes) {
   const ExpansionAutotuner candidates(shape, passes);
   if (!candidates.Agree()) return false;
   return FastestOf(1 + kNormLaunchConfigs.size(), [&](std::size_t i, cudaStream_t stream) {
@@ -265,7 +265,7 @@ bool ExpansionWins(const ExpansionShape& shape, const ExpansionPasses& passes) {
 
 }  // namespace
 
-bool TakesExpansionKernel(const ExpansionShape& shape, const ExpansionPasses& passes,
+bool TakesExpansionKernel(const Conv3BackwardShape& shape, const ExpansionPasses& passes,
                           const DevicePlanCache& plans) {
   int device = 0;
   CheckCuda(cudaGetDevice(&device), "asking for the current GPU");

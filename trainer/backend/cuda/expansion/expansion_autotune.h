@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the kernel of expansion_kernels.h takes the place of the passes on the current device.
+// Whether the kernel of conv3_backward.h takes the place of the passes on the current device.
 // For construction only, as FastestOf, and in memory of its own.
 
 #pragma once
@@ -9,7 +9,7 @@
 
 #include <functional>
 
-#include "trainer/backend/cuda/expansion/expansion_kernels.h"
+#include "trainer/backend/cuda/bottleneck/conv3_backward.h"
 #include "trainer/backend/plan_cache.h"
 
 namespace trainer {
@@ -22,7 +22,7 @@ struct ExpansionPasses {
     void* filter;
     void* diff_filter;
     void* diff_src;
-    const void* before;  // as ExpansionBackward has them
+    const void* before;  // as Conv3Backward has them
     const float* saved;
     float* sums;  // five arrays of a channel each
   };
@@ -35,7 +35,7 @@ struct ExpansionPasses {
 // what the batch norm behind gives and that of what the one before has read.  A kernel whose
 // results differ from those of the passes by more than rounding does not take part.  Found once for
 // each shape, device and process.
-bool TakesExpansionKernel(const ExpansionShape& shape, const ExpansionPasses& passes,
+bool TakesExpansionKernel(const Conv3BackwardShape& shape, const ExpansionPasses& passes,
                           const DevicePlanCache& plans);
 
 }  // namespace trainer

@@ -102,7 +102,7 @@ class CudnnConvolution final : public Convolution {
                            const NormInput& before, const Tensor& diff_filter,
                            const Tensor& diff_src, void* sums, void* workspace,
                            Stream& stream) override {
-    RunExpansionBackward(
+    RunConv3Backward(
         expansion_.value(),
         ExpansionCallOf(diff_dst, filter, before, diff_filter, diff_src, sums, workspace),
         HandleOf(stream));
@@ -121,8 +121,8 @@ class CudnnConvolution final : public Convolution {
   }
 
   // The kernel, if it computes this convolution faster than what is chosen so far.
-  std::optional<ExpansionShape> ChosenExpansion(const ConvolutionSpec& spec) const {
-    const std::optional<ExpansionShape> shape = ExpansionOf(spec);
+  std::optional<Conv3BackwardShape> ChosenExpansion(const ConvolutionSpec& spec) const {
+    const std::optional<Conv3BackwardShape> shape = ExpansionOf(spec);
     if (!shape) return std::nullopt;
     const ScratchMemory workspace(workspace_bytes());
     ExpansionPasses passes;
@@ -162,7 +162,7 @@ class CudnnConvolution final : public Convolution {
   std::array<const ConvolutionAlgorithm*, 3> algorithms_{};  // by ConvolutionPass
   const ConvolutionAlgorithm* with_bn_stats_ = nullptr;      // none, or that of ForwardWithBnStats
   const ConvolutionAlgorithm* masked_ = nullptr;  // none, or that of BackwardDataDreluBnStats
-  std::optional<ExpansionShape> expansion_;       // that of BackwardWithBnApply
+  std::optional<Conv3BackwardShape> expansion_;   // that of BackwardWithBnApply
 };
 
 }  // namespace

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One turn of a block of the kernel of expansion_kernels.h: what it reads, what it makes of that
+// One tile of pixels of a thread block of conv3_backward.h: what it reads, what it makes of that
 // for its products, and what it does with the data gradient.
 
 #pragma once
 
-#include "trainer/backend/cuda/expansion/expansion_kernels.h"
+#include "trainer/backend/cuda/bottleneck/conv3_backward.h"
 #include "trainer/backend/cuda/runtime/element.cuh"
 #include "trainer/backend/cuda/runtime/tile_mma.cuh"
 
 namespace trainer {
-namespace expansion {
+namespace conv3_backward {
 
-constexpr int kChannels = kExpansionChannels;
-constexpr int kFilters = kExpansionFilters;
+constexpr int kChannels = kConv3Channels;
+constexpr int kFilters = kConv3Filters;
 constexpr int kEdge = 16;  // of the tiles of a product
 constexpr int kBlockThreads = 512;
 constexpr int kWarps = kBlockThreads / 32;
@@ -27,7 +27,7 @@ constexpr int kNarrowRow = kChannels + 8;
 // How a block goes over its pixels.  Of the data gradient each warp has a tile of kEdge pixels by
 // kEdge channels, over a share of the filters, so that its part of the filter stays in registers.
 template <TensorCores cores>
-struct Turn {
+struct BlockTile {
   // As many as registers for the operands of quad pairs leave room for.
   static constexpr int kPixels = cores == TensorCores::kWholeWarp ? 32 : 16;
   static constexpr int kPixelTiles = kPixels / kEdge;
@@ -44,14 +44,14 @@ constexpr int kColumnPairs = 2;
 
 template <typename T, TensorCores cores>
 struct Shared {
-  static constexpr int kPixels = Turn<cores>::kPixels;
+  static constexpr int kPixels = BlockTile<cores>::kPixels;
   alignas(16) T wide[kPixels * kWideRow];      // the gradient of what the convolution gives
   alignas(16) T src[kPixels * kNarrowRow];     // what the convolution reads
   alignas(16) T before[kPixels * kNarrowRow];  // what the batch norm before it has read
-  float shares[kWarps - Turn<cores>::kFirstShare][8][32];
+  float shares[kWarps - BlockTile<cores>::kFirstShare][8][32];
   // Of the gradient that goes out: of two neighbouring columns of each thread the products, then
   // the sums.
-  float2 sums[2][kColumnPairs][Turn<cores>::kFirstShare * 32];
+  float2 sums[2][kColumnPairs][BlockTile<cores>::kFirstShare * 32];
   // Channels 8 * j + 2 * i and the next at [i][j]: neighbouring threads, each with eight channels,
   // read neighbours.  The gradient behind is of_gradient * gradient + of_input * input + rest.
   float2 of_gradient[4][kFilters / 8], of_input[4][kFilters / 8], rest[4][kFilters / 8];
@@ -59,7 +59,7 @@ struct Shared {
 };
 
 template <typename T, TensorCores cores>
-__device__ inline void LoadCoefficients(const ExpansionBackward& call, Shared<T, cores>& shared) {
+__device__ inline void LoadCoefficients(const Conv3Backward& call, Shared<T, cores>& shared) {
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < kFilters / 2) {
     const int i = thread % 4;
@@ -89,7 +89,7 @@ using FilterOperand = Operand<T, cores, Side::kB, Neighbours::kEdge>;
 // Through shared memory, some rows at a time.
 template <typename T, TensorCores cores>
 __device__ inline void LoadFilter(const T* filter, int first_row, Shared<T, cores>& shared,
-                                  FilterOperand<T, cores> (&to)[Turn<cores>::kSteps]) {
+                                  FilterOperand<T, cores> (&to)[BlockTile<cores>::kSteps]) {
   constexpr int kRows = 2 * kEdge;
   const int thread = static_cast<int>(threadIdx.x);
   const int columns = thread / 32 % kColumnTiles * kEdge;
@@ -101,27 +101,27 @@ __device__ inline void LoadFilter(const T* filter, int first_row, Shared<T, core
                  shared.wide + at * kNarrowRow + thread % 8 * 8);
     }
     __syncthreads();
-    if (row / Turn<cores>::kDepth == first_row / Turn<cores>::kDepth) {
+    if (row / BlockTile<cores>::kDepth == first_row / BlockTile<cores>::kDepth) {
 #pragma unroll
       for (int tile = 0; tile < 2; ++tile) {
         LoadOperand(
             [&](int line, int part) {
               return shared.wide + (tile * kEdge + line) * kNarrowRow + columns + part * 8;
             },
-            to[row % Turn<cores>::kDepth / kEdge + tile]);
+            to[row % BlockTile<cores>::kDepth / kEdge + tile]);
       }
     }
     __syncthreads();
   }
 }
 
-// What a thread reads for one turn, of pixels kWarps apart.
+// What a thread reads for one tile, of pixels kWarps apart.
 template <typename T, TensorCores cores>
 struct Loaded {
-  Eight<T> gradient[Turn<cores>::kWideEights];
-  Eight<T> convolved[Turn<cores>::kWideEights];
-  unsigned mask[Turn<cores>::kWideEights];
-  unsigned before[Turn<cores>::kNarrowPairs];
+  Eight<T> gradient[BlockTile<cores>::kWideEights];
+  Eight<T> convolved[BlockTile<cores>::kWideEights];
+  unsigned mask[BlockTile<cores>::kWideEights];
+  unsigned before[BlockTile<cores>::kNarrowPairs];
 };
 
 // Calls call(e, row) for each of the `count` rows of pixels of which a thread has eight filters, or
@@ -135,7 +135,7 @@ __device__ inline void ForRows(const Call& call) {
 
 // Rows from `first` on, of which those from `pixels` on are not there.
 template <typename T, TensorCores cores>
-__device__ inline void LoadEights(const ExpansionBackward& call, int first, int e, int pixels,
+__device__ inline void LoadEights(const Conv3Backward& call, int first, int e, int pixels,
                                   Loaded<T, cores>& to) {
   const int thread = static_cast<int>(threadIdx.x);
   const int pixel = first + thread / 32 + e * kWarps;
@@ -146,7 +146,7 @@ __device__ inline void LoadEights(const ExpansionBackward& call, int first, int 
   to.mask[e] = call.mask[at / 8];
 }
 template <typename T, TensorCores cores>
-__device__ inline void LoadPair(const ExpansionBackward& call, int first, int e, int pixels,
+__device__ inline void LoadPair(const Conv3Backward& call, int first, int e, int pixels,
                                 Loaded<T, cores>& to) {
   const int thread = static_cast<int>(threadIdx.x);
   const int pixel = first + thread / 32 + e * kWarps;
@@ -155,21 +155,21 @@ __device__ inline void LoadPair(const ExpansionBackward& call, int first, int e,
                   static_cast<std::int64_t>(pixel) * kChannels + thread % 32 * 2;
   to.before[e] = *reinterpret_cast<const unsigned*>(from);
 }
-// All that a thread reads for the turn.
+// All that a thread reads for the tile.
 template <typename T, TensorCores cores>
-__device__ inline void Load(const ExpansionBackward& call, int first, int pixels,
+__device__ inline void Load(const Conv3Backward& call, int first, int pixels,
                             Loaded<T, cores>& to) {
-  ForRows<Turn<cores>::kWideEights>(
+  ForRows<BlockTile<cores>::kWideEights>(
       [&](int e, int /*row*/) { LoadEights(call, first, e, pixels, to); });
-  ForRows<Turn<cores>::kNarrowPairs>(
+  ForRows<BlockTile<cores>::kNarrowPairs>(
       [&](int e, int /*row*/) { LoadPair(call, first, e, pixels, to); });
 }
 
 // Applies both batch norms to what was loaded: what the products read is in shared memory then.
-// Pixels that are not there have zeros.  Instead of each part those of the turn from `next` on are
-// loaded, if that is not before the first pixel.
+// Pixels that are not there have zeros.  Instead of each part those of the tile from `next`
+// on are loaded, if that is not before the first pixel.
 template <typename T, TensorCores cores>
-__device__ inline void Apply(const ExpansionBackward& call, int first, int next, int pixels,
+__device__ inline void Apply(const Conv3Backward& call, int first, int next, int pixels,
                              Loaded<T, cores>& loaded, Shared<T, cores>& shared) {
   const int thread = static_cast<int>(threadIdx.x);
   const int group = thread % 32;
@@ -180,7 +180,7 @@ __device__ inline void Apply(const ExpansionBackward& call, int first, int next,
     const float2 of_gradient = shared.of_gradient[pair][group];
     const float2 of_input = shared.of_input[pair][group];
     const float2 rest = shared.rest[pair][group];
-    ForRows<Turn<cores>::kWideEights>([&](int e, int /*row*/) {
+    ForRows<BlockTile<cores>::kWideEights>([&](int e, int /*row*/) {
       const unsigned passes = loaded.mask[e] >> 2 * pair;
       unsigned& gradient = loaded.gradient[e].words[pair];
       unsigned& input = loaded.convolved[e].words[pair];
@@ -191,7 +191,7 @@ __device__ inline void Apply(const ExpansionBackward& call, int first, int next,
                      of_gradient.y * g.y + (of_input.y * x.y + rest.y), T{});
     });
   }
-  ForRows<Turn<cores>::kWideEights>([&](int e, int row) {
+  ForRows<BlockTile<cores>::kWideEights>([&](int e, int row) {
     const bool is_there = first + row < pixels;
     if (is_there && call.diff_residual != nullptr) {
       StoreEight(loaded.gradient[e], static_cast<T*>(call.diff_residual) +
@@ -207,7 +207,7 @@ __device__ inline void Apply(const ExpansionBackward& call, int first, int next,
   const float2 mean = two(shared.mean_before);
   const float2 factor = two(shared.factor);
   const float2 shift = two(shared.shift);
-  ForRows<Turn<cores>::kNarrowPairs>([&](int e, int row) {
+  ForRows<BlockTile<cores>::kNarrowPairs>([&](int e, int row) {
     unsigned before = 0;
     unsigned src = 0;
     if (first + row < pixels) {
@@ -227,7 +227,7 @@ __device__ inline void Apply(const ExpansionBackward& call, int first, int next,
 // Takes a tile of the data gradient back through the ReLU before the convolution.  `before` are
 // words of what was read there, one for each pair of values.
 template <typename T, TensorCores cores>
-__device__ inline void Finish(const ExpansionBackward& call, int first, int pixels, int columns,
+__device__ inline void Finish(const Conv3Backward& call, int first, int pixels, int columns,
                               const unsigned (&before)[4], const TileSum& sum,
                               Shared<T, cores>& shared) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -267,5 +267,5 @@ __device__ inline void Finish(const ExpansionBackward& call, int first, int pixe
   }
 }
 
-}  // namespace expansion
+}  // namespace conv3_backward
 }  // namespace trainer

@@ -18,23 +18,23 @@ struct CUstream_st;
 
 namespace trainer {
 
-inline constexpr int kExpansionChannels = 64;  // of what the convolution reads
-inline constexpr int kExpansionFilters = 256;  // of what it gives
+inline constexpr int kConv3Channels = 64;  // of what the convolution reads
+inline constexpr int kConv3Filters = 256;  // of what it gives
 
-struct ExpansionShape {
+struct Conv3BackwardShape {
   std::int64_t pixels = 0;  // of all images
   DType dtype = DType::kFloat16;
   int sms = 1;
   int compute_capability = 0;  // its major number
 };
 // Whether there is a kernel: fp16 from 7.0 on, bf16 from 8.0 on.
-bool HasExpansionKernel(const ExpansionShape& shape);
+bool HasConv3Backward(const Conv3BackwardShape& shape);
 
 // Floats of scratch: 64.5 KB for each multiprocessor.
-std::int64_t ExpansionScratchFloats(const ExpansionShape& shape);
+std::int64_t Conv3BackwardScratchFloats(const Conv3BackwardShape& shape);
 
 // All in device memory, rows of channels as batch_norm_kernels.h has them.
-struct ExpansionBackward {
+struct Conv3Backward {
   // Of the batch norm behind the convolution: the gradient of what it gives, where its ReLU lets
   // that through, what it has read, its means, and three coefficients of each channel
   // (RunNormBackwardStatsOnly).
@@ -57,8 +57,8 @@ struct ExpansionBackward {
 
   float* scratch = nullptr;
 };
-// REQUIRES: HasExpansionKernel(shape).
-void RunExpansionBackward(const ExpansionShape& shape, const ExpansionBackward& call,
-                          CUstream_st* stream);
+// REQUIRES: HasConv3Backward(shape).
+void RunConv3Backward(const Conv3BackwardShape& shape, const Conv3Backward& call,
+                      CUstream_st* stream);
 
 }  // namespace trainer

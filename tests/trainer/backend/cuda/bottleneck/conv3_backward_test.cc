@@ -3,7 +3,7 @@
 // The backward pass of a convolution from 64 to 256 channels with its batch norms, against loops:
 // on the GPU, and on the emulator by the instructions of all generations.
 
-#include "trainer/backend/cuda/expansion/expansion_kernels.h"
+#include "trainer/backend/cuda/bottleneck/conv3_backward.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -17,8 +17,8 @@
 namespace trainer {
 namespace {
 
-constexpr std::size_t kIn = kExpansionChannels;
-constexpr std::size_t kOut = kExpansionFilters;
+constexpr std::size_t kIn = kConv3Channels;
+constexpr std::size_t kOut = kConv3Filters;
 
 using Doubles = std::vector<double>;
 
@@ -170,11 +170,11 @@ template <typename T>
 KernelResults RunKernel(const KernelOperands<T>& of, int capability, int sms,
                         bool has_residual = true) {
   constexpr bool kIsHalf = std::is_same_v<T, __half>;
-  const ExpansionShape shape = {.pixels = static_cast<std::int64_t>(of.pixels),
-                                .dtype = kIsHalf ? DType::kFloat16 : DType::kBFloat16,
-                                .sms = sms,
-                                .compute_capability = capability};
-  EXPECT_TRUE(HasExpansionKernel(shape));
+  const Conv3BackwardShape shape = {.pixels = static_cast<std::int64_t>(of.pixels),
+                                    .dtype = kIsHalf ? DType::kFloat16 : DType::kBFloat16,
+                                    .sms = sms,
+                                    .compute_capability = capability};
+  EXPECT_TRUE(HasConv3Backward(shape));
   const DeviceValues<T> gradient(of.gradient);
   const DeviceValues<std::uint8_t> mask(of.mask);
   const DeviceValues<T> convolved(of.convolved);
@@ -187,8 +187,8 @@ KernelResults RunKernel(const KernelOperands<T>& of, int capability, int sms,
   const DeviceValues<T> diff_src(of.pixels * kIn);
   const DeviceValues<T> diff_filter(of.filter.size());
   const DeviceValues<float> sums(2 * kIn);
-  const DeviceValues<float> scratch(static_cast<std::size_t>(ExpansionScratchFloats(shape)));
-  ExpansionBackward call;
+  const DeviceValues<float> scratch(static_cast<std::size_t>(Conv3BackwardScratchFloats(shape)));
+  Conv3Backward call;
   call.gradient = gradient.data();
   call.mask = mask.data();
   call.convolved = convolved.data();
@@ -202,7 +202,7 @@ KernelResults RunKernel(const KernelOperands<T>& of, int capability, int sms,
   call.diff_src = diff_src.data();
   call.sums = sums.data();
   call.scratch = scratch.data();
-  RunExpansionBackward(shape, call, nullptr);
+  RunConv3Backward(shape, call, nullptr);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   const std::vector<float> two = sums.Download();
   return {has_residual ? Loaded(diff_residual.Download()) : Doubles(), Loaded(diff_src.Download()),
@@ -241,7 +241,7 @@ void ExpectRight(int capability) {
   }
 }
 
-class ExpansionKernel : public testing::Test {
+class Conv3BackwardKernel : public testing::Test {
  protected:
   void SetUp() override {
     int count = 0;
@@ -249,16 +249,16 @@ class ExpansionKernel : public testing::Test {
   }
 };
 
-TEST_F(ExpansionKernel, GivesWhatLoopsGiveInFp16) {
+TEST_F(Conv3BackwardKernel, GivesWhatLoopsGiveInFp16) {
   for (const int capability : Capabilities()) ExpectRight<__half>(capability);
 }
-TEST_F(ExpansionKernel, GivesWhatLoopsGiveInBf16) {
+TEST_F(Conv3BackwardKernel, GivesWhatLoopsGiveInBf16) {
   for (const int capability : Capabilities()) {
     if (capability >= 8) ExpectRight<__nv_bfloat16>(capability);
   }
 }
 
-TEST_F(ExpansionKernel, GivesTheSameBitsWithoutAResidual) {
+TEST_F(Conv3BackwardKernel, GivesTheSameBitsWithoutAResidual) {
   const KernelOperands<__half> operands(70);
   for (const int capability : Capabilities()) {
     const KernelResults with = RunKernel(operands, capability, 2);
@@ -271,7 +271,7 @@ TEST_F(ExpansionKernel, GivesTheSameBitsWithoutAResidual) {
 }
 
 // A step whose gradients are NaN is seen to be bad, wherever the first one was.
-TEST_F(ExpansionKernel, KeepsWhatIsNotANumber) {
+TEST_F(Conv3BackwardKernel, KeepsWhatIsNotANumber) {
   for (const int capability : Capabilities()) {
     KernelOperands<__half> operands(40);
     Assign(operands.gradient[5 * kOut + 9], NAN);
@@ -288,9 +288,9 @@ TEST_F(ExpansionKernel, KeepsWhatIsNotANumber) {
 }
 
 // Without a GPU too.
-TEST(HasExpansionKernel, IsForWhatTensorCoresMultiply) {
+TEST(HasConv3Backward, IsForWhatTensorCoresMultiply) {
   const auto has = [](DType dtype, int capability) {
-    return HasExpansionKernel({.dtype = dtype, .compute_capability = capability});
+    return HasConv3Backward({.dtype = dtype, .compute_capability = capability});
   };
   EXPECT_FALSE(has(DType::kFloat16, 6));
   EXPECT_TRUE(has(DType::kFloat16, 7));

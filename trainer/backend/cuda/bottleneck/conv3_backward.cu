@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "trainer/backend/cuda/expansion/expansion_kernels.h"
-#include "trainer/backend/cuda/expansion/expansion_turn.cuh"
+#include "trainer/backend/cuda/bottleneck/conv3_backward.h"
+#include "trainer/backend/cuda/bottleneck/conv3_backward_tile.cuh"
 
 namespace trainer {
-namespace expansion {
+namespace conv3_backward {
 namespace {
 
 // What a block leaves behind: its share of diff_filter, then of the products, then of the sums.
@@ -24,9 +24,8 @@ __device__ inline float OverRows(float value) {
 }
 
 template <typename T, TensorCores cores>
-__global__ void __launch_bounds__(kBlockThreads, 1)
-    BackwardOfExpansion(ExpansionBackward call, int pixels) {
-  using Of = Turn<cores>;
+__global__ void __launch_bounds__(kBlockThreads, 1) BackwardKernel(Conv3Backward call, int pixels) {
+  using Of = BlockTile<cores>;
   __shared__ Shared<T, cores> shared;
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
@@ -48,14 +47,14 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
   }
 
   // From the end: what the pass of sums has read last is still in the cache.
-  const int turns = (pixels + Of::kPixels - 1) / Of::kPixels;
-  int turn = turns - 1 - static_cast<int>(blockIdx.x);
+  const int block_tiles = (pixels + Of::kPixels - 1) / Of::kPixels;
+  int block_tile = block_tiles - 1 - static_cast<int>(blockIdx.x);
   Loaded<T, cores> loaded = {};
-  Load(call, turn * Of::kPixels, pixels, loaded);
-  while (turn >= 0) {
-    const int first = turn * Of::kPixels;
-    turn -= static_cast<int>(gridDim.x);
-    Apply(call, first, turn * Of::kPixels, pixels, loaded, shared);
+  Load(call, block_tile * Of::kPixels, pixels, loaded);
+  while (block_tile >= 0) {
+    const int first = block_tile * Of::kPixels;
+    block_tile -= static_cast<int>(gridDim.x);
+    Apply(call, first, block_tile * Of::kPixels, pixels, loaded, shared);
     __syncthreads();
 
 #pragma unroll
@@ -152,7 +151,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 // Adds up what the blocks have left behind, in lanes of threads.
 constexpr int kFinishLanes = 8;
 template <typename T>
-__global__ void FinishExpansion(const float* partial, int blocks, T* diff_filter, float* sums) {
+__global__ void AddUpPartials(const float* partial, int blocks, T* diff_filter, float* sums) {
   __shared__ float of_lanes[kFinishLanes][32];
   const int lane = static_cast<int>(threadIdx.y);
   const int column = static_cast<int>(threadIdx.x);
@@ -176,43 +175,43 @@ static_assert(kPartialFloats % 32 == 0);
 
 // Of the kernel for these tensor cores.
 template <TensorCores cores>
-int BlocksOf(const ExpansionShape& shape) {
-  constexpr int kPixels = Turn<cores>::kPixels;
+int BlocksOf(const Conv3BackwardShape& shape) {
+  constexpr int kPixels = BlockTile<cores>::kPixels;
   DDL_CHECK(shape.pixels > 0 && shape.pixels < std::int64_t{1} << 30);
   return static_cast<int>(
       std::min<std::int64_t>((shape.pixels + kPixels - 1) / kPixels, shape.sms));
 }
 
 template <typename T, TensorCores cores>
-void Queue(const ExpansionShape& shape, const ExpansionBackward& call, CUstream_st* stream) {
+void Queue(const Conv3BackwardShape& shape, const Conv3Backward& call, CUstream_st* stream) {
   const int blocks = BlocksOf<cores>(shape);
-  Launch(BackwardOfExpansion<T, cores>, static_cast<unsigned>(blocks), kBlockThreads, stream, call,
+  Launch(BackwardKernel<T, cores>, static_cast<unsigned>(blocks), kBlockThreads, stream, call,
          static_cast<int>(shape.pixels));
-  Launch(FinishExpansion<T>, kPartialFloats / 32, dim3(32, kFinishLanes), stream, call.scratch,
+  Launch(AddUpPartials<T>, kPartialFloats / 32, dim3(32, kFinishLanes), stream, call.scratch,
          blocks, static_cast<T*>(call.diff_filter), call.sums);
 }
 
 }  // namespace
-}  // namespace expansion
+}  // namespace conv3_backward
 
-bool HasExpansionKernel(const ExpansionShape& shape) {
+bool HasConv3Backward(const Conv3BackwardShape& shape) {
   if (shape.dtype == DType::kFloat16) return shape.compute_capability >= 7;
   return shape.dtype == DType::kBFloat16 && shape.compute_capability >= 8;
 }
 
-std::int64_t ExpansionScratchFloats(const ExpansionShape& shape) {
-  return std::int64_t{shape.sms} * expansion::kPartialFloats;
+std::int64_t Conv3BackwardScratchFloats(const Conv3BackwardShape& shape) {
+  return std::int64_t{shape.sms} * conv3_backward::kPartialFloats;
 }
 
-void RunExpansionBackward(const ExpansionShape& shape, const ExpansionBackward& call,
-                          CUstream_st* stream) {
-  DDL_CHECK(HasExpansionKernel(shape));
+void RunConv3Backward(const Conv3BackwardShape& shape, const Conv3Backward& call,
+                      CUstream_st* stream) {
+  DDL_CHECK(HasConv3Backward(shape));
   if (shape.dtype == DType::kBFloat16) {
-    expansion::Queue<__nv_bfloat16, TensorCores::kWholeWarp>(shape, call, stream);
+    conv3_backward::Queue<__nv_bfloat16, TensorCores::kWholeWarp>(shape, call, stream);
   } else if (TensorCoresOf(shape.compute_capability) == TensorCores::kWholeWarp) {
-    expansion::Queue<__half, TensorCores::kWholeWarp>(shape, call, stream);
+    conv3_backward::Queue<__half, TensorCores::kWholeWarp>(shape, call, stream);
   } else {
-    expansion::Queue<__half, TensorCores::kQuadPairs>(shape, call, stream);
+    conv3_backward::Queue<__half, TensorCores::kQuadPairs>(shape, call, stream);
   }
 }
 
