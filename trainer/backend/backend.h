@@ -16,6 +16,7 @@
 
 #include "trainer/backend/blocks.h"
 #include "trainer/backend/ops.h"
+#include "trainer/backend/optimizer.h"
 #include "trainer/core/stream.h"
 #include "trainer/core/tensor.h"
 
@@ -121,13 +122,10 @@ class Backend {
                                                    std::vector<ParameterSegment> segments) = 0;
 
   // The default compositions (backend/block_defaults.cc) unless a back end has something better.
-  virtual std::unique_ptr<DualBatchNorm> MakeDualBatchNorm(const DualBatchNormSpec& spec);
-  // Whether MakeDualBatchNorm gives something better.
-  virtual bool fuses_dual_batch_norm() const { return false; }
   virtual std::unique_ptr<Stem> MakeStem(const StemSpec& spec);
-  // Whether MakeStem gives something better.
-  virtual bool fuses_stem() const { return false; }
   virtual std::unique_ptr<Bottleneck> MakeBottleneck(const BottleneckSpec& spec);
+  // Whether both give something better.
+  virtual bool has_own_blocks() const { return false; }
   virtual std::unique_ptr<Head> MakeHead(const HeadSpec& spec);
 };
 

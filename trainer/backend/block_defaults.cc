@@ -71,7 +71,7 @@ class DefaultStem final : public Stem {
 
   void Backward(Mode mode, const Tensor& /*dst*/, const Tensor& diff_dst, Stream& stream) override {
     pool_->Backward(diff_dst, pool_saved_, diff_bn_, stream);
-    norm_.Backward(mode, input_, normed_, {diff_bn_},
+    norm_.Backward(mode, input_, normed_, diff_bn_,
                    {.convolved = diff_bn_, .residual = {}, .src = {}}, backward_workspace_, stream);
   }
 
@@ -103,61 +103,6 @@ std::unique_ptr<Stem> Backend::MakeStem(const StemSpec& spec) {
 
 namespace {
 
-// The second one's result is the first one's residual.
-class DefaultDualBatchNorm final : public DualBatchNorm {
- public:
-  DefaultDualBatchNorm(Backend& backend, const DualBatchNormSpec& spec)
-      : first_(backend.MakeBatchNorm(
-            {spec.src, /*add=*/true, /*relu=*/true, spec.epsilon, spec.kept})),
-        second_(backend.MakeBatchNorm(
-            {spec.src, /*add=*/false, /*relu=*/false, spec.epsilon, spec.kept})),
-        saved_of_first_(RoundUp(first_->saved_bytes())) {}
-
-  const TensorDesc& dst() const override { return first_->dst(); }
-  std::size_t saved_bytes() const override { return saved_of_first_ + second_->saved_bytes(); }
-  std::size_t workspace_bytes() const override {
-    return std::max(first_->workspace_bytes(), second_->workspace_bytes());
-  }
-
-  void Forward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
-               void* saved, void* workspace, Stream& stream) override {
-    void* saved_of_second =
-        saved == nullptr ? nullptr : static_cast<std::byte*>(saved) + saved_of_first_;
-    second_->Forward(mode, second.src, {}, second.parameters, dst, saved_of_second, workspace,
-                     stream);
-    first_->Forward(mode, first.src, dst, first.parameters, dst, saved, workspace, stream);
-  }
-
-  void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
-                const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
-                const Gradients& diff_second, void* workspace, Stream& stream) override {
-    first_->Backward(mode, first.src.values, dst, diff_dst, first.parameters, saved, diff_first.src,
-                     /*diff_residual=*/diff_dst, diff_first.scale, diff_first.shift, workspace,
-                     stream);
-    second_->Backward(mode, second.src.values, {}, diff_dst, second.parameters,
-                      static_cast<const std::byte*>(saved) + saved_of_first_, diff_second.src, {},
-                      diff_second.scale, diff_second.shift, workspace, stream);
-  }
-
- private:
-  static std::size_t RoundUp(std::size_t bytes) {
-    constexpr std::size_t kAlignment = MemoryPlanner::kAlignment;
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  }
-
-  const std::unique_ptr<BatchNorm> first_;
-  const std::unique_ptr<BatchNorm> second_;
-  const std::size_t saved_of_first_;
-};
-
-}  // namespace
-
-std::unique_ptr<DualBatchNorm> Backend::MakeDualBatchNorm(const DualBatchNormSpec& spec) {
-  return std::make_unique<DefaultDualBatchNorm>(*this, spec);
-}
-
-namespace {
-
 // Its gradient is added to that of the shortcut.
 ConvolutionNorm::Spec Reduce(const BottleneckSpec& spec) {
   return {{.src = spec.src, .out_channels = spec.mid_channels, .adds_diff_src = true}, false, true};
@@ -168,152 +113,130 @@ ConvolutionNorm::Spec Spatial(const BottleneckSpec& spec, const TensorDesc& src)
            .out_channels = spec.mid_channels,
            .kernel = 3,
            .stride = spec.stride,
-           .padding = 1,
-           .follows_norm = true},
+           .padding = 1},
           false,
           true};
 }
 
-ConvolutionSpec Expand(const BottleneckSpec& spec, const TensorDesc& src) {
-  return {.src = src, .out_channels = spec.out_channels, .follows_norm = true};
+ConvolutionNorm::Spec Expand(const BottleneckSpec& spec, const TensorDesc& src) {
+  return {{.src = src, .out_channels = spec.out_channels}, /*add=*/true, /*relu=*/true};
 }
 
-ConvolutionSpec Downsample(const BottleneckSpec& spec) {
-  return {spec.src, spec.out_channels, /*kernel=*/1, spec.stride, /*padding=*/0};
+ConvolutionNorm::Spec Downsample(const BottleneckSpec& spec) {
+  return {{.src = spec.src, .out_channels = spec.out_channels, .stride = spec.stride}};
 }
 
-// src -> reduce -> reduced -> spatial -> mixed -> expand (+ src) -> dst
+// src -> reduce -> reduced -> spatial -> mixed -> expand (+ shortcut) -> dst
 //
-// or, where the shortcut has a convolution: mixed, src -> expand + downsample -> dst
+// where the shortcut is src, or src -> downsample -> dst, which expand then adds to.
 //
-// Scratch of one direction is a plan of its own, on a clock of its own whose ticks are the three
-// parts in the order they run: what the parts do not need at once shares bytes.
+// Scratch of backward is a plan of its own, on a clock of its own whose ticks are the parts in the
+// order they run: what they do not need at once shares bytes.
 class DefaultBottleneck final : public Bottleneck {
  public:
   DefaultBottleneck(Backend& backend, const BottleneckSpec& spec)
-      : reduce_(backend, Reduce(spec)), spatial_(backend, Spatial(spec, reduce_.dst())) {
-    const ConvolutionSpec expand = Expand(spec, spatial_.dst());
+      : reduce_(backend, Reduce(spec)),
+        spatial_(backend, Spatial(spec, reduce_.dst())),
+        expand_(backend, Expand(spec, spatial_.dst())) {
     reduce_.AppendParameters("conv1", "bn1", parameters_);
     spatial_.AppendParameters("conv2", "bn2", parameters_);
+    expand_.AppendParameters("conv3", "bn3", parameters_);
     if (spec.has_downsample()) {
-      joined_.emplace(backend, expand, Downsample(spec));
-      joined_->first().AppendParameters("conv3", "bn3", parameters_);
-      joined_->second().AppendParameters("downsample.0", "downsample.1", parameters_);
-    } else {
-      expand_.emplace(backend, ConvolutionNorm::Spec{expand, /*add=*/true, /*relu=*/true});
-      expand_->AppendParameters("conv3", "bn3", parameters_);
+      downsample_.emplace(backend, Downsample(spec));
+      downsample_->AppendParameters("downsample.0", "downsample.1", parameters_);
     }
-    PlanForward();
     PlanBackward();
   }
 
   const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
-  const TensorDesc& dst() const override { return joined_ ? joined_->dst() : expand_->dst(); }
+  const TensorDesc& dst() const override { return expand_.dst(); }
 
   void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) override {
     reduce_.Reserve(times, name + ".1", plan);
     spatial_.Reserve(times, name + ".2", plan);
-    if (expand_) expand_->Reserve(times, name + ".3", plan);
-    if (joined_) joined_->Reserve(times, name + ".3", name + ".downsample", plan);
+    expand_.Reserve(times, name + ".3", plan);
+    if (downsample_) downsample_->Reserve(times, name + ".downsample", plan);
     const auto [forward, backward] = times;
     reduced_id_ = plan.Reserve(name + ".reduced", reduce_.dst().bytes, forward, backward);
     mixed_id_ = plan.Reserve(name + ".mixed", spatial_.dst().bytes, forward, backward);
-    forward_id_ = plan.Reserve(name + ".scratch", forward_.plan.total_bytes(), forward, forward);
-    backward_id_ =
-        plan.Reserve(name + ".scratch", backward_.plan.total_bytes(), backward, backward);
+    const std::size_t workspace =
+        std::max({reduce_.workspace_bytes(), spatial_.workspace_bytes(), EndWorkspaceBytes()});
+    forward_id_ = plan.Reserve(name + ".scratch", workspace, forward, forward);
+    backward_id_ = plan.Reserve(name + ".scratch", scratch_.total_bytes(), backward, backward);
   }
 
   void Bind(const MemoryPlanner& plan, std::byte* arena,
             std::vector<ParameterBinding> bindings) override {
     DDL_CHECK(bindings.size() == parameters_.size());
     const std::span<const ParameterBinding> all(bindings);
-    const std::size_t count = ConvolutionNorm::kParameters;
-    reduce_.Bind(plan, arena, all.subspan(0, count));
-    spatial_.Bind(plan, arena, all.subspan(count, count));
-    if (expand_) expand_->Bind(plan, arena, all.subspan(2 * count));
-    if (joined_) joined_->Bind(plan, arena, all.subspan(2 * count));
+    constexpr std::size_t kCount = kConvolutionNormParameters;
+    reduce_.Bind(plan, arena, all.subspan(0, kCount));
+    spatial_.Bind(plan, arena, all.subspan(kCount, kCount));
+    expand_.Bind(plan, arena, all.subspan(2 * kCount, kCount));
+    if (downsample_) downsample_->Bind(plan, arena, all.subspan(3 * kCount));
     reduced_ = TensorAt(reduce_.dst(), plan, reduced_id_, arena);
     mixed_ = TensorAt(spatial_.dst(), plan, mixed_id_, arena);
-    forward_.base = arena + plan.offset(forward_id_);
-    backward_.base = arena + plan.offset(backward_id_);
+    workspace_ = arena + plan.offset(forward_id_);
+    scratch_base_ = arena + plan.offset(backward_id_);
   }
 
   void Forward(Mode mode, const Tensor& src, const Tensor& dst, Stream& stream) override {
-    const Scratch& s = forward_;
-    reduce_.Forward(mode, src, {}, reduced_, s.At(s.reduce), stream);
-    spatial_.Forward(mode, reduced_, {}, mixed_, s.At(s.spatial), stream);
-    if (expand_) expand_->Forward(mode, mixed_, src, dst, s.At(s.end), stream);
-    if (joined_) joined_->Forward(mode, mixed_, src, dst, s.At(s.end), stream);
+    reduce_.Forward(mode, src, {}, reduced_, workspace_, stream);
+    spatial_.Forward(mode, reduced_, {}, mixed_, workspace_, stream);
+    if (downsample_) downsample_->Forward(mode, src, {}, dst, workspace_, stream);
+    expand_.Forward(mode, mixed_, downsample_ ? dst : src, dst, workspace_, stream);
   }
 
   void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
                 const Tensor& diff_src, Stream& stream) override {
-    const Scratch& s = backward_;
-    const Tensor diff_expanded{this->dst(), s.At(diff_expanded_id_)};
-    const Tensor diff_mixed{spatial_.dst(), s.At(diff_mixed_id_)};
-    const Tensor diff_reduced{reduce_.dst(), s.At(diff_reduced_id_)};
-    const KeptConvolution::SrcGradient to_mixed{diff_mixed, spatial_.norm_input()};
-    if (expand_) {
-      expand_->Backward(mode, mixed_, dst, {diff_dst},
-                        {.convolved = diff_expanded, .residual = diff_src, .src = to_mixed},
-                        s.At(s.end), stream);
-    } else {
-      joined_->Backward(mode, mixed_, src, dst, diff_dst,
-                        {.convolved = diff_expanded, .src = to_mixed},
-                        {.convolved = diff_dst, .src = {diff_src, {}}}, s.At(s.end), stream);
+    const auto scratch = [&](int id) { return scratch_base_ + scratch_.offset(id); };
+    const Tensor diff_expanded{this->dst(), scratch(diff_expanded_id_)};
+    const Tensor diff_mixed{spatial_.dst(), scratch(diff_mixed_id_)};
+    const Tensor diff_reduced{reduce_.dst(), scratch(diff_reduced_id_)};
+    expand_.Backward(mode, mixed_, dst, diff_dst,
+                     {.convolved = diff_expanded,
+                      .residual = downsample_ ? diff_dst : diff_src,
+                      .src = diff_mixed},
+                     scratch(end_id_), stream);
+    if (downsample_) {
+      downsample_->Backward(mode, src, {}, diff_dst,
+                            {.convolved = diff_dst, .residual = {}, .src = diff_src},
+                            scratch(end_id_), stream);
     }
-    const TensorWithBnStats of_mixed =
-        expand_ ? expand_->diff_src(diff_mixed) : joined_->first().diff_src(diff_mixed);
-    spatial_.Backward(
-        mode, reduced_, mixed_, of_mixed,
-        {.convolved = diff_mixed, .residual = {}, .src = {diff_reduced, reduce_.norm_input()}},
-        s.At(s.spatial), stream);
-    reduce_.Backward(mode, src, reduced_, spatial_.diff_src(diff_reduced),
-                     {.convolved = diff_reduced, .residual = {}, .src = {diff_src, {}}},
-                     s.At(s.reduce), stream);
+    spatial_.Backward(mode, reduced_, mixed_, diff_mixed,
+                      {.convolved = diff_mixed, .residual = {}, .src = diff_reduced},
+                      scratch(spatial_id_), stream);
+    reduce_.Backward(mode, src, reduced_, diff_reduced,
+                     {.convolved = diff_reduced, .residual = {}, .src = diff_src},
+                     scratch(reduce_id_), stream);
   }
 
  private:
-  struct Scratch {
-    MemoryPlanner plan;
-    std::byte* base = nullptr;
-    int reduce = -1, spatial = -1, end = -1;  // workspaces
-
-    std::byte* At(int id) const { return base + plan.offset(id); }
-  };
-
   std::size_t EndWorkspaceBytes() const {
-    return joined_ ? joined_->workspace_bytes() : expand_->workspace_bytes();
-  }
-
-  void PlanForward() {
-    Scratch& s = forward_;
-    s.reduce = s.plan.Reserve("reduce", reduce_.workspace_bytes(), 0, 0);
-    s.spatial = s.plan.Reserve("spatial", spatial_.workspace_bytes(), 1, 1);
-    s.end = s.plan.Reserve("end", EndWorkspaceBytes(), 2, 2);
-    s.plan.Solve();
+    return std::max(expand_.workspace_bytes(), downsample_ ? downsample_->workspace_bytes() : 0);
   }
 
   void PlanBackward() {
-    Scratch& s = backward_;
-    s.end = s.plan.Reserve("end", EndWorkspaceBytes(), 0, 0);
-    diff_expanded_id_ = s.plan.Reserve("diff_expanded", dst().bytes, 0, 0);
-    diff_mixed_id_ = s.plan.Reserve("diff_mixed", spatial_.dst().bytes, 0, 1);
-    s.spatial = s.plan.Reserve("spatial", spatial_.workspace_bytes(), 1, 1);
-    diff_reduced_id_ = s.plan.Reserve("diff_reduced", reduce_.dst().bytes, 1, 2);
-    s.reduce = s.plan.Reserve("reduce", reduce_.workspace_bytes(), 2, 2);
-    s.plan.Solve();
+    end_id_ = scratch_.Reserve("end", EndWorkspaceBytes(), 0, 0);
+    diff_expanded_id_ = scratch_.Reserve("diff_expanded", dst().bytes, 0, 0);
+    diff_mixed_id_ = scratch_.Reserve("diff_mixed", spatial_.dst().bytes, 0, 1);
+    spatial_id_ = scratch_.Reserve("spatial", spatial_.workspace_bytes(), 1, 1);
+    diff_reduced_id_ = scratch_.Reserve("diff_reduced", reduce_.dst().bytes, 1, 2);
+    reduce_id_ = scratch_.Reserve("reduce", reduce_.workspace_bytes(), 2, 2);
+    scratch_.Solve();
   }
 
   ConvolutionNorm reduce_;
   ConvolutionNorm spatial_;
-  std::optional<ConvolutionNorm> expand_;      // the end where the shortcut is src,
-  std::optional<ConvolutionDualNorm> joined_;  // or where it has a convolution
+  ConvolutionNorm expand_;
+  std::optional<ConvolutionNorm> downsample_;
   std::vector<ParameterSpec> parameters_;
 
-  Scratch forward_;
-  Scratch backward_;
-  int diff_expanded_id_ = -1;  // in backward_, and so on
+  MemoryPlanner scratch_;  // of backward
+  int end_id_ = -1;        // workspaces in it, then gradients
+  int spatial_id_ = -1;
+  int reduce_id_ = -1;
+  int diff_expanded_id_ = -1;
   int diff_mixed_id_ = -1;
   int diff_reduced_id_ = -1;
 
@@ -323,6 +246,8 @@ class DefaultBottleneck final : public Bottleneck {
   int backward_id_ = -1;
   Tensor reduced_;
   Tensor mixed_;
+  void* workspace_ = nullptr;
+  std::byte* scratch_base_ = nullptr;
 };
 
 }  // namespace

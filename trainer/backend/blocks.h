@@ -18,6 +18,8 @@
 
 namespace trainer {
 
+class OpRecorder;
+
 // How a parameter starts.
 enum class Init : std::uint8_t {
   kVarianceScaling,  // truncated normal, variance 2 / fan (model/parameters.h)
@@ -108,6 +110,9 @@ class Bottleneck : public Block {
   // Overwrites diff_dst (it is scratch afterwards).
   virtual void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
                         const Tensor& diff_src, Stream& stream) = 0;
+  // Whoever is not made of ops of the back end tells `recorder`, or null for nobody, of the steps
+  // of the calls that follow.
+  virtual void set_recorder(OpRecorder* /*recorder*/) {}
 };
 
 // Global average pool, linear layer, softmax cross-entropy.  Parameters: fc.weight, fc.bias.

@@ -27,22 +27,15 @@ class Measured : public Op {
   OpRecorder& recorder_;
 };
 
-// "64x3x224x224", in ProfiledOp::shape.
-std::string Times(const Shape& shape) {
-  std::string text;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    text += (axis > 0 ? "x" : "") + std::to_string(shape[axis]);
-  }
-  return text;
+std::string FromTo(const Shape& src, const Shape& dst) {
+  return ShapeText(src) + " > " + ShapeText(dst);
 }
-
-std::string FromTo(const Shape& src, const Shape& dst) { return Times(src) + " > " + Times(dst); }
 
 class MeasuredInputTransform final : public Measured<InputTransform> {
  public:
   MeasuredInputTransform(std::unique_ptr<InputTransform> op, OpRecorder& recorder)
       : Measured(std::move(op), recorder),
-        forward_(recorder.Add({"input", "input transform", Times(op_->dst().shape),
+        forward_(recorder.Add({"input", "input transform", ShapeText(op_->dst().shape),
                                InputTransformWork(op_->dst())})) {}
 
   const TensorDesc& dst() const override { return op_->dst(); }
@@ -56,18 +49,12 @@ class MeasuredInputTransform final : public Measured<InputTransform> {
   const int forward_;
 };
 
-std::string ShapeOf(const ConvolutionSpec& spec, const Shape& dst) {
-  const std::string kernel = std::to_string(spec.kernel);
-  return FromTo(spec.src.shape, dst) + ", " + kernel + "x" + kernel +
-         (spec.stride > 1 ? " stride " + std::to_string(spec.stride) : "");
-}
-
 class MeasuredConvolution final : public Measured<Convolution> {
  public:
   MeasuredConvolution(std::unique_ptr<Convolution> op, const ConvolutionSpec& spec,
                       OpRecorder& recorder)
       : Measured(std::move(op), recorder) {
-    const std::string shape = ShapeOf(spec, op_->dst().shape);
+    const std::string shape = ShapeText(spec, op_->dst().shape);
     const TensorDesc& filter = op_->filter();
     const TensorDesc& dst = op_->dst();
     forward_ =
@@ -76,8 +63,6 @@ class MeasuredConvolution final : public Measured<Convolution> {
         {"", "convolution backward data", shape, ConvolutionBackwardDataWork(spec, filter, dst)});
     backward_filter_ = recorder.Add({"", "convolution backward filter", shape,
                                      ConvolutionBackwardFilterWork(spec, filter, dst)});
-    backward_bn_apply_ = recorder.Add({"", "convolution backward, with batch norms", shape,
-                                       ConvolutionBackwardBnApplyWork(spec, filter, dst)});
   }
 
   const TensorDesc& filter() const override { return op_->filter(); }
@@ -89,69 +74,41 @@ class MeasuredConvolution final : public Measured<Convolution> {
     recorder_.Run(forward_, filter.data, stream,
                   [&] { op_->Forward(src, filter, dst, workspace, stream); });
   }
-  std::size_t bn_stats_bytes() const override { return op_->bn_stats_bytes(); }
-  void ForwardWithBnStats(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
-                          void* workspace, Stream& stream) override {
-    recorder_.Run(forward_, filter.data, stream,
-                  [&] { op_->ForwardWithBnStats(src, filter, dst, sums, workspace, stream); });
-  }
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                     void* workspace, Stream& stream) override {
     recorder_.Run(backward_data_, filter.data, stream,
                   [&] { op_->BackwardData(diff_dst, filter, diff_src, workspace, stream); });
-  }
-  std::size_t bn_backward_stats_bytes() const override { return op_->bn_backward_stats_bytes(); }
-  void BackwardDataDreluBnStats(const Tensor& diff_dst, const Tensor& filter,
-                                const NormInput& before, const Tensor& diff_src, void* sums,
-                                void* workspace, Stream& stream) override {
-    recorder_.Run(backward_data_, filter.data, stream, [&] {
-      op_->BackwardDataDreluBnStats(diff_dst, filter, before, diff_src, sums, workspace, stream);
-    });
   }
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                       void* workspace, Stream& stream) override {
     recorder_.Run(backward_filter_, diff_filter.data, stream,
                   [&] { op_->BackwardFilter(src, diff_dst, diff_filter, workspace, stream); });
   }
-  bool applies_norm_backward() const override { return op_->applies_norm_backward(); }
-  void BackwardWithBnApply(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
-                           const NormInput& before, const Tensor& diff_filter,
-                           const Tensor& diff_src, void* sums, void* workspace,
-                           Stream& stream) override {
-    recorder_.Run(backward_bn_apply_, filter.data, stream, [&] {
-      op_->BackwardWithBnApply(diff_dst, filter, before, diff_filter, diff_src, sums, workspace,
-                               stream);
-    });
-  }
 
  private:
   int forward_ = 0;
   int backward_data_ = 0;
   int backward_filter_ = 0;
-  int backward_bn_apply_ = 0;
 };
 
 class MeasuredBatchNorm final : public Measured<BatchNorm> {
  public:
   MeasuredBatchNorm(std::unique_ptr<BatchNorm> op, const BatchNormSpec& spec, OpRecorder& recorder)
       : Measured(std::move(op), recorder) {
-    const std::string shape =
-        Times(spec.src.shape) + (spec.add ? ", add" : "") + (spec.relu ? ", ReLU" : "");
+    const std::string shape = ShapeText(spec);
     for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
       forward_[static_cast<int>(mode)] =
           recorder.Add({"", "batch norm forward", shape, BatchNormForwardWork(spec, mode)});
       backward_[static_cast<int>(mode)] =
           recorder.Add({"", "batch norm backward", shape, BatchNormBackwardWork(spec, mode)});
     }
-    gradient_sums_ = recorder.Add(
-        {"", "batch norm backward statistics", shape, BatchNormGradientSumsWork(spec)});
   }
 
   const TensorDesc& dst() const override { return op_->dst(); }
   std::size_t saved_bytes() const override { return op_->saved_bytes(); }
   std::size_t workspace_bytes() const override { return op_->workspace_bytes(); }
 
-  void Forward(Mode mode, const TensorWithBnStats& src, const Tensor& residual,
+  void Forward(Mode mode, const Tensor& src, const Tensor& residual,
                const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                void* workspace, Stream& stream) override {
     recorder_.Run(forward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
@@ -167,90 +124,10 @@ class MeasuredBatchNorm final : public Measured<BatchNorm> {
                     diff_scale, diff_shift, workspace, stream);
     });
   }
-  void BackwardWithBnStats(Mode mode, const Tensor& src, const TensorWithBnStats& diff_dst,
-                           const BatchNormParameters& parameters, const void* saved,
-                           const Tensor& diff_src, const Tensor& diff_scale,
-                           const Tensor& diff_shift, void* workspace, Stream& stream) override {
-    recorder_.Run(backward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
-      op_->BackwardWithBnStats(mode, src, diff_dst, parameters, saved, diff_src, diff_scale,
-                               diff_shift, workspace, stream);
-    });
-  }
-  std::size_t coefficients_bytes() const override { return op_->coefficients_bytes(); }
-  GradientBeforeBnBackward BackwardStatsOnly(Mode mode, const Tensor& src, const Tensor& diff_dst,
-                                             const BatchNormParameters& parameters,
-                                             const void* saved, const Tensor& diff_residual,
-                                             const Tensor& diff_scale, const Tensor& diff_shift,
-                                             void* coefficients, void* workspace,
-                                             Stream& stream) override {
-    GradientBeforeBnBackward stats_only;
-    recorder_.Run(gradient_sums_, parameters.scale.data, stream, [&] {
-      stats_only = op_->BackwardStatsOnly(mode, src, diff_dst, parameters, saved, diff_residual,
-                                          diff_scale, diff_shift, coefficients, workspace, stream);
-    });
-    return stats_only;
-  }
 
  private:
   int forward_[3] = {};  // by mode
   int backward_[3] = {};
-  int gradient_sums_ = 0;
-};
-
-// Its layer is that of the first batch norm.
-class MeasuredDualBatchNorm final : public Measured<DualBatchNorm> {
- public:
-  MeasuredDualBatchNorm(std::unique_ptr<DualBatchNorm> op, const DualBatchNormSpec& spec,
-                        OpRecorder& recorder)
-      : Measured(std::move(op), recorder) {
-    const std::string shape = Times(spec.src.shape) + ", ReLU";
-    for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
-      forward_[static_cast<int>(mode)] = recorder.Add(
-          {"", "batch norm pair forward", shape, DualBatchNormForwardWork(spec, mode)});
-      backward_[static_cast<int>(mode)] = recorder.Add(
-          {"", "batch norm pair backward", shape, DualBatchNormBackwardWork(spec, mode)});
-      first_stats_only_[static_cast<int>(mode)] =
-          recorder.Add({"", "batch norm pair backward, but for one gradient", shape,
-                        DualBatchNormFirstStatsOnlyWork(spec, mode)});
-    }
-  }
-
-  const TensorDesc& dst() const override { return op_->dst(); }
-  std::size_t saved_bytes() const override { return op_->saved_bytes(); }
-  std::size_t workspace_bytes() const override { return op_->workspace_bytes(); }
-
-  void Forward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
-               void* saved, void* workspace, Stream& stream) override {
-    recorder_.Run(forward_[static_cast<int>(mode)], first.parameters.scale.data, stream,
-                  [&] { op_->Forward(mode, first, second, dst, saved, workspace, stream); });
-  }
-  void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
-                const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
-                const Gradients& diff_second, void* workspace, Stream& stream) override {
-    recorder_.Run(backward_[static_cast<int>(mode)], first.parameters.scale.data, stream, [&] {
-      op_->Backward(mode, first, second, dst, diff_dst, saved, diff_first, diff_second, workspace,
-                    stream);
-    });
-  }
-  std::size_t coefficients_bytes() const override { return op_->coefficients_bytes(); }
-  GradientBeforeBnBackward BackwardFirstStatsOnly(Mode mode, const Operand& first,
-                                                  const Operand& second, const Tensor& diff_dst,
-                                                  const void* saved, const Gradients& diff_first,
-                                                  const Gradients& diff_second, void* coefficients,
-                                                  void* workspace, Stream& stream) override {
-    GradientBeforeBnBackward stats_only;
-    recorder_.Run(
-        first_stats_only_[static_cast<int>(mode)], first.parameters.scale.data, stream, [&] {
-          stats_only = op_->BackwardFirstStatsOnly(mode, first, second, diff_dst, saved, diff_first,
-                                                   diff_second, coefficients, workspace, stream);
-        });
-    return stats_only;
-  }
-
- private:
-  int forward_[3] = {};  // by mode
-  int backward_[3] = {};
-  int first_stats_only_[3] = {};
 };
 
 class MeasuredMaxPool final : public Measured<MaxPool> {
@@ -341,7 +218,7 @@ class MeasuredSoftmaxCrossEntropy final : public Measured<SoftmaxCrossEntropy> {
   MeasuredSoftmaxCrossEntropy(std::unique_ptr<SoftmaxCrossEntropy> op,
                               const SoftmaxCrossEntropySpec& spec, OpRecorder& recorder)
       : Measured(std::move(op), recorder) {
-    const std::string shape = Times(spec.logits.shape);
+    const std::string shape = ShapeText(spec.logits.shape);
     with_gradient_ = recorder.Add({"loss", "softmax cross-entropy with gradient", shape,
                                    SoftmaxCrossEntropyWork(spec.logits, true)});
     alone_ = recorder.Add(
@@ -517,16 +394,16 @@ class MeasuredBackend final : public Backend {
                                                compute_type(), recorder_);
   }
 
-  bool fuses_dual_batch_norm() const override { return backend_.fuses_dual_batch_norm(); }
-  std::unique_ptr<DualBatchNorm> MakeDualBatchNorm(const DualBatchNormSpec& spec) override {
-    if (!fuses_dual_batch_norm()) return Backend::MakeDualBatchNorm(spec);
-    return std::make_unique<MeasuredDualBatchNorm>(backend_.MakeDualBatchNorm(spec), spec,
-                                                   recorder_);
-  }
-  bool fuses_stem() const override { return backend_.fuses_stem(); }
+  bool has_own_blocks() const override { return backend_.has_own_blocks(); }
   std::unique_ptr<Stem> MakeStem(const StemSpec& spec) override {
-    if (!fuses_stem()) return Backend::MakeStem(spec);
+    if (!has_own_blocks()) return Backend::MakeStem(spec);
     return std::make_unique<MeasuredStem>(backend_.MakeStem(spec), spec, recorder_);
+  }
+  std::unique_ptr<Bottleneck> MakeBottleneck(const BottleneckSpec& spec) override {
+    if (!has_own_blocks()) return Backend::MakeBottleneck(spec);
+    std::unique_ptr<Bottleneck> block = backend_.MakeBottleneck(spec);
+    block->set_recorder(&recorder_);
+    return block;
   }
 
  private:

@@ -40,6 +40,24 @@ double StemBytes(const StemSpec& spec, const TensorDesc& dst) {
 
 }  // namespace
 
+std::string ShapeText(const Shape& shape) {
+  std::string text;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    text += (axis > 0 ? "x" : "") + std::to_string(shape[axis]);
+  }
+  return text;
+}
+
+std::string ShapeText(const ConvolutionSpec& spec, const Shape& dst) {
+  const std::string kernel = std::to_string(spec.kernel);
+  return ShapeText(spec.src.shape) + " > " + ShapeText(dst) + ", " + kernel + "x" + kernel +
+         (spec.stride > 1 ? " stride " + std::to_string(spec.stride) : "");
+}
+
+std::string ShapeText(const BatchNormSpec& spec) {
+  return ShapeText(spec.src.shape) + (spec.add ? ", add" : "") + (spec.relu ? ", ReLU" : "");
+}
+
 double ValueBytes(const TensorDesc& desc) {
   return Values(desc) * static_cast<double>(SizeOf(desc.dtype));
 }
@@ -62,12 +80,6 @@ OpWork ConvolutionBackwardFilterWork(const ConvolutionSpec& spec, const TensorDe
   return ConvolutionForwardWork(spec, filter, dst);
 }
 
-OpWork ConvolutionBackwardBnApplyWork(const ConvolutionSpec& spec, const TensorDesc& filter,
-                                      const TensorDesc& dst) {
-  return {2 * ConvolutionFlop(filter, dst) + 5 * Values(dst) + 6 * Values(spec.src),
-          2 * (ValueBytes(spec.src) + ValueBytes(filter) + ValueBytes(dst))};
-}
-
 OpWork BatchNormForwardWork(const BatchNormSpec& spec, Mode mode) {
   const double of_value =
       (mode == Mode::kTraining ? 5 : 2) + (spec.add ? 1 : 0) + (spec.relu ? 1 : 0);
@@ -79,25 +91,6 @@ OpWork BatchNormBackwardWork(const BatchNormSpec& spec, Mode mode) {
   // src, diff_dst, diff_src.
   const double tensors = 3 + (spec.relu ? 1 : 0) + (spec.add ? 1 : 0);
   return {of_value * Values(spec.src), tensors * ValueBytes(spec.src)};
-}
-
-OpWork BatchNormGradientSumsWork(const BatchNormSpec& spec) {
-  return {5 * Values(spec.src), 2 * ValueBytes(spec.src)};
-}
-
-OpWork DualBatchNormForwardWork(const DualBatchNormSpec& spec, Mode mode) {
-  const double of_value = 2 * (mode == Mode::kTraining ? 5 : 2) + 2;
-  return {of_value * Values(spec.src), 3 * ValueBytes(spec.src)};
-}
-
-OpWork DualBatchNormBackwardWork(const DualBatchNormSpec& spec, Mode mode) {
-  const double of_value = 2 * (4 + (mode == Mode::kTraining ? 4 : 1)) + 1;
-  return {of_value * Values(spec.src), 6 * ValueBytes(spec.src)};
-}
-
-OpWork DualBatchNormFirstStatsOnlyWork(const DualBatchNormSpec& spec, Mode mode) {
-  const double of_value = 2 * 4 + (mode == Mode::kTraining ? 4 : 1) + 1;
-  return {of_value * Values(spec.src), 5 * ValueBytes(spec.src)};
 }
 
 OpWork MaxPoolForwardWork(const MaxPoolSpec& spec, const TensorDesc& dst) {

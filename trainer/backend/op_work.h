@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 
 #include "trainer/backend/backend.h"
 #include "trainer/backend/blocks.h"
@@ -21,6 +22,11 @@
 #include "trainer/core/profiled_op.h"
 
 namespace trainer {
+
+// ProfiledOp::shape: "64x3x224x224", "2x16x9x7 > 2x24x5x4, 3x3 stride 2", "2x16x9x7, add, ReLU".
+std::string ShapeText(const Shape& shape);
+std::string ShapeText(const ConvolutionSpec& spec, const Shape& dst);
+std::string ShapeText(const BatchNormSpec& spec);
 
 // Of the values, without padding.
 double ValueBytes(const TensorDesc& desc);
@@ -34,28 +40,12 @@ OpWork ConvolutionBackwardDataWork(const ConvolutionSpec& spec, const TensorDesc
 OpWork ConvolutionBackwardFilterWork(const ConvolutionSpec& spec, const TensorDesc& filter,
                                      const TensorDesc& dst);
 
-// Of BackwardWithBnApply: both gradients; for each value of dst 4 for its gradient and 1 for the
-// ReLU, and for each of src 6.  Reads what both batch norms have read, the gradient and the filter;
-// writes the gradients of src and filter.  That of the residual is left out: only some have one.
-OpWork ConvolutionBackwardBnApplyWork(const ConvolutionSpec& spec, const TensorDesc& filter,
-                                      const TensorDesc& dst);
-
 // For each value: kTraining 3 for the sums and 2 to normalize, else 2; 1 each for the addition and
 // the ReLU.
 OpWork BatchNormForwardWork(const BatchNormSpec& spec, Mode mode);
 // For each value: 4 for the sums; 4 for diff_src, 1 in kFrozen; 1 for the ReLU.  Reads dst where
 // there is a ReLU, and writes diff_residual where there was an addition.
 OpWork BatchNormBackwardWork(const BatchNormSpec& spec, Mode mode);
-
-// Of BackwardStatsOnly: 4 for the sums and 1 for the ReLU, which read src and diff_dst.
-OpWork BatchNormGradientSumsWork(const BatchNormSpec& spec);
-
-// Forward what the two do, and one addition and the ReLU, from two src to dst.  Backward what the
-// two do, and the ReLU; reads two src, diff_dst and dst, writes two diff_src.
-OpWork DualBatchNormForwardWork(const DualBatchNormSpec& spec, Mode mode);
-OpWork DualBatchNormBackwardWork(const DualBatchNormSpec& spec, Mode mode);
-// Backward less the first diff_src.
-OpWork DualBatchNormFirstStatsOnlyWork(const DualBatchNormSpec& spec, Mode mode);
 
 // One comparison for each value of a window; one addition for each value of dst.
 OpWork MaxPoolForwardWork(const MaxPoolSpec& spec, const TensorDesc& dst);
@@ -81,8 +71,8 @@ OpWork SoftmaxCrossEntropyWork(const TensorDesc& logits, bool has_gradient);
 OpWork UpdateWork(OptimizerKind kind, std::span<const ParameterSegment> segments,
                   const FlatGradients& gradients, DType compute_type, bool has_copy);
 
-// A stem as one op (Backend::fuses_stem): its convolution's arithmetic; from pixels and filter to
-// dst; from dst's gradient, pixels and filter's place back.
+// A stem as one op (Backend::has_own_blocks): its convolution's arithmetic; from pixels and filter
+// to dst; from dst's gradient, pixels and filter's place back.
 OpWork StemForwardWork(const StemSpec& spec, const TensorDesc& dst);
 OpWork StemBackwardWork(const StemSpec& spec, const TensorDesc& dst);
 

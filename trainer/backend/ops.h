@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The vocabulary of a back end: what each op computes, exactly.  backend/reference is the readable
-// definition in code; tests/trainer/backend holds every back end to it.
+// The vocabulary of a back end: what each op computes, exactly; that of the update is in
+// optimizer.h.  backend/reference is the readable definition in code; tests/trainer/backend holds
+// every back end to it.
 //
 // An op is made once from a spec (shapes are checked and an algorithm is chosen then) and run many
 // times.  Rules for all:
@@ -57,26 +58,6 @@ class InputTransform {
                        const Tensor& dst, Stream& stream) = 0;
 };
 
-// What the batch norm with a ReLU before a convolution has read and saved; both are of the same
-// back end.
-struct NormInput {
-  Tensor values;
-  const void* saved = nullptr;
-};
-
-// A gradient that has yet to go back through the batch norm behind a convolution, as
-// BatchNorm::BackwardStatsOnly says: `gradient` where the ReLU behind it let values through, which
-// is also what becomes diff_residual, and from there to what the batch norm has read, `src`.  The
-// rest is the business of the back end that has made both.
-struct GradientBeforeBnBackward {
-  Tensor gradient;
-  Tensor src;
-  Tensor diff_residual;  // empty: nobody wants it; may be `gradient`
-  const void* mask = nullptr;
-  const void* saved = nullptr;
-  const void* coefficients = nullptr;
-};
-
 // 2-D convolution without bias:
 //   dst[n,k,p,q] = sum over c,r,s of src[n,c,p*stride-padding+r,q*stride-padding+s] *
 //   filter[k,c,r,s]
@@ -88,10 +69,7 @@ struct ConvolutionSpec {
   std::int64_t kernel = 1;  // R
   std::int64_t stride = 1;
   std::int64_t padding = 0;
-  bool adds_diff_src = false;   // BackwardData adds to diff_src instead of overwriting it
-  bool wants_bn_stats = false;  // a batch norm is behind it: ForwardWithBnStats is worth having
-  bool follows_norm =
-      false;  // a batch norm with a ReLU is before it: so is BackwardDataDreluBnStats
+  bool adds_diff_src = false;  // BackwardData adds to diff_src instead of overwriting it
 };
 class Convolution {
  public:
@@ -101,35 +79,10 @@ class Convolution {
   virtual std::size_t workspace_bytes() const = 0;
   virtual void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
                        Stream& stream) = 0;
-  // As Forward, and gives the sums of dst that a BatchNorm of the same back end reads instead of
-  // adding dst up: bn_stats_bytes() bytes, whose meaning is the back end's business.  REQUIRES:
-  // bn_stats_bytes() > 0, which no convolution has that was not asked to.
-  virtual std::size_t bn_stats_bytes() const { return 0; }
-  virtual void ForwardWithBnStats(const Tensor& src, const Tensor& filter, const Tensor& dst,
-                                  void* sums, void* workspace, Stream& stream);
   virtual void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                             void* workspace, Stream& stream) = 0;
-  // As BackwardData, and on through the ReLU before the convolution: diff_src becomes the gradient
-  // of what the batch norm there gives, `before` is that batch norm's, and `sums` becomes what its
-  // BackwardWithBnStats needs: bn_backward_stats_bytes() bytes.  REQUIRES:
-  // bn_backward_stats_bytes() > 0, which no convolution has that was not asked to.
-  virtual std::size_t bn_backward_stats_bytes() const { return 0; }
-  virtual void BackwardDataDreluBnStats(const Tensor& diff_dst, const Tensor& filter,
-                                        const NormInput& before, const Tensor& diff_src, void* sums,
-                                        void* workspace, Stream& stream);
   virtual void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                               void* workspace, Stream& stream) = 0;
-  // Whether it applies what the batch norm behind it does backward while it reads, for both of its
-  // gradients at once, since that is faster than the passes.  Then bn_backward_stats_bytes() > 0,
-  // and BackwardWithBnApply takes the place of all the others backward.  No convolution does that
-  // was not asked to by wants_bn_stats and follows_norm.
-  virtual bool applies_norm_backward() const { return false; }
-  // diff_filter and the residual's gradient, and diff_src and `sums` as BackwardDataDreluBnStats
-  // has them. What the convolution has read is computed again from `before`.
-  virtual void BackwardWithBnApply(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
-                                   const NormInput& before, const Tensor& diff_filter,
-                                   const Tensor& diff_src, void* sums, void* workspace,
-                                   Stream& stream);
 };
 
 // Batch norm over N, H, W with an optional addition and ReLU behind it:
@@ -146,12 +99,6 @@ struct BatchNormSpec {
   float epsilon = 1e-5F;
   float kept = 0.9F;
 };
-// What a batch norm reads, and what the convolution that has written it gave with it, or null: in
-// kTraining by ForwardWithBnStats, backward by BackwardDataDreluBnStats.
-struct TensorWithBnStats {
-  Tensor values;
-  const void* sums = nullptr;
-};
 struct BatchNormParameters {
   Tensor scale, shift, running_mean, running_variance;  // each (C), fp32
 };
@@ -163,7 +110,7 @@ class BatchNorm {
   virtual std::size_t workspace_bytes() const = 0;
   // `residual` is empty unless spec.add; it may be dst.  dst may be src when nothing will go
   // backward through it.
-  virtual void Forward(Mode mode, const TensorWithBnStats& src, const Tensor& residual,
+  virtual void Forward(Mode mode, const Tensor& src, const Tensor& residual,
                        const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                        void* workspace, Stream& stream) = 0;
   // diff_residual is empty unless spec.add; it may be diff_dst, and so may diff_src if
@@ -174,59 +121,6 @@ class BatchNorm {
                         const Tensor& diff_src, const Tensor& diff_residual,
                         const Tensor& diff_scale, const Tensor& diff_shift, void* workspace,
                         Stream& stream) = 0;
-  // Of a gradient that a convolution gave by BackwardDataDreluBnStats.  diff_src may be it.
-  // REQUIRES: spec.relu, not spec.add.
-  virtual void BackwardWithBnStats(Mode mode, const Tensor& src, const TensorWithBnStats& diff_dst,
-                                   const BatchNormParameters& parameters, const void* saved,
-                                   const Tensor& diff_src, const Tensor& diff_scale,
-                                   const Tensor& diff_shift, void* workspace, Stream& stream);
-  // As Backward, but diff_src and diff_residual are left to a convolution that
-  // applies_norm_backward().  `coefficients`, of coefficients_bytes(), and all that is read here
-  // stay as they are until that is done.  Where the ReLU passes is in `saved`.  REQUIRES:
-  // spec.relu.
-  virtual std::size_t coefficients_bytes() const { return 0; }
-  virtual GradientBeforeBnBackward BackwardStatsOnly(
-      Mode mode, const Tensor& src, const Tensor& diff_dst, const BatchNormParameters& parameters,
-      const void* saved, const Tensor& diff_residual, const Tensor& diff_scale,
-      const Tensor& diff_shift, void* coefficients, void* workspace, Stream& stream);
-};
-
-// The sum of two batch norms with a ReLU behind it, as where the shortcut of a bottleneck has a
-// convolution:
-//   dst = max(y of the first + y of the second, 0), each y as of BatchNorm
-// Each has parameters and statistics of its own.  All tensors of images have the description src.
-struct DualBatchNormSpec {
-  TensorDesc src;
-  float epsilon = 1e-5F;
-  float kept = 0.9F;
-};
-class DualBatchNorm {
- public:
-  struct Operand {
-    TensorWithBnStats src;
-    BatchNormParameters parameters;
-  };
-  struct Gradients {
-    Tensor src, scale, shift;
-  };
-
-  virtual ~DualBatchNorm() = default;
-  virtual const TensorDesc& dst() const = 0;
-  virtual std::size_t saved_bytes() const = 0;
-  virtual std::size_t workspace_bytes() const = 0;
-  virtual void Forward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
-                       void* saved, void* workspace, Stream& stream) = 0;
-  // `dst` is what Forward wrote.  Overwrites diff_dst, which diff_second.src may be.
-  virtual void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
-                        const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
-                        const Gradients& diff_second, void* workspace, Stream& stream) = 0;
-  // As Backward, but diff_first.src is left to a convolution as BatchNorm::BackwardStatsOnly has
-  // it, and diff_second.src may not be diff_dst, which stays as it is.
-  virtual std::size_t coefficients_bytes() const { return 0; }
-  virtual GradientBeforeBnBackward BackwardFirstStatsOnly(
-      Mode mode, const Operand& first, const Operand& second, const Tensor& diff_dst,
-      const void* saved, const Gradients& diff_first, const Gradients& diff_second,
-      void* coefficients, void* workspace, Stream& stream);
 };
 
 // Largest value of each window; padding never wins.  Of equal values the first in row-major order
@@ -297,64 +191,6 @@ class SoftmaxCrossEntropy {
   virtual void Run(const LossParameters* call, const Tensor& logits, const std::int32_t* labels,
                    const float* lambda, const Tensor& diff_logits, LossSums* sums,
                    Stream& stream) = 0;
-};
-
-// One stretch of the flat parameter memory, in elements.
-struct ParameterSegment {
-  std::size_t begin = 0;
-  std::size_t count = 0;
-  bool decay = false;
-};
-
-// What --optimizer names.
-enum class OptimizerKind : std::uint8_t { kSgd, kLars };
-
-// What is known of an optimizer beside its update, for all who do not compute it.
-struct OptimizerTraits {
-  OptimizerKind value;
-  const char* name;         // of --optimizer, manifests of checkpoints and MLPerf's logs
-  const char* description;  // for people
-  const char* note;         // in the description of a run; "": none
-  bool is_by_tensor;        // a segment is one tensor, and not a stretch with the same decay
-  // UpdateWork: operations for each weight with decay, beside 5 for one without; whether gradient
-  // and weight are read once more, since no update can start before the norms are there.
-  int flop_with_decay;
-  bool reads_twice;
-};
-inline constexpr OptimizerTraits kOptimizerTraits[] = {
-    {OptimizerKind::kSgd, "sgd", "SGD with momentum", "", false, 9, false},
-    {OptimizerKind::kLars, "lars", "LARS", "LARS: each tensor's rate goes by its norms", true, 11,
-     true}};
-
-inline const OptimizerTraits& TraitsOf(OptimizerKind kind) {
-  return kOptimizerTraits[static_cast<std::size_t>(kind)];
-}
-
-// An update of the flat memory of all parameters by their gradients.
-//
-// SGD with momentum as TensorFlow's MomentumOptimizer:
-//   g = gradient_scale * gradient + (decay ? weight_decay * weight : 0)
-//   momentum = momentum_factor * momentum + g;  weight -= learning_rate * momentum
-//
-// LARS as MLPerf's reference has it (mlcommons/training, image_classification/tensorflow2/
-// lars_optimizer.py): each segment is one tensor, whose rate goes by two norms, |weight| and
-// |gradient_scale * gradient|, in fp32 or better and in an order that is the same each time.  A
-// segment without decay has the ratio 1.
-//   ratio = kLarsEta * |weight| / (|gradient| + weight_decay * |weight|);  1 where a norm is 0
-//   g as above;  momentum = momentum_factor * momentum + learning_rate * ratio * g
-//   weight -= momentum
-// So its momentum has the rate in it, and is no momentum of SGD.  What pads a tensor is 0 and
-// changes no norm.
-//
-// Of both: compute_copy = weight.  weight, momentum: fp32.  compute_copy: null when the network
-// computes in fp32 on the weights themselves.  *sums is overwritten; a gradient that is not finite
-// leaves everything else untouched.
-class Optimizer {
- public:
-  virtual ~Optimizer() = default;
-  virtual void Step(const UpdateParameters* call, float* weight, float* momentum,
-                    const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
-                    Stream& stream) = 0;
 };
 
 }  // namespace trainer

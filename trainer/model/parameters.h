@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "trainer/backend/blocks.h"
-#include "trainer/backend/ops.h"
+#include "trainer/backend/optimizer.h"
 
 namespace trainer {
 

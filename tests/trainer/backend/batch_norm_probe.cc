@@ -63,7 +63,7 @@ class BatchNormProbe final : public Probe {
     }
     device_.Poison(saved_, op_->saved_bytes());
     device_.Poison(workspace_, op_->workspace_bytes());
-    op_->Forward(case_.mode, {src_}, case_.add ? residual_ : Tensor{}, parameters_, dst_, saved_,
+    op_->Forward(case_.mode, src_, case_.add ? residual_ : Tensor{}, parameters_, dst_, saved_,
                  workspace_, device_.stream());
     return {{"dst", device_.Export(dst_)},
             {"running_mean", device_.Export(parameters_.running_mean)},

@@ -62,6 +62,13 @@ void BlockMemory::PoisonBetweenForwardAndBackward() {
   device_.stream().Synchronize();
 }
 
+void BlockMemory::NameLayers(OpRecorder& recorder) const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    recorder.NameLayer(bindings_[i].value.data, parameters_[i].name);
+    recorder.NameLayer(bindings_[i].gradient.data, parameters_[i].name);
+  }
+}
+
 void BlockMemory::ExportStatistics(Values& values) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (parameters_[i].statistic) values[parameters_[i].name] = device_.Export(bindings_[i].value);

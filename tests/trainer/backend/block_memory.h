@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/trainer/backend/probe.h"
+#include "trainer/backend/op_recorder.h"
 
 namespace trainer {
 
@@ -22,6 +23,9 @@ class BlockMemory {
   // Whatever the block did not reserve from forward to backward becomes NaN: other blocks were
   // here.
   void PoisonBetweenForwardAndBackward();
+
+  // As the network does: by the names of the parameters.
+  void NameLayers(OpRecorder& recorder) const;
 
   void ExportStatistics(Values& values);
   void ExportGradients(Values& values);

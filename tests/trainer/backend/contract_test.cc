@@ -14,8 +14,7 @@ namespace {
 
 std::vector<ProbeCase> AllCases() {
   std::vector<ProbeCase> cases;
-  for (const auto make :
-       {ConvolutionCases, BatchNormCases, BatchNormPairCases, PoolingCases, BlockCases}) {
+  for (const auto make : {ConvolutionCases, BatchNormCases, PoolingCases, BlockCases}) {
     const std::vector<ProbeCase> more = make();
     cases.insert(cases.end(), more.begin(), more.end());
   }

@@ -252,41 +252,6 @@ TEST_P(MeasuredStepTest, SeesEveryOpOfAStep) {
   EXPECT_EQ(CallsByKind(), expected);
 }
 
-TEST_P(MeasuredStepTest, SeesAPairOfBatchNormsAsTheBackendHasIt) {
-  Device device(GetParam());
-  measured_ = MakeMeasuredBackend(device.backend(), recorder_);
-  const TensorDesc desc = device.Images({2, 3, 2, 2});
-  const auto op = measured_->MakeDualBatchNorm({desc});
-  const auto operand = [&] {
-    const auto ones = [&] { return device.Make({3}, {1, 1, 1}); };
-    return DualBatchNorm::Operand{{device.Make(desc, Floats(24, 1))},
-                                  {ones(), ones(), ones(), ones()}};
-  };
-  const auto gradients = [&] {
-    const auto channels = [&] { return device.Make({3}, {0, 0, 0}); };
-    return DualBatchNorm::Gradients{device.Make(desc), channels(), channels()};
-  };
-  const DualBatchNorm::Operand first = operand();
-  const DualBatchNorm::Operand second = operand();
-  const Tensor dst = device.Make(desc);
-  void* saved = device.Scratch(op->saved_bytes());
-  void* workspace = device.Scratch(op->workspace_bytes());
-  recorder_.NameLayer(first.parameters.scale.data, "bn3");
-  recorder_.Start();
-  op->Forward(Mode::kTraining, first, second, dst, saved, workspace, device.stream());
-  op->Backward(Mode::kFrozen, first, second, dst, device.Make(desc, Floats(24, 1)), saved,
-               gradients(), gradients(), workspace, device.stream());
-  recorder_.Collect();
-  std::map<std::string, int> expected = {{"batch norm forward", 2}, {"batch norm backward", 2}};
-  if (device.backend().fuses_dual_batch_norm()) {
-    expected = {{"batch norm pair forward", 1}, {"batch norm pair backward", 1}};
-    EXPECT_EQ(recorder_.Ops()[0].layer, "bn3");
-    EXPECT_EQ(recorder_.Ops()[0].work, DualBatchNormForwardWork({desc}, Mode::kTraining));
-    EXPECT_EQ(recorder_.Ops()[1].work, DualBatchNormBackwardWork({desc}, Mode::kFrozen));
-  }
-  EXPECT_EQ(CallsByKind(), expected);
-}
-
 // Gradients of two batches: what is read and written once for each sum.
 TEST_P(MeasuredStepTest, CountsTheBytesOfSumsOverBatches) {
   if (!backend_->is_host()) GTEST_SKIP() << "the numbers of this test are in memory of the host";

@@ -41,12 +41,6 @@ TEST_F(ConvolutionWork, ReadsTheGradientThatItAddsTo) {
   EXPECT_EQ(ConvolutionForwardWork(spec_, filter_, dst_), (OpWork{kFlop, kBytes}));
 }
 
-// The batch norms before and behind it read as much as it reads and gives.
-TEST_F(ConvolutionWork, WithBatchNormsIsThatOfBothGradients) {
-  EXPECT_EQ(ConvolutionBackwardBnApplyWork(spec_, filter_, dst_),
-            (OpWork{2 * kFlop + 5 * 144 + 6 * 288, 2 * kBytes}));
-}
-
 TEST_F(ConvolutionWork, LeavesPaddingOut) {
   spec_.src.bytes *= 2;
   filter_.bytes *= 2;
@@ -68,22 +62,6 @@ TEST(OpWork, OfBatchNorm) {
   spec.add = true;
   EXPECT_EQ(BatchNormForwardWork(spec, Mode::kTraining), (OpWork{1400, 2400}));
   EXPECT_EQ(BatchNormBackwardWork(spec, Mode::kTraining), (OpWork{1800, 4000}));
-}
-
-TEST(OpWork, OfTheSumsOfAGradient) {
-  const BatchNormSpec spec = {ChannelsLast({2, 4, 5, 5}, kFp16), true, true};
-  EXPECT_EQ(BatchNormGradientSumsWork(spec), (OpWork{1000, 800}));
-}
-
-TEST(OpWork, OfAPairOfBatchNorms) {
-  const DualBatchNormSpec spec = {ChannelsLast({2, 4, 5, 5}, kFp16)};  // 200 values, 400 bytes
-  EXPECT_EQ(DualBatchNormForwardWork(spec, Mode::kTraining), (OpWork{2400, 1200}));
-  EXPECT_EQ(DualBatchNormForwardWork(spec, Mode::kFrozen), (OpWork{1200, 1200}));
-  EXPECT_EQ(DualBatchNormForwardWork(spec, Mode::kInference), (OpWork{1200, 1200}));
-  EXPECT_EQ(DualBatchNormBackwardWork(spec, Mode::kTraining), (OpWork{3400, 2400}));
-  EXPECT_EQ(DualBatchNormBackwardWork(spec, Mode::kFrozen), (OpWork{2200, 2400}));
-  EXPECT_EQ(DualBatchNormFirstStatsOnlyWork(spec, Mode::kTraining), (OpWork{2600, 2000}));
-  EXPECT_EQ(DualBatchNormFirstStatsOnlyWork(spec, Mode::kFrozen), (OpWork{2000, 2000}));
 }
 
 TEST(OpWork, OfPools) {

@@ -59,7 +59,6 @@ struct ProbeCase {
 // contract_test runs them all.
 std::vector<ProbeCase> ConvolutionCases();
 std::vector<ProbeCase> BatchNormCases();
-std::vector<ProbeCase> BatchNormPairCases();
 std::vector<ProbeCase> PoolingCases();  // and the linear layer
 std::vector<ProbeCase> BlockCases();
 

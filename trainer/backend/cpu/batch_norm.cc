@@ -39,7 +39,7 @@ class CpuBatchNorm final : public BatchNorm {
     return static_cast<std::size_t>(2 * layout_.batch + 5) * ChannelBytes();
   }
 
-  void Forward(Mode mode, const TensorWithBnStats& src, const Tensor& residual,
+  void Forward(Mode mode, const Tensor& src, const Tensor& residual,
                const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                void* workspace, Stream& /*stream*/) override;
   void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
@@ -110,10 +110,9 @@ class CpuBatchNorm final : public BatchNorm {
   double count_;  // values of one channel: N * H * W
 };
 
-void CpuBatchNorm::Forward(Mode mode, const TensorWithBnStats& summed, const Tensor& residual,
+void CpuBatchNorm::Forward(Mode mode, const Tensor& src, const Tensor& residual,
                            const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                            void* workspace, Stream& /*stream*/) {
-  const Tensor& src = summed.values;
   const Scratch scratch = ScratchIn(workspace);
   const bool of_batch = mode == Mode::kTraining;
   void* const kept = mode == Mode::kInference ? nullptr : saved;

@@ -9,6 +9,7 @@
 
 #include "trainer/backend/cpu/onednn.h"
 #include "trainer/backend/ops.h"
+#include "trainer/backend/optimizer.h"
 
 namespace trainer {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "support/build.h"
+#include "trainer/backend/cuda/bottleneck/bottleneck.h"
 #include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/backend/cuda/cuda_ops.h"
 #include "trainer/backend/cuda/libraries/cuda_libraries.h"
@@ -262,13 +263,12 @@ class CudaBackend final : public Backend {
     return MakeCudaOptimizer(kind, *this, std::move(segments), precision_.storage);
   }
 
-  bool fuses_dual_batch_norm() const override { return true; }
-  std::unique_ptr<DualBatchNorm> MakeDualBatchNorm(const DualBatchNormSpec& spec) override {
-    return MakeCudaDualBatchNorm(spec);
-  }
-  bool fuses_stem() const override { return true; }
+  bool has_own_blocks() const override { return true; }
   std::unique_ptr<Stem> MakeStem(const StemSpec& spec) override {
     return MakeCudaStem(*this, *libraries_, spec);
+  }
+  std::unique_ptr<Bottleneck> MakeBottleneck(const BottleneckSpec& spec) override {
+    return MakeCudaBottleneck(*libraries_, spec);
   }
 
  private:

@@ -31,20 +31,20 @@ class CudaBatchNorm final : public BatchNorm {
     return static_cast<std::size_t>(NormScratchFloats(shape_)) * sizeof(float);
   }
 
-  void Forward(Mode mode, const TensorWithBnStats& src, const Tensor& residual,
+  void Forward(Mode mode, const Tensor& src, const Tensor& residual,
                const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                void* workspace, Stream& stream) override {
     const NormParameters values = NormParametersOf(parameters, spec_.epsilon, spec_.kept);
     NormForward call;
     call.config = forward_launch_config_;
-    call.src = {src.values.data, static_cast<const float*>(src.sums)};
+    call.src.values = src.data;
     call.residual = spec_.add ? residual.data : nullptr;
     call.dst = dst.data;
     call.relu = spec_.relu;
     call.of_batch = mode == Mode::kTraining;
-    call.saved = mode == Mode::kInference ? nullptr : static_cast<float*>(saved);
-    if (spec_.relu && call.saved != nullptr) {
-      call.mask = reinterpret_cast<std::uint8_t*>(call.saved + NormSavedFloats(shape_));
+    if (mode != Mode::kInference) {
+      call.saved = SavedIn(saved).channels;
+      call.mask = SavedIn(saved).mask;
     }
     call.scratch = static_cast<float*>(workspace);
     RunNormForward(shape_, values, call, HandleOf(stream));
@@ -63,63 +63,19 @@ class CudaBatchNorm final : public BatchNorm {
     call.diff_scale = diff_scale.As<float>();
     call.diff_shift = diff_shift.As<float>();
     call.of_batch = mode == Mode::kTraining;
-    call.saved = static_cast<const float*>(saved);
-    if (spec_.relu) {
-      call.mask = reinterpret_cast<const std::uint8_t*>(call.saved + NormSavedFloats(shape_));
-    }
+    call.saved = SavedIn(saved).channels;
+    call.mask = SavedIn(saved).mask;
     call.scratch = static_cast<float*>(workspace);
     RunNormBackward(shape_, parameters.scale.As<float>(), call, HandleOf(stream));
-  }
-  void BackwardWithBnStats(Mode mode, const Tensor& src, const TensorWithBnStats& diff_dst,
-                           const BatchNormParameters& parameters, const void* saved,
-                           const Tensor& diff_src, const Tensor& diff_scale,
-                           const Tensor& diff_shift, void* workspace, Stream& stream) override {
-    DDL_CHECK(spec_.relu && !spec_.add);
-    NormBackward call;
-    call.config = backward_launch_config_;
-    call.src = src.data;
-    call.diff_dst = diff_dst.values.data;
-    call.sums = static_cast<const float*>(diff_dst.sums);
-    call.diff_src = diff_src.data;
-    call.diff_scale = diff_scale.As<float>();
-    call.diff_shift = diff_shift.As<float>();
-    call.of_batch = mode == Mode::kTraining;
-    call.saved = static_cast<const float*>(saved);
-    call.scratch = static_cast<float*>(workspace);
-    RunNormBackward(shape_, parameters.scale.As<float>(), call, HandleOf(stream));
-  }
-
-  std::size_t coefficients_bytes() const override {
-    return static_cast<std::size_t>(NormCoefficientsFloats(shape_)) * sizeof(float);
-  }
-  GradientBeforeBnBackward BackwardStatsOnly(Mode mode, const Tensor& src, const Tensor& diff_dst,
-                                             const BatchNormParameters& parameters,
-                                             const void* saved, const Tensor& diff_residual,
-                                             const Tensor& diff_scale, const Tensor& diff_shift,
-                                             void* coefficients, void* workspace,
-                                             Stream& stream) override {
-    DDL_CHECK(spec_.relu);
-    NormBackward call;
-    call.config = backward_launch_config_;
-    call.src = src.data;
-    call.diff_dst = diff_dst.data;
-    call.diff_scale = diff_scale.As<float>();
-    call.diff_shift = diff_shift.As<float>();
-    call.of_batch = mode == Mode::kTraining;
-    call.saved = static_cast<const float*>(saved);
-    call.mask = reinterpret_cast<const std::uint8_t*>(call.saved + NormSavedFloats(shape_));
-    call.scratch = static_cast<float*>(workspace);
-    RunNormBackwardStatsOnly(shape_, parameters.scale.As<float>(), call,
-                             static_cast<float*>(coefficients), HandleOf(stream));
-    return {.gradient = diff_dst,
-            .src = src,
-            .diff_residual = diff_residual,
-            .mask = call.mask,
-            .saved = saved,
-            .coefficients = coefficients};
   }
 
  private:
+  SavedNorm SavedIn(const void* saved) const {
+    auto* channels = static_cast<float*>(const_cast<void*>(saved));
+    auto* mask = reinterpret_cast<std::uint8_t*>(channels + NormSavedFloats(shape_));
+    return {channels, spec_.relu ? mask : nullptr};
+  }
+
   const BatchNormSpec spec_;
   const NormShape shape_;
   NormLaunchConfig forward_launch_config_, backward_launch_config_;

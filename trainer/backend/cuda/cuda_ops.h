@@ -15,7 +15,6 @@ namespace trainer {
 
 std::unique_ptr<InputTransform> MakeCudaInputTransform(const Shape& images, DType dtype);
 std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec, Autotuner& autotuner);
-std::unique_ptr<DualBatchNorm> MakeCudaDualBatchNorm(const DualBatchNormSpec& spec);
 std::unique_ptr<MaxPool> MakeCudaMaxPool(const MaxPoolSpec& spec);
 std::unique_ptr<GlobalAveragePool> MakeCudaGlobalAveragePool(const TensorDesc& src);
 std::unique_ptr<SoftmaxCrossEntropy> MakeCudaSoftmaxCrossEntropy(

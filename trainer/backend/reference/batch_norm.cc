@@ -30,10 +30,10 @@ class ReferenceBatchNorm final : public BatchNorm {
   }
   std::size_t workspace_bytes() const override { return 0; }
 
-  void Forward(Mode mode, const TensorWithBnStats& src_tensor, const Tensor& residual_tensor,
+  void Forward(Mode mode, const Tensor& src_tensor, const Tensor& residual_tensor,
                const BatchNormParameters& parameters, const Tensor& dst_tensor, void* saved,
                void* /*workspace*/, Stream& /*stream*/) override {
-    const TensorView src(src_tensor.values);
+    const TensorView src(src_tensor);
     const TensorView residual(residual_tensor);
     const TensorView dst(dst_tensor);
     for (Index c = 0; c < channels_; ++c) {

@@ -13,11 +13,9 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "trainer/backend/cuda/expansion/expansion.h"
 #include "trainer/backend/cuda/libraries/cuda_libraries.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
@@ -86,12 +84,10 @@ void Store(const Floats& values, const Tensor& tensor) {
 
 Floats Zeros(const TensorDesc& desc) { return Floats(desc.bytes / SizeOf(desc.dtype)); }
 
-class EmulatedConvolution final : public Convolution {
+class EmulatedConvolution final : public CudaConvolution {
  public:
-  // `deterministic`: nothing is done together with it, as by the libraries.
-  EmulatedConvolution(const ConvolutionSpec& spec, DType storage, bool deterministic)
-      : spec_(spec) {
-    if (deterministic) spec_.wants_bn_stats = spec_.follows_norm = false;
+  EmulatedConvolution(const ConvolutionSpec& spec, const ConvolutionFusions& fusions, DType storage)
+      : spec_(spec), fusions_(fusions) {
     const Shape& src = spec.src.shape;
     DDL_CHECK(spec.src.layout == Layout::kChannelsLast && spec.src.dtype == storage &&
               spec.src.bytes == CudaImages(src, storage).bytes);
@@ -101,15 +97,11 @@ class EmulatedConvolution final : public Convolution {
     const Index width = (src[3] + 2 * spec.padding - spec.kernel) / spec.stride + 1;
     filter_ = CudaFilter({spec.out_channels, src[1], spec.kernel, spec.kernel}, storage);
     dst_ = CudaImages({src[0], spec.out_channels, height, width}, storage);
-    expansion_ = ExpansionOf(spec_);
   }
 
   const TensorDesc& filter() const override { return filter_; }
   const TensorDesc& dst() const override { return dst_; }
-  std::size_t workspace_bytes() const override {
-    return expansion_ ? std::max(kWorkspaceBytes, ExpansionWorkspaceBytes(*expansion_))
-                      : kWorkspaceBytes;
-  }
+  std::size_t workspace_bytes() const override { return kWorkspaceBytes; }
 
   void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
                Stream& stream) override {
@@ -118,14 +110,14 @@ class EmulatedConvolution final : public Convolution {
 
   // In 16 bits, as cuDNN.
   std::size_t bn_stats_bytes() const override {
-    const bool has_sums = spec_.wants_bn_stats && dst_.dtype != DType::kFloat32;
+    const bool has_sums = fusions_.bn_stats && dst_.dtype != DType::kFloat32;
     return has_sums ? 2 * static_cast<std::size_t>(PaddedChannels(dst_.shape[1])) * sizeof(float)
                     : 0;
   }
-  void ForwardWithBnStats(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
+  void ForwardWithBnStats(const Tensor& src, const Tensor& filter, const Tensor& dst, float* sums,
                           void* workspace, Stream& stream) override {
     DDL_CHECK(bn_stats_bytes() > 0);
-    QueueForward(src, filter, dst, static_cast<float*>(sums), workspace, stream);
+    QueueForward(src, filter, dst, sums, workspace, stream);
   }
 
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
@@ -143,18 +135,15 @@ class EmulatedConvolution final : public Convolution {
 
   // In fp16, as cuDNN, but of all shapes: the sum of products and the sum; the other arrays are
   // cuDNN's and of no use.
-  std::size_t bn_backward_stats_bytes() const override {
-    const bool has_sums =
-        spec_.follows_norm && !spec_.adds_diff_src && dst_.dtype == DType::kFloat16;
-    return has_sums || applies_norm_backward() ? 5 * SrcChannels() * sizeof(float) : 0;
+  std::size_t drelu_sums_bytes() const override {
+    return fusions_.drelu && dst_.dtype == DType::kFloat16 ? 5 * SrcChannels() * sizeof(float) : 0;
   }
-  void BackwardDataDreluBnStats(const Tensor& diff_dst, const Tensor& filter,
-                                const NormInput& before, const Tensor& diff_src, void* sums,
+  void BackwardDataDreluBnStats(const Tensor& diff_dst, const Tensor& filter, const void* z,
+                                const float* saved, const Tensor& diff_src, float* sums,
                                 void* workspace, Stream& stream) override {
-    DDL_CHECK(bn_backward_stats_bytes() > 0);
+    DDL_CHECK(drelu_sums_bytes() > 0 && !spec_.adds_diff_src);
     BackwardData(diff_dst, filter, diff_src, workspace, stream);
-    cuda_emulator::QueueWork(HandleOf(stream),
-                             [=, this] { ReluMask(before, diff_src, static_cast<float*>(sums)); });
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] { ReluMask(z, saved, diff_src, sums); });
   }
 
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
@@ -170,19 +159,6 @@ class EmulatedConvolution final : public Convolution {
     });
   }
 
-  // Wherever there is a kernel.
-  bool applies_norm_backward() const override { return expansion_.has_value(); }
-  void BackwardWithBnApply(const GradientBeforeBnBackward& diff_dst, const Tensor& filter,
-                           const NormInput& before, const Tensor& diff_filter,
-                           const Tensor& diff_src, void* sums, void* workspace,
-                           Stream& stream) override {
-    DDL_CHECK(applies_norm_backward());
-    RunConv3Backward(
-        *expansion_,
-        ExpansionCallOf(diff_dst, filter, before, diff_filter, diff_src, sums, workspace),
-        HandleOf(stream));
-  }
-
  private:
   std::size_t SrcChannels() const {
     return static_cast<std::size_t>(PaddedChannels(spec_.src.shape[1]));
@@ -190,13 +166,12 @@ class EmulatedConvolution final : public Convolution {
 
   // As cuDNN's graph does it: the ReLU's input is computed again from what the batch norm has
   // saved.
-  void ReluMask(const NormInput& before, const Tensor& diff_src, float* sums) const {
+  void ReluMask(const void* z, const float* mean, const Tensor& diff_src, float* sums) const {
     const std::size_t channels = SrcChannels();
-    const auto* mean = static_cast<const float*>(before.saved);
     const float* inverse = mean + channels;
     const float* scale = inverse + channels;
     const float* shift = scale + channels;
-    const Floats x = Load(before.values);
+    const Floats x = Load({diff_src.desc, const_cast<void*>(z)});
     Floats gradient = Load(diff_src);
     std::fill_n(sums, 2 * channels, 0.0F);
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -256,9 +231,9 @@ class EmulatedConvolution final : public Convolution {
   }
 
   ConvolutionSpec spec_;
+  ConvolutionFusions fusions_;
   TensorDesc filter_;
   TensorDesc dst_;
-  std::optional<Conv3BackwardShape> expansion_;
 };
 
 class EmulatedLinear final : public Linear {
@@ -334,9 +309,12 @@ class EmulatedLibraries final : public CudaLibraries {
       : storage_(storage), deterministic_(deterministic), plans_(std::move(plans)) {}
 
   std::string versions() const override { return "plain loops instead of cuDNN and cuBLASLt"; }
-  std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) override {
+  std::unique_ptr<CudaConvolution> MakeConvolution(const ConvolutionSpec& spec,
+                                                   const ConvolutionFusions& fusions) override {
     if (!plans_.Find("convolution")) plans_.Add("convolution", "loops");
-    return std::make_unique<EmulatedConvolution>(spec, storage_, deterministic_);
+    // As the libraries: nothing is done together with it where results must repeat.
+    return std::make_unique<EmulatedConvolution>(
+        spec, deterministic_ ? ConvolutionFusions{} : fusions, storage_);
   }
   std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {
     return std::make_unique<EmulatedLinear>(spec, storage_);

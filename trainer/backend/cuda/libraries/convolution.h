@@ -8,8 +8,8 @@
 
 #include <memory>
 
+#include "trainer/backend/cuda/libraries/cuda_libraries.h"
 #include "trainer/backend/cuda/libraries/cudnn_graph.h"
-#include "trainer/backend/ops.h"
 #include "trainer/backend/plan_cache.h"
 
 namespace trainer {
@@ -23,8 +23,9 @@ std::shared_ptr<CudnnDevice> OpenCudnnDevice(const DevicePlanCache& plans);
 // threads wait for that, and further back ends build nothing else.  Where the device's plans have
 // it, nothing is timed; they get what timing shows.  `rules.deterministic` also means that nothing
 // is timed: which engine runs never depends on a clock.
-std::unique_ptr<Convolution> MakeCudnnConvolution(std::shared_ptr<CudnnDevice> device,
-                                                  const EngineRules& rules,
-                                                  const ConvolutionSpec& spec);
+std::unique_ptr<CudaConvolution> MakeCudnnConvolution(std::shared_ptr<CudnnDevice> device,
+                                                      const EngineRules& rules,
+                                                      const ConvolutionSpec& spec,
+                                                      const ConvolutionFusions& fusions);
 
 }  // namespace trainer

@@ -37,10 +37,11 @@ class Libraries final : public CudaLibraries {
 
   std::string versions() const override { return Versions(); }
 
-  std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) override {
+  std::unique_ptr<CudaConvolution> MakeConvolution(const ConvolutionSpec& spec,
+                                                   const ConvolutionFusions& fusions) override {
     DDL_CHECK(spec.src.dtype == precision_.storage);
     return MakeCudnnConvolution(cudnn_, {.tf32 = precision_.tf32, .deterministic = deterministic_},
-                                spec);
+                                spec, fusions);
   }
 
   std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {

@@ -38,6 +38,12 @@ std::int64_t NormSavedFloats(const NormShape& shape);
 // Bytes of a mask: bit i of byte b is of channel 8 * b + i of all.
 std::int64_t NormMaskBytes(const NormShape& shape);
 
+// What the forward pass of a batch norm keeps for backward.
+struct SavedNorm {
+  float* channels = nullptr;     // mean, 1 / deviation, scale and shift, of each channel
+  std::uint8_t* mask = nullptr;  // of where the ReLU passes, a bit of each value
+};
+
 // All but epsilon and kept are fp32 arrays of `channels`.
 struct NormParameters {
   const float* scale = nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sum of two batch norms with a ReLU behind it (DualBatchNorm), in passes that each go over
-// both: neither the second one's result nor the gradient behind the ReLU is ever in memory.  As
-// batch_norm_kernels.h in everything else.
+// The sum of two batch norms with a ReLU behind it, max(y of the first + y of the second, 0), in
+// passes that each go over both: neither the second one's result nor the gradient behind the ReLU
+// is ever in memory.  As batch_norm_kernels.h in everything else.
 
 #pragma once
 

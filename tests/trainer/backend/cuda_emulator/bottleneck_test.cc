@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is fused in a bottleneck of the cuda back end gives what its steps give one by one, as where
+// results must repeat; a profile sees its steps; and the kernel for conv3's backward pass is taken
+// only where it is faster, and only where it gives what they give.
+
+#include "trainer/backend/cuda/bottleneck/bottleneck.h"
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include "tests/support/test.h"
+#include "tests/trainer/backend/block_memory.h"
+#include "tests/trainer/backend/probe.h"
+#include "trainer/backend/cuda/runtime/layout.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
+#include "trainer/backend/measured_backend.h"
+#include "trainer/backend/op_work.h"
+
+namespace trainer {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::UnorderedElementsAre;
+
+constexpr const char* kReduced[] = {"cuda_fp16", "cuda_bf16"};
+
+// Bottlenecks of every shape with statistics of the batch and with frozen ones.
+std::vector<ProbeCase> TrainingBottlenecks() {
+  std::vector<ProbeCase> cases = BlockCases();
+  std::erase_if(cases, [](const ProbeCase& probe_case) {
+    return !probe_case.name.starts_with("bottleneck") || probe_case.name.ends_with("_inference");
+  });
+  return cases;
+}
+
+Values RunBoth(const std::string& backend, const ProbeCase& probe_case) {
+  Device device(backend);
+  const auto probe = probe_case.make(device);
+  Values values = probe->Forward(MakeInputs(*probe, 1));
+  const auto count = static_cast<std::int64_t>(values.at("dst").size());
+  for (auto& [name, gradient] : probe->Backward(RandomFloats(count, 99))) {
+    values["gradient of " + name] = std::move(gradient);
+  }
+  return values;
+}
+
+// With frozen statistics all rounds alike but for the order of sums.  Else the statistics that a
+// convolution gives differ in their last bits, and with them what is rounded to the type.
+TEST(FusedBottleneck, GivesWhatItsStepsGive) {
+  for (const std::string backend : kReduced) {
+    for (const ProbeCase& probe_case : TrainingBottlenecks()) {
+      const bool is_frozen = probe_case.name.ends_with("_frozen");
+      const double allowed = is_frozen ? 1e-5 : backend == "cuda_fp16" ? 0.01 : 0.04;
+      const Values fused = RunBoth(backend, probe_case);
+      const Values expected = RunBoth(backend + std::string(kRepeating), probe_case);
+      ASSERT_EQ(fused.size(), expected.size());
+      for (const auto& [name, values] : fused) {
+        EXPECT_LE(RelativeError(values, expected.at(name)), allowed)
+            << backend << " " << probe_case.name << ": " << name;
+      }
+    }
+  }
+}
+
+// The ops of one forward and one backward pass by layer, and their work.
+using Work = std::map<std::string, OpWork>;
+Work Profile(const std::string& backend, const Shape& src, std::int64_t mid, std::int64_t out,
+             Mode mode = Mode::kTraining) {
+  Device device(backend);
+  OpRecorder recorder([&] { return device.backend().MakeEvent(); });
+  const auto measured = MakeMeasuredBackend(device.backend(), recorder);
+  const TensorDesc desc = device.Images(src);
+  const auto block = measured->MakeBottleneck({desc, mid, out, /*stride=*/1});
+  BlockMemory memory(device, *block);
+  memory.NameLayers(recorder);
+  const auto tensor = [&](const TensorDesc& of) {
+    return device.Make(of, RandomFloats(of.shape.elements(), 1));
+  };
+  const Tensor dst = device.Make(block->dst());
+  recorder.Start();
+  block->Forward(mode, tensor(desc), dst, device.stream());
+  block->Backward(mode, tensor(desc), dst, tensor(block->dst()), device.Make(desc),
+                  device.stream());
+  recorder.Collect();
+  Work work;
+  for (const ProfiledOp& op : recorder.Ops()) {
+    EXPECT_EQ(op.calls, 1) << op.layer << " " << op.op;
+    work[op.layer + " " + op.op] = op.work;
+  }
+  return work;
+}
+
+std::vector<std::string> Names(const Work& work) {
+  std::vector<std::string> names;
+  for (const auto& [name, of] : work) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> ConvolutionSteps(const std::vector<std::string>& layers) {
+  std::vector<std::string> names;
+  for (const std::string& layer : layers) {
+    for (const char* pass : {"forward", "backward data", "backward filter"}) {
+      names.push_back(layer + ".weight convolution " + pass);
+    }
+  }
+  return names;
+}
+
+void Append(std::vector<std::string>& names, const std::vector<std::string>& more) {
+  names.insert(names.end(), more.begin(), more.end());
+}
+
+TEST(ProfileOfABottleneck, ShowsItsSteps) {
+  for (const std::string backend : {"cuda", "cuda_fp16", "cuda_fp16_repeating"}) {
+    std::vector<std::string> expected = ConvolutionSteps({"conv1", "conv2", "conv3"});
+    Append(expected, {"bn1.weight batch norm forward", "bn1.weight batch norm backward",
+                      "bn2.weight batch norm forward", "bn2.weight batch norm backward",
+                      "bn3.weight batch norm forward", "bn3.weight batch norm backward"});
+    EXPECT_THAT(Names(Profile(backend, {1, 16, 3, 3}, 8, 16)),
+                testing::UnorderedElementsAreArray(expected));
+  }
+}
+
+// `v` values and `t` bytes of each of what conv3 gives.
+TEST(ProfileOfABottleneck, ShowsBothBatchNormsOfASumAsOneStep) {
+  const Work work = Profile("cuda_fp16", {1, 8, 3, 3}, 8, 16);
+  std::vector<std::string> expected = ConvolutionSteps({"conv1", "conv2", "conv3", "downsample.0"});
+  Append(expected, {"bn1.weight batch norm forward", "bn1.weight batch norm backward",
+                    "bn2.weight batch norm forward", "bn2.weight batch norm backward",
+                    "bn3.weight batch norm pair forward", "bn3.weight batch norm pair backward"});
+  EXPECT_THAT(Names(work), testing::UnorderedElementsAreArray(expected));
+  const double v = 16 * 9;
+  const double t = 2 * v;
+  EXPECT_EQ(work.at("bn3.weight batch norm pair forward"), (OpWork{12 * v, 3 * t}));
+  EXPECT_EQ(work.at("bn3.weight batch norm pair backward"), (OpWork{17 * v, 6 * t}));
+  const Work frozen = Profile("cuda_fp16", {1, 8, 3, 3}, 8, 16, Mode::kFrozen);
+  EXPECT_EQ(frozen.at("bn3.weight batch norm pair forward"), (OpWork{6 * v, 3 * t}));
+  EXPECT_EQ(frozen.at("bn3.weight batch norm pair backward"), (OpWork{11 * v, 6 * t}));
+}
+
+TEST(ProfileOfABottleneck, ShowsTheFusedBackwardPassOfConv3) {
+  constexpr const char* kFused = "conv3.weight convolution backward, with batch norms";
+  constexpr const char* kStats = "bn3.weight batch norm backward statistics";
+  constexpr const char* kButFirst = "bn3.weight batch norm pair backward, but for one gradient";
+  const double v = 256 * 9;
+  const double t = 2 * v;
+  const double flop = 2 * 64 * v;
+  const double bytes = 2 * 64 * 9 + 2 * 64 * 256 + t;
+  for (const std::string backend : kReduced) {
+    const Work alone = Profile(backend, {1, 256, 3, 3}, 64, 256);
+    EXPECT_EQ(alone.at(kFused), (OpWork{2 * flop + 5 * v + 6 * 64 * 9, 2 * bytes}));
+    EXPECT_EQ(alone.at(kStats), (OpWork{5 * v, 2 * t}));
+    EXPECT_THAT(Names(alone), Not(Contains("conv3.weight convolution backward data")));
+    EXPECT_THAT(Names(alone), Not(Contains("bn3.weight batch norm backward")));
+    const Work dual = Profile(backend, {1, 64, 3, 3}, 64, 256);
+    EXPECT_EQ(dual.at(kButFirst), (OpWork{13 * v, 5 * t}));
+    EXPECT_THAT(Names(dual), Contains(kFused));
+  }
+  // Sizes and types for which there is no kernel, and where it would round otherwise.
+  for (const auto& [backend, src, mid, out] :
+       {std::tuple("cuda_fp16", Shape{1, 128, 3, 3}, 64, 128),
+        {"cuda_fp16", {1, 256, 3, 3}, 32, 256},
+        {"cuda", {1, 256, 3, 3}, 64, 256},
+        {"cuda_fp16_repeating", {1, 256, 3, 3}, 64, 256}}) {
+    EXPECT_THAT(Names(Profile(backend, src, mid, out)), Not(Contains(kFused))) << backend;
+  }
+}
+
+// conv3 of a block, slow or with wrong gradients.
+enum class Kind { kRight, kSlow, kWrongFilter, kWrongData, kNotANumber };
+class OddConvolution final : public CudaConvolution {
+ public:
+  OddConvolution(std::unique_ptr<CudaConvolution> right, Kind kind)
+      : right_(std::move(right)), kind_(kind) {}
+
+  const TensorDesc& filter() const override { return right_->filter(); }
+  const TensorDesc& dst() const override { return right_->dst(); }
+  std::size_t workspace_bytes() const override { return right_->workspace_bytes(); }
+  std::size_t bn_stats_bytes() const override { return 0; }
+  std::size_t drelu_sums_bytes() const override { return right_->drelu_sums_bytes(); }
+
+  void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
+               Stream& stream) override {
+    right_->Forward(src, filter, dst, workspace, stream);
+  }
+  void ForwardWithBnStats(const Tensor&, const Tensor&, const Tensor&, float*, void*,
+                          Stream&) override {
+    FAIL() << "there are none";
+  }
+  void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
+                      void* workspace, Stream& stream) override {
+    right_->BackwardFilter(src, diff_dst, diff_filter, workspace, stream);
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
+      auto* values = diff_filter.As<__half>();
+      for (std::size_t i = 0; kind_ == Kind::kWrongFilter && i < diff_filter.desc.bytes / 2; ++i) {
+        values[i] = __float2half_rn(1.02F * __half2float(values[i]));
+      }
+      if (kind_ != Kind::kRight) cuda_emulator::PassTime(1h);
+    });
+  }
+  void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
+                    void* workspace, Stream& stream) override {
+    right_->BackwardData(diff_dst, filter, diff_src, workspace, stream);
+    Spoil(diff_src, stream);
+  }
+  void BackwardDataDreluBnStats(const Tensor& diff_dst, const Tensor& filter, const void* z,
+                                const float* saved, const Tensor& diff_src, float* sums,
+                                void* workspace, Stream& stream) override {
+    right_->BackwardDataDreluBnStats(diff_dst, filter, z, saved, diff_src, sums, workspace, stream);
+    Spoil(diff_src, stream);
+  }
+
+ private:
+  void Spoil(const Tensor& diff_src, Stream& stream) const {
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
+      if (kind_ == Kind::kWrongData) diff_src.As<__half>()[7] = __float2half_rn(1000);
+      if (kind_ == Kind::kNotANumber) diff_src.As<__half>()[7] = __half{0x7FFF};
+    });
+  }
+
+  const std::unique_ptr<CudaConvolution> right_;
+  const Kind kind_;
+};
+
+class OddLibraries final : public CudaLibraries {
+ public:
+  OddLibraries(DType dtype, Kind kind, const DevicePlanCache& plans)
+      : right_(MakeCudaLibraries({.storage = dtype}, /*deterministic=*/false, nullptr, "")),
+        kind_(kind),
+        autotuner_(plans) {}
+
+  std::string versions() const override { return right_->versions(); }
+  std::unique_ptr<CudaConvolution> MakeConvolution(const ConvolutionSpec& spec,
+                                                   const ConvolutionFusions& fusions) override {
+    auto right = right_->MakeConvolution(spec, fusions);
+    const bool is_conv3 = fusions.drelu && spec.kernel == 1;
+    if (!is_conv3) return right;
+    return std::make_unique<OddConvolution>(std::move(right), kind_);
+  }
+  std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {
+    return right_->MakeLinear(spec);
+  }
+  bool deterministic() const override { return false; }
+  Autotuner& autotuner() override { return autotuner_; }
+
+ private:
+  const std::unique_ptr<CudaLibraries> right_;
+  const Kind kind_;
+  PlanAutotuner autotuner_;
+};
+
+class Conv3VariantTest : public testing::Test {
+ protected:
+  // `channels`: of src; the shortcut has a convolution unless they are 256.
+  Conv3Variant Choose(Kind kind, std::int64_t channels = 256, DType dtype = DType::kFloat16) {
+    OddLibraries libraries(dtype, kind, plans_);
+    const CudaBottleneck block(libraries, {CudaImages({1, channels, 3, 5}, dtype), 64, 256, 1});
+    return block.conv3_variant();
+  }
+
+  static constexpr const char* kName =
+      "backward of 15 pixels from 256 to 64 channels between batch norms, F16";
+  DevicePlanCache plans_{std::make_shared<PlanCache>(), "a GPU"};
+};
+
+TEST_F(Conv3VariantTest, IsTheKernelWhereThatIsFaster) {
+  EXPECT_EQ(Choose(Kind::kSlow), Conv3Variant::kFused);
+  EXPECT_EQ(plans_.Find(kName), "kernel");
+  EXPECT_EQ(Choose(Kind::kSlow, 64), Conv3Variant::kFused);
+  EXPECT_EQ(plans_.Find(kName + std::string(", dual")), "kernel");
+  EXPECT_EQ(Choose(Kind::kSlow, 256, DType::kBFloat16), Conv3Variant::kFused);
+}
+
+// The emulated kernel takes many times as long as loops.
+TEST_F(Conv3VariantTest, AreTheStepsWhereTheKernelIsSlower) {
+  EXPECT_EQ(Choose(Kind::kRight), Conv3Variant::kSeparate);
+  EXPECT_EQ(plans_.Find(kName), "separate");
+}
+
+// However slow they are.
+TEST_F(Conv3VariantTest, AreTheStepsWhereTheKernelGivesSomethingElse) {
+  for (const Kind kind : {Kind::kWrongFilter, Kind::kWrongData, Kind::kNotANumber}) {
+    for (const std::int64_t channels : {64, 256}) {
+      plans_ = {std::make_shared<PlanCache>(), "a GPU"};
+      EXPECT_EQ(Choose(kind, channels), Conv3Variant::kSeparate);
+    }
+  }
+}
+
+// A plan of another version is none.
+TEST_F(Conv3VariantTest, IsAsThePlansHaveIt) {
+  plans_.Add(kName, "kernel");
+  EXPECT_EQ(Choose(Kind::kWrongFilter), Conv3Variant::kFused);
+  plans_.Add(kName, "separate");
+  EXPECT_EQ(Choose(Kind::kSlow), Conv3Variant::kSeparate);
+  plans_.Add(kName, "kernel 2");
+  EXPECT_EQ(Choose(Kind::kSlow), Conv3Variant::kFused);
+  EXPECT_EQ(plans_.Find(kName), "kernel");
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ResNet's bottleneck (blocks.h) on a GPU: one order of kernels forward and one backward, with all
+// that is fused.  z: what a convolution gives, a: what its batch norm makes of it.
+//
+//   forward                                   reads       writes
+//   conv1, statistics of z1                   src         z1
+//   bn1, ReLU                                 z1          a1, mask
+//   conv2, statistics of z2                   a1          z2
+//   bn2, ReLU                                 z2          a2, mask
+//   conv3, statistics of z3                   a2          z3
+//   bn3, + src, ReLU                          z3, src     dst, mask
+// or, where the shortcut has a convolution,
+//   its convolution, statistics of zs         src         zs
+//   bn3 + its batch norm, ReLU                z3, zs      dst, mask
+//
+//   backward, d: gradient of                  reads                 writes
+//   bn3 (and the shortcut's), ReLU            d dst, mask, z3, zs   d z3, d src or d zs
+//   conv3 filter                              a2, d z3              gradient
+//   conv3 data, bn2's ReLU, its statistics    d z3, z2              d a2
+// or by one kernel, as Conv3Variant::kFused has it,
+//   statistics of bn3 (and the shortcut's)    d dst, mask, z3, zs   coefficients, d zs
+//   the rest of bn3, conv3, bn2's ReLU        d dst, mask, z3, z2   d a2, gradient, d src
+// then
+//   the shortcut's convolution                src, d zs             gradient, d src
+//   bn2                                       d a2, z2              d z2, in its place
+//   conv2 filter, data, bn1's ReLU ...        a1, d z2, z1          gradient, d a1
+//   bn1                                       d a1, z1              d z1, in its place
+//   conv1 filter, data                        src, d z1             gradient, d src added to
+//
+// Statistics in the epilogue of a convolution, and backward the ReLU before it, are there where the
+// convolution has them (CudaConvolution); else batch norm has a pass more.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/block_parts.h"
+#include "trainer/backend/blocks.h"
+#include "trainer/backend/cuda/bottleneck/conv3_backward.h"
+#include "trainer/backend/cuda/bottleneck/stage.h"
+#include "trainer/backend/cuda/libraries/cuda_libraries.h"
+
+namespace trainer {
+
+enum class Conv3Variant : std::uint8_t { kFused, kSeparate };
+
+class CudaBottleneck final : public Bottleneck {
+ public:
+  CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& spec);
+
+  const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
+  const TensorDesc& src() const { return conv1_.spec.src; }
+  const TensorDesc& dst() const override { return conv3_.z.desc; }
+  void set_recorder(OpRecorder* recorder) override { steps_.set_recorder(recorder); }
+
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlanner& plan) override;
+  void Bind(const MemoryPlanner& plan, std::byte* arena,
+            std::vector<ParameterBinding> bindings) override;
+
+  void Forward(Mode mode, const Tensor& src, const Tensor& dst, Stream& stream) override;
+  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
+                const Tensor& diff_src, Stream& stream) override;
+
+  bool is_dual() const { return shortcut_.has_value(); }
+  Conv3Variant conv3_variant() const { return conv3_variant_; }
+  // For autotuning.  kFused REQUIRES that the block was reserved with it.
+  void set_conv3_variant(Conv3Variant variant) { conv3_variant_ = variant; }
+
+ private:
+  std::vector<BottleneckStage*> stages();
+  // Of the gradient of what the stage reads, for the batch norm before it; 0, null: not given.
+  std::size_t gradient_sums_bytes(const BottleneckStage& stage) const;
+  const float* gradient_sums(const BottleneckStage& stage) const;
+  std::size_t end_scratch_bytes() const;
+  void PlanBackward();
+
+  void Convolve(const BottleneckStage& stage, Mode mode, const Tensor& x, Stream& stream);
+  void Normalize(const BottleneckStage& stage, Mode mode, const void* residual, const Tensor& dst,
+                 Stream& stream);
+  void NormalizeDual(Mode mode, const Tensor& dst, Stream& stream);
+
+  void BackwardConv3Fused(Mode mode, const Tensor& diff_dst, void* diff_residual, Stream& stream);
+  void BackwardNorm(const BottleneckStage& stage, Mode mode, const Tensor& diff_a,
+                    const float* sums, const Tensor& diff_z, void* diff_residual, void* scratch,
+                    Stream& stream);
+  void BackwardNormStats(Mode mode, const Tensor& diff_dst, Stream& stream);
+  // Without diff_z3 its coefficients.
+  void BackwardDualNorm(Mode mode, const Tensor& diff_dst, const Tensor& diff_z3,
+                        const Tensor& diff_zs, Stream& stream);
+  // `before` is the stage before, if there is one.
+  void BackwardConvolution(const BottleneckStage& stage, const BottleneckStage* before, Mode mode,
+                           const Tensor& x, const Tensor& diff_z, const Tensor& diff_x,
+                           void* scratch, Stream& stream);
+
+  BottleneckStage conv1_, conv2_, conv3_;
+  std::optional<BottleneckStage> shortcut_;
+  std::optional<Conv3BackwardShape> conv3_backward_;  // none: there is no such kernel
+  Conv3Variant conv3_variant_ = Conv3Variant::kSeparate;
+  std::vector<ParameterSpec> parameters_;
+  StepRecorder steps_;
+
+  // Memory.  What backward needs for itself is a plan of its own, on a clock of its own: what its
+  // parts do not need at once shares bytes.
+  Pieces pieces_, backward_pieces_;
+  MemoryPlanner backward_plan_;
+  Tensor a1_, a2_, diff_z3_, diff_a2_, diff_a1_;
+  float* coefficients_ = nullptr;  // of bn3, for the kernel
+  void* forward_scratch_ = nullptr;
+  void* end_scratch_ = nullptr;
+  void* conv2_scratch_ = nullptr;
+  void* conv1_scratch_ = nullptr;
+  std::byte* backward_memory_ = nullptr;
+};
+
+std::unique_ptr<Bottleneck> MakeCudaBottleneck(CudaLibraries& libraries,
+                                               const BottleneckSpec& spec);
+
+}  // namespace trainer

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cuda/bottleneck/stage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "trainer/backend/cuda/runtime/timing.h"
+#include "trainer/backend/op_work.h"
+
+namespace trainer {
+
+BottleneckStage::BottleneckStage(CudaLibraries& libraries, std::string stage_name,
+                                 const ConvolutionSpec& convolution_spec, bool follows_norm,
+                                 bool adds, bool relu)
+    : name(std::move(stage_name)),
+      spec(convolution_spec),
+      convolution(libraries.MakeConvolution(spec, {.bn_stats = true, .drelu = follows_norm})) {
+  z.desc = convolution->dst();
+  norm = {.src = z.desc, .add = adds, .relu = relu};
+  shape = NormShapeOf(z.desc);
+}
+
+std::size_t BottleneckStage::scratch_bytes() const {
+  return std::max(convolution->workspace_bytes(), FloatBytes(NormScratchFloats(shape)));
+}
+
+NormSource BottleneckStage::source(Mode mode) const {
+  const bool has_sums = mode == Mode::kTraining && convolution->bn_stats_bytes() > 0;
+  return {z.data, has_sums ? sums : nullptr};
+}
+
+namespace {
+
+ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
+  const TensorDesc& dst = stage.z.desc;
+  const TensorDesc& filter = stage.convolution->filter();
+  const std::string of_convolution = ShapeText(stage.spec, dst.shape);
+  const std::string of_norm = ShapeText(stage.norm);
+  // Of two batch norms, whose sum goes through the ReLU.
+  const auto values = static_cast<double>(dst.shape.elements());
+  const double tensor = ValueBytes(dst);
+  const std::string of_dual = ShapeText(BatchNormSpec{.src = dst, .relu = true});
+  const double of_value = mode == Mode::kTraining ? 4 : 1;  // of one gradient
+  switch (step) {
+    case Step::kConvolution:
+      return {"", "convolution forward", of_convolution,
+              ConvolutionForwardWork(stage.spec, filter, dst)};
+    case Step::kBackwardData:
+      return {"", "convolution backward data", of_convolution,
+              ConvolutionBackwardDataWork(stage.spec, filter, dst)};
+    case Step::kBackwardFilter:
+      return {"", "convolution backward filter", of_convolution,
+              ConvolutionBackwardFilterWork(stage.spec, filter, dst)};
+    case Step::kNorm:
+      return {"", "batch norm forward", of_norm, BatchNormForwardWork(stage.norm, mode)};
+    case Step::kNormBackward:
+      return {"", "batch norm backward", of_norm, BatchNormBackwardWork(stage.norm, mode)};
+    case Step::kNormBackwardStats:  // 4 for the sums, 1 for the ReLU; reads z and the gradient
+      return {"", "batch norm backward statistics", of_norm, {5 * values, 2 * tensor}};
+    case Step::kDualNorm:
+      return {"",
+              "batch norm pair forward",
+              of_dual,
+              {(mode == Mode::kTraining ? 12 : 6) * values, 3 * tensor}};
+    case Step::kDualNormBackward:  // reads both z, the gradient and dst; writes two gradients
+      return {
+          "", "batch norm pair backward", of_dual, {(2 * (4 + of_value) + 1) * values, 6 * tensor}};
+    case Step::kDualNormBackwardButFirst:
+      return {"",
+              "batch norm pair backward, but for one gradient",
+              of_dual,
+              {(2 * 4 + of_value + 1) * values, 5 * tensor}};
+    case Step::kConv3Backward:
+      // Both gradients; 4 for each value of dst's gradient and 1 for the ReLU, for each of src 6.
+      // Reads what both batch norms have read, the gradient and the filter; writes the gradients of
+      // src and filter.  That of the residual is left out: only some have one.
+      return {"",
+              "convolution backward, with batch norms",
+              of_convolution,
+              {2 * ConvolutionForwardWork(stage.spec, filter, dst).flop + 5 * values +
+                   6 * static_cast<double>(stage.spec.src.shape.elements()),
+               2 * (ValueBytes(stage.spec.src) + ValueBytes(filter) + tensor)}};
+  }
+  return {};
+}
+
+}  // namespace
+
+int StepRecorder::NumberOf(Step step, const BottleneckStage& stage, Mode mode) {
+  const auto [number, is_new] = numbers_.try_emplace({step, &stage, mode}, 0);
+  if (is_new) number->second = recorder_->Add(Describe(step, stage, mode));
+  return number->second;
+}
+
+}  // namespace trainer
