@@ -123,8 +123,7 @@ class FusedEngines : public testing::Test {
   };
   BackwardData RunBackwardData(const ConvolutionGraph& graph, const CudnnExecutionPlan& plan,
                                const Operands& operands) {
-    const DeviceMemory relu_mask(operands.src), filter(operands.filter),
-        diff_dst(operands.diff_dst);
+    const DeviceMemory norm_src(operands.src), filter(operands.filter), diff_dst(operands.diff_dst);
     const DeviceMemory diff_src(operands.src.size() * sizeof(__half));
     const DeviceMemory sums(kGradientSumArrays * static_cast<std::size_t>(graph.channels) *
                             sizeof(float));
@@ -135,7 +134,7 @@ class FusedEngines : public testing::Test {
                .filter = filter.data(),
                .dst = diff_dst.data(),
                .sums = sums.data(),
-               .relu_mask = relu_mask.data(),
+               .norm_src = norm_src.data(),
                .statistics = static_cast<const float*>(statistics.data())});
     return {diff_src.DownloadHalves(), sums.Download<float>()};
   }

@@ -25,11 +25,11 @@ constexpr int kLine = kDepth + kPart;
 constexpr int kElements = kDepth * kLine;  // of either way to lay a matrix out
 
 // Where element (edge, depth) of an operand lies.
-constexpr int PlaceOf(Neighbours neighbours, int edge, int depth) {
-  return neighbours == Neighbours::kDepth ? edge * kLine + depth : depth * kLine + edge;
+constexpr int PlaceOf(Major major, int edge, int depth) {
+  return major == Major::kK ? edge * kLine + depth : depth * kLine + edge;
 }
 
-template <typename T, TensorCores cores, Neighbours of_a, Neighbours of_b>
+template <typename T, TensorCores cores, Major of_a, Major of_b>
 __global__ void MultiplyTiles(const T* a, const T* b, float* out) {
   alignas(16) __shared__ T in_shared[2][kElements];
   for (int i = static_cast<int>(threadIdx.x); i < kElements; i += 32) {
@@ -42,18 +42,17 @@ __global__ void MultiplyTiles(const T* a, const T* b, float* out) {
     sum.values[i] = out[TileRow<cores>(i) * kEdge + TileColumn<cores>(i)];
   }
   for (int first = 0; first < kDepth; first += 16) {
-    const auto from = [&](int side, Neighbours neighbours) {
+    const auto from = [&](int side, Major major) {
       return [=](int line, int part) {
-        return in_shared[side] + (neighbours == Neighbours::kDepth
-                                      ? PlaceOf(neighbours, line, first + part * kPart)
-                                      : PlaceOf(neighbours, part * kPart, first + line));
+        return in_shared[side] + (major == Major::kK ? PlaceOf(major, line, first + part * kPart)
+                                                     : PlaceOf(major, part * kPart, first + line));
       };
     };
     Operand<T, cores, Side::kA, of_a> left;
     Operand<T, cores, Side::kB, of_b> right;
     LoadOperand(from(0, of_a), left);
     LoadOperand(from(1, of_b), right);
-    if constexpr (of_a == Neighbours::kDepth) {  // another way to the same
+    if constexpr (of_a == Major::kK) {  // another way to the same
       LoadOperandFromAnywhere(
           [=](int line, int part) { return a + PlaceOf(of_a, line, first + part * kPart); }, left);
     }
@@ -72,7 +71,7 @@ DeviceVector<float> Noise(unsigned seed, int count) {
   return values;
 }
 
-template <typename T, TensorCores cores, Neighbours of_a, Neighbours of_b>
+template <typename T, TensorCores cores, Major of_a, Major of_b>
 void ExpectTheProduct() {
   DeviceVector<T> a(kElements);
   DeviceVector<T> b(kElements);
@@ -102,10 +101,10 @@ void ExpectTheProduct() {
 
 template <typename T, TensorCores cores>
 void ExpectProductsOfAllLayouts() {
-  ExpectTheProduct<T, cores, Neighbours::kDepth, Neighbours::kDepth>();
-  ExpectTheProduct<T, cores, Neighbours::kDepth, Neighbours::kEdge>();
-  ExpectTheProduct<T, cores, Neighbours::kEdge, Neighbours::kDepth>();
-  ExpectTheProduct<T, cores, Neighbours::kEdge, Neighbours::kEdge>();
+  ExpectTheProduct<T, cores, Major::kK, Major::kK>();
+  ExpectTheProduct<T, cores, Major::kK, Major::kMN>();
+  ExpectTheProduct<T, cores, Major::kMN, Major::kK>();
+  ExpectTheProduct<T, cores, Major::kMN, Major::kMN>();
 }
 
 TEST(TileProduct, OfFp16ByQuadPairs) {

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1) BackwardKernel(Conv3Backward
 
 #pragma unroll
     for (int depth = 0; depth < Of::kPixels; depth += kEdge) {
-      Operand<T, cores, Side::kA, Neighbours::kEdge> gradient[2];
+      Operand<T, cores, Side::kA, Major::kMN> gradient[2];
 #pragma unroll
       for (int of = 0; of < 2; ++of) {
         LoadOperand(
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1) BackwardKernel(Conv3Backward
       }
 #pragma unroll
       for (int tile = 0; tile < 2; ++tile) {
-        Operand<T, cores, Side::kB, Neighbours::kEdge> src;
+        Operand<T, cores, Side::kB, Major::kMN> src;
         LoadOperand(
             [&](int line, int part) {
               return shared.src + (depth + line) * kNarrowRow + own_channels + tile * kEdge +
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1) BackwardKernel(Conv3Backward
     TileSum sum = {};
 #pragma unroll
     for (int step = 0; step < Of::kSteps; ++step) {
-      Operand<T, cores, Side::kA, Neighbours::kDepth> gradient;
+      Operand<T, cores, Side::kA, Major::kK> gradient;
       LoadOperand(
           [&](int line, int part) {
             return shared.wide + (row + line) * kWideRow + first_filter + step * kEdge + part * 8;

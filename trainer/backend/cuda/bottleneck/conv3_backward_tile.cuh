@@ -84,7 +84,7 @@ __device__ inline void LoadCoefficients(const Conv3Backward& call, Shared<T, cor
 }
 
 template <typename T, TensorCores cores>
-using FilterOperand = Operand<T, cores, Side::kB, Neighbours::kEdge>;
+using FilterOperand = Operand<T, cores, Side::kB, Major::kMN>;
 
 // Through shared memory, some rows at a time.
 template <typename T, TensorCores cores>

@@ -86,7 +86,10 @@ enum class Step : std::uint8_t {
 
 class StepRecorder {
  public:
-  void set_recorder(OpRecorder* recorder) { recorder_ = recorder; }
+  void set_recorder(OpRecorder* recorder) {
+    recorder_ = recorder;
+    numbers_.clear();
+  }
 
   // Does `queue`, which queues the step of `stage` on `stream`.
   template <typename Queue>

@@ -88,7 +88,7 @@ class CudnnConvolution final : public CudaConvolution {
                   .filter = filter.data,
                   .dst = diff_dst.data,
                   .sums = sums,
-                  .relu_mask = z,
+                  .norm_src = z,
                   .statistics = saved},
                  workspace, HandleOf(stream));
   }
@@ -125,6 +125,7 @@ std::unique_ptr<CudaConvolution> MakeCudnnConvolution(std::shared_ptr<CudnnDevic
   DDL_CHECK(src.rank() == 4 && src.elements() > 0);
   DDL_CHECK(spec.src.layout == Layout::kChannelsLast &&
             spec.src.bytes == CudaImages(src, spec.src.dtype).bytes);
+  DDL_CHECK(!fusions.drelu || !spec.adds_diff_src);
   DDL_CHECK(spec.out_channels > 0 && spec.kernel > 0 && spec.stride > 0 && spec.padding >= 0);
   DDL_CHECK(std::min(src[2], src[3]) + 2 * spec.padding >= spec.kernel);
   const ConvolutionGraph graph{.images = src[0],

@@ -24,7 +24,7 @@ void ConvolutionAlgorithm::Run(cudnnHandle_t handle, ConvolutionPass pass,
     CheckCudnn(cudnnSetStream(handle, stream), "cuDNN: setting the stream");
     plan_->Execute(handle, operands, workspace);
   } else {
-    DDL_CHECK(operands.sums == nullptr && operands.relu_mask == nullptr);
+    DDL_CHECK(operands.sums == nullptr && operands.norm_src == nullptr);
     const GemmOperands matrices = OperandsOf(pass, operands.src, operands.filter, operands.dst);
     product_->Run(matrices.a, matrices.b, nullptr, matrices.d, workspace, stream);
   }
@@ -42,7 +42,7 @@ std::int64_t SrcElements(const ConvolutionGraph& graph) {
 
 // Memory for one run of any pass of a convolution.
 struct TimingMemory {
-  ScratchMemory src, filter, dst, sums, relu_mask, statistics, workspace;
+  ScratchMemory src, filter, dst, sums, norm_src, statistics, workspace;
 
   TimingMemory(const ConvolutionGraph& graph, std::size_t workspace_bytes)
       : src(BytesOf(graph, SrcElements(graph))),
@@ -51,7 +51,7 @@ struct TimingMemory {
         sums(FloatBytes(graph.sums     ? 2 * graph.filters
                         : graph.masked ? kGradientSumArrays * graph.channels
                                        : 0)),
-        relu_mask(graph.masked ? BytesOf(graph, SrcElements(graph)) : 0),
+        norm_src(graph.masked ? BytesOf(graph, SrcElements(graph)) : 0),
         statistics(FloatBytes(graph.masked ? 4 * graph.channels : 0)),
         workspace(workspace_bytes) {}
 
@@ -63,7 +63,7 @@ struct TimingMemory {
         .filter = filter.data(),
         .dst = dst.data(),
         .sums = graph.sums || graph.masked ? sums.data() : nullptr,
-        .relu_mask = graph.masked ? relu_mask.data() : nullptr,
+        .norm_src = graph.masked ? norm_src.data() : nullptr,
         .statistics = static_cast<const float*>(statistics.data())};
     algorithm.Run(handle, graph.pass, operands, workspace.data(), stream);
     // The handle outlives the stream of the autotuning.

@@ -60,7 +60,7 @@ std::optional<std::size_t> AutotuneWithBnStats(cudnnHandle_t handle, const Convo
                                                const std::vector<ConvolutionAlgorithm>& candidates,
                                                const ConvolutionAlgorithm& without);
 
-// The graph is that of a gated backward data, `unmasked` that of the plain one.
+// The graph is that of a dgrad with dReLU, `unmasked` that of the plain one.
 std::optional<std::size_t> AutotuneDgradDrelu(cudnnHandle_t handle, const ConvolutionGraph& graph,
                                               const std::vector<ConvolutionAlgorithm>& candidates,
                                               const ConvolutionAlgorithm& unmasked);

@@ -501,7 +501,7 @@ TensorPointers PointersOf(const ConvolutionGraph& graph, const ConvolutionOperan
   const auto filters = static_cast<std::size_t>(graph.filters);
   if (graph.sums) add(kSum, 2, operands.sums, filters * sizeof(float));
   if (graph.masked) {
-    add(kMaskFromInput, 1, operands.relu_mask, 0);
+    add(kMaskFromInput, 1, operands.norm_src, 0);
     add(kStatistics, 4, operands.statistics, channels * sizeof(float));
     add(kGradientSums, kGradientSumArrays, operands.sums, channels * sizeof(float));
   }

@@ -107,8 +107,8 @@ std::string ToString(const ConvolutionGraph& graph);
 
 inline constexpr std::int64_t kTensorAlignment = 16;  // bytes
 
-// Of the gradient that is gated, for each channel: the sum of its products with the normalized
-// input, its sum, and three that cuDNN makes of them.
+// Of the gradient that has gone through the dReLU, for each channel: the sum of its products with
+// the normalized input, its sum, and three that cuDNN makes of them.
 inline constexpr int kGradientSumArrays = 5;
 
 // What a pass of a convolution reads and writes, all aligned to kTensorAlignment.  src, filter,
@@ -118,11 +118,11 @@ struct ConvolutionOperands {
   void* filter = nullptr;
   void* dst = nullptr;
   // Null unless the graph has them: 2 x filters floats if it has sums, kGradientSumArrays x
-  // channels if it is gated.
+  // channels if it is masked.
   void* sums = nullptr;
-  // Null unless it is gated: what the batch norm has read, and its mean, 1 / deviation, scale and
+  // Null unless it is masked: what the batch norm has read, and its mean, 1 / deviation, scale and
   // shift, of all channels each.
-  const void* relu_mask = nullptr;
+  const void* norm_src = nullptr;
   const float* statistics = nullptr;
 };
 

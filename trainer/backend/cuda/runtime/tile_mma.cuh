@@ -4,8 +4,8 @@
 // depth 16 x 16 in fp16 or bf16, from shared memory.
 //
 // A tile of an operand is 16 lines of two parts, each of eight neighbours at an address aligned to
-// 16 bytes; where they lie is the caller's to say: `at(line, part)`.  Neighbours::kDepth: a line is
-// a row of A or a column of B, and goes along the depth.  Neighbours::kEdge: a line is one step of
+// 16 bytes; where they lie is the caller's to say: `at(line, part)`.  K-major, as CUTLASS has it: a
+// line is a row of A or a column of B, and goes along the depth.  MN-major: a line is one step of
 // the depth, across the rows of A or the columns of B.
 // No two lanes wait for the same bank of shared memory if any eight lines that follow each other,
 // with one part each, are in different banks: lines 16 bytes apart, or 16 times an odd number.
@@ -17,12 +17,12 @@
 namespace trainer {
 
 enum class Side { kA, kB };
-enum class Neighbours { kDepth, kEdge };
+enum class Major { kK, kMN };
 
 // What a lane has of a tile.  kWholeWarp: word i is what LoadMatrices gives of matrix i, which is
 // half i % 2 of the edge and half i / 2 of the depth.  kQuadPairs: words 2 * i and 2 * i + 1 are
 // those of depth 4 * i to 4 * i + 3.
-template <typename T, TensorCores cores, Side side, Neighbours neighbours>
+template <typename T, TensorCores cores, Side side, Major major>
 struct Operand {
   unsigned words[cores == TensorCores::kWholeWarp ? 4 : 8];
 };
@@ -52,10 +52,10 @@ __device__ inline int TileColumn(int i) {
 }
 
 // at(line, part) -> const T*, for each lane as it asks.
-template <typename T, TensorCores cores, Side side, Neighbours neighbours, typename At>
-__device__ __forceinline__ void LoadOperand(const At& at, Operand<T, cores, side, neighbours>& to) {
+template <typename T, TensorCores cores, Side side, Major major, typename At>
+__device__ __forceinline__ void LoadOperand(const At& at, Operand<T, cores, side, major>& to) {
   const int lane = TileLane();
-  constexpr bool kAlongDepth = neighbours == Neighbours::kDepth;
+  constexpr bool kAlongDepth = major == Major::kK;
   if constexpr (cores == TensorCores::kWholeWarp) {
     const int edge = lane / 8 % 2;
     const int depth = lane / 16;
@@ -86,10 +86,10 @@ __device__ __forceinline__ void LoadOperand(const At& at, Operand<T, cores, side
   }
 }
 
-// The same from memory of any kind, slower; Neighbours::kDepth.
+// The same from memory of any kind, slower; Major::kK.
 template <typename T, TensorCores cores, Side side, typename At>
-__device__ __forceinline__ void LoadOperandFromAnywhere(
-    const At& at, Operand<T, cores, side, Neighbours::kDepth>& to) {
+__device__ __forceinline__ void LoadOperandFromAnywhere(const At& at,
+                                                        Operand<T, cores, side, Major::kK>& to) {
   if constexpr (cores == TensorCores::kWholeWarp) {
     const int lane = TileLane();
 #pragma unroll
@@ -103,7 +103,7 @@ __device__ __forceinline__ void LoadOperandFromAnywhere(
 }
 
 // sum += a * b
-template <typename T, TensorCores cores, Neighbours of_a, Neighbours of_b>
+template <typename T, TensorCores cores, Major of_a, Major of_b>
 __device__ __forceinline__ void MultiplyAdd(const Operand<T, cores, Side::kA, of_a>& a,
                                             const Operand<T, cores, Side::kB, of_b>& b,
                                             TileSum& sum) {
@@ -119,8 +119,7 @@ __device__ __forceinline__ void MultiplyAdd(const Operand<T, cores, Side::kA, of
     for (int i = 0; i < 4; ++i) {
       const unsigned step_of_a[2] = {a.words[2 * i], a.words[2 * i + 1]};
       const unsigned step_of_b[2] = {b.words[2 * i], b.words[2 * i + 1]};
-      MultiplyM8N8K4<of_a == Neighbours::kEdge, of_b == Neighbours::kDepth>(step_of_a, step_of_b,
-                                                                            sum.values);
+      MultiplyM8N8K4<of_a == Major::kMN, of_b == Major::kK>(step_of_a, step_of_b, sum.values);
     }
   }
 }

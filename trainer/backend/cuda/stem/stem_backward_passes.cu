@@ -139,7 +139,7 @@ struct WarpGradient {
                                       const BackwardMemory<T>& memory) {
 #pragma unroll 2
     for (int row = 0; row < kRows; ++row) {
-      Operand<T, cores, Side::kA, Neighbours::kEdge> gradient[2];
+      Operand<T, cores, Side::kA, Major::kMN> gradient[2];
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         LoadOperand(
@@ -152,7 +152,7 @@ struct WarpGradient {
       }
 #pragma unroll
       for (int step = 0; step < kStepsOfRow; ++step) {
-        Operand<T, cores, Side::kB, Neighbours::kEdge> pixels;
+        Operand<T, cores, Side::kB, Major::kMN> pixels;
         LoadOperand(
             [&](int line, int part) {
               return patch.Line(row + filter_row(), line) + step * 16 + part * 8;

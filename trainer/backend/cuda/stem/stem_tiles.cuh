@@ -114,9 +114,9 @@ struct Patch {
 };
 
 template <typename T, TensorCores cores>
-using Pixels = Operand<T, cores, Side::kA, Neighbours::kDepth>;
+using Pixels = Operand<T, cores, Side::kA, Major::kK>;
 template <typename T, TensorCores cores>
-using Filters = Operand<T, cores, Side::kB, Neighbours::kDepth>;
+using Filters = Operand<T, cores, Side::kB, Major::kK>;
 
 template <typename T, TensorCores cores, int rows>
 __device__ __forceinline__ void LoadPixels(const Patch<T, rows>& patch, int row, int step,
