@@ -53,9 +53,9 @@ setup() { tools=$BATS_TEST_DIRNAME/../../tools; }
 
 @test "tools/check knows its stages" {
   run -0 "$tools/check" --help
-  [[ $output == *"stages: build test debian13 cuda12 packages wheel style asan tsan fuzz (default: all, in this order); test is unit, programs and"*"--changed: "* ]]
+  [[ $output == *"stages: build test debian13 cuda12 packages wheel style tidy asan tsan fuzz (default: all, in this order); test is unit, programs"*"--changed: "* ]]
   run -64 "$tools/check" debian14
-  [ "$output" = "tools/check: unknown stage 'debian14': build, test, unit, programs, demo, cluster, cluster_few, cuda12, debian13, packages, wheel, style, asan, tsan or fuzz" ]
+  [ "$output" = "tools/check: unknown stage 'debian14': build, test, unit, programs, demo, cluster, cluster_few, cuda12, debian13, packages, wheel, style, tidy, asan, tsan or fuzz" ]
   run -64 "$tools/check" --fuzz-seconds
   run -64 "$tools/check" --minutes soon
   [ "$output" = "tools/check: --minutes needs a number of minutes" ]
