@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops of the cuda back end that are kernels of our own.  Those that keep scratch for
+// The ops of the cuda back end that are our own kernels.  Those that keep scratch for
 // themselves allocate it from `backend` when they are made.
 
 #pragma once

@@ -37,7 +37,7 @@ TEST(CudaPlans, AreNoNewsWhereTheyAreKnown) {
   EXPECT_EQ(plans->TakeNewEntries(), std::nullopt);
 }
 
-// An earlier version raced for more.
+// An earlier version timed more.
 TEST(CudaPlans, ThatNobodyAsksForAreKept) {
   PlanCache earlier;
   earlier.Add(

@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 
 constexpr const char* kName = "stem of 1x4x5x64, F16";
 
-// The emulated convolution, slower than what it is raced with; faster, for it computes but once; or
-// with wrong results.
+// The emulated convolution, slower than what it is timed beside; faster, for it computes but once;
+// or with wrong results.
 enum class Kind { kSlow, kFast, kWrongForward, kWrongBackward, kNotANumber };
 class OddConvolution final : public Convolution {
  public:

@@ -10,7 +10,7 @@
 
 namespace trainer {
 
-// As the autotuner knows it; else both race.  A kernel whose results differ from those of the
+// As the autotuner knows it; else both are timed.  A kernel whose results differ from those of the
 // passes by more than rounding does not take part.  For construction only, as FastestOf, in memory
 // of its own; `block` is to be reserved and bound after that.  REQUIRES: `block` has the kernel.
 Conv3Variant FasterConv3Variant(Autotuner& autotuner, CudaBottleneck& block);

@@ -57,7 +57,7 @@ class CudaLibraries {
 
   // Results must not depend on a clock.
   virtual bool deterministic() const = 0;
-  // For what is chosen in the same way among kernels of our own.
+  // For what is chosen in the same way among our own kernels.
   virtual Autotuner& autotuner() = 0;
 };
 

@@ -113,7 +113,7 @@ ScratchMemory::~ScratchMemory() { cudaFree(data_); }
 std::size_t FastestOf(std::size_t candidates,
                       const std::function<void(std::size_t, cudaStream_t)>& run) {
   DDL_CHECK(candidates > 0);
-  // Two races at once would spoil each other's times.
+  // Two timings at once would distort each other.
   static std::mutex one_at_a_time;
   const std::scoped_lock lock(one_at_a_time);
   Stopwatch stopwatch;

@@ -23,8 +23,8 @@ double StemVariantError(Convolution& convolution, const StemSize& size);
 // What may be rounding.
 double AllowedStemDifference(DType dtype);
 
-// As the autotuner knows it; else both race, forward and backward, as in training.  What is
-// computed again is only raced if StemVariantError allows it.  For construction only, as FastestOf.
+// As the autotuner knows it; else both are timed, forward and backward, as in training.  What is
+// computed again is only timed if StemVariantError allows it.  For construction only, as FastestOf.
 // REQUIRES: as there.
 StemVariant FasterStemVariant(Autotuner& autotuner, Convolution& convolution, const StemSize& size);
 
