@@ -60,6 +60,7 @@ setup() {
 ./libexec/ddlrun/ddlrun-node-check
 ./libexec/ddlrun/ddlrun-rank
 ./libexec/ddlrun/ddlrun-rank-check
+./libexec/ddlrun/ddlrun-rank-energy
 ./share/bash-completion/completions/bede-ddlrun
 ./share/bash-completion/completions/bede-mpirun
 ./share/bash-completion/completions/ddl-rankfile
