@@ -49,11 +49,11 @@ change() {
 @test "recipes name the tarball, its checksum and its address" {
   tools/release --home https://ddlrun.example/a > /dev/null
   sum=$(sha256sum "$release/ddlrun-$version.tar.gz" | cut -d' ' -f1)
-  for recipe in "$release"/*.eb "$release/spack/spack_repo/ddlrun/packages/ddlrun/package.py"; do
+  for recipe in "$release"/*.eb "$release/conda/recipe.yaml" "$release/spack/spack_repo/ddlrun/packages/ddlrun/package.py"; do
     run ! grep -n '@' <(grep -v 'depends_on\|conflicts' "$recipe")
     grep -q "$sum" "$recipe"
     grep -q "https://ddlrun.example/a" "$recipe"
-    grep -qE "homepage = ['\"]$(sed -n 's/^home = //p' CONTACT)['\"]$" "$recipe"
+    grep -qE "homepage(: | = ['\"])$(sed -n 's/^home = //p' CONTACT)['\"]?$" "$recipe"
   done
   # As EasyBuild's and Spack's own style checks have it.
   run ! grep -nE '.{121}' packaging/easybuild/*.in
@@ -61,6 +61,10 @@ change() {
   # A repository of Spack 1, whose directories and package.py are modules of Python: the name of the last one is its own.
   grep -qx "  namespace: ddlrun" "$release/spack/spack_repo/ddlrun/repo.yaml"
   python3 -m py_compile "$release/spack/spack_repo/ddlrun/packages/ddlrun/package.py"
+  # rattler-build fills in the version by itself.
+  grep -qx "schema_version: 1" "$release/conda/recipe.yaml"
+  grep -qx '  url: https://ddlrun.example/a/ddlrun-${{ version }}.tar.gz' "$release/conda/recipe.yaml"
+  grep -qx "  version: \"$version\"" "$release/conda/recipe.yaml"
 }
 
 @test "the SPDX document has the tarball's checksum and a package for each library of NOTICE" {
