@@ -300,6 +300,7 @@ char** WithWraps(const LocalRankJob& job, char** program) {
     if (longer != nullptr) {
       memcpy(longer + size, words, static_cast<size_t>(count) * sizeof(char*));
     }
+    if (words != program) free(words);
     words = longer;
     count += size;
   }

@@ -49,7 +49,8 @@ struct LocalRankJob {
 };
 
 // `program`, ended by a null pointer, under the wraps of the job for its rank: `program` itself
-// where there are none, else made with malloc and never freed.  nullptr where there is no memory.
+// where there are none, else made with malloc, as are the words in front of it.  nullptr where
+// there is no memory.
 char** WithWraps(const LocalRankJob& job, char** program);
 
 // The name of the variable with part `index` of the text, counted from 0.

@@ -195,7 +195,8 @@ TEST(KilledAlone, IsReadAsItWasWritten) {
 TEST(RankAttachment, IsReadAsItWasWritten) {
   for (const bool is_attached : {true, false}) {
     const std::string line = EmitAttachment("key", 3, is_attached).text;
-    const auto event = FindEvent(line.substr(0, line.size() - 1), EventHead("key"));
+    const std::string_view without_end = std::string_view(line).substr(0, line.size() - 1);
+    const auto event = FindEvent(without_end, EventHead("key"));
     ASSERT_TRUE(event);
     const auto change = ParseAttachment(event->report);
     ASSERT_TRUE(change);

@@ -2,6 +2,7 @@
 
 #include "launcher/protocol/rank_job.h"
 
+#include <cstdlib>
 #include <random>
 #include <stdexcept>
 
@@ -220,9 +221,12 @@ TEST(LocalRankJob, HasTheWrapsOfItsRank) {
     std::string train = "train", one = "1";
     char* program[] = {train.data(), one.data(), nullptr};
     std::string all;
-    for (char** word = WithWraps(*own, program); *word != nullptr; ++word) {
+    char** const under_wraps = WithWraps(*own, program);
+    for (char** word = under_wraps; *word != nullptr; ++word) {
       all += std::string(*word) + "|";
+      if (*word != train.data() && *word != one.data()) std::free(*word);
     }
+    if (under_wraps != program) std::free(under_wraps);
     EXPECT_EQ(all, words);
   }
 }
