@@ -204,8 +204,8 @@ void Mend();
 // The GPU is of this compute capability from now on, 8.0 (an A100's) to begin with.
 void PretendComputeCapability(int major, int minor);
 
-// What there is to run on the GPU from now on: cudaSuccess if it is all kernels, else what is said
-// of each of them, such as cudaErrorNoKernelImageForDevice.
+// What cudaFuncGetAttributes returns from now on: cudaSuccess where the GPU has code for the
+// kernels, else an error such as cudaErrorNoKernelImageForDevice.
 void PretendToHaveCode(cudaError_t code);
 
 // Whether no recording succeeds from now on; or none of the calling thread.
