@@ -63,11 +63,11 @@ endif()
 if(NOT DDLRUN_CUDA_MISSING)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     # Of those the back end is written for, what this nvcc knows; and code that later GPUs translate for themselves. What is for 8.0
-    # runs on all GPUs of 8.x (CUDA C++ Programming Guide, binary compatibility).
+    # runs on all GPUs of 8.x (CUDA C++ Programming Guide, binary compatibility), as that for 7.0 on those of 7.5.
     execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-code OUTPUT_VARIABLE ddl_codes ERROR_QUIET)
     string(REGEX MATCHALL "sm_[0-9]+" ddl_codes "${ddl_codes}")
-    foreach(code 70 80 90 100 120)
-      if("sm_${code}" IN_LIST ddl_codes)
+    foreach(code 70 75 80 90 100 120)
+      if("sm_${code}" IN_LIST ddl_codes AND NOT (code EQUAL 75 AND "sm_70" IN_LIST ddl_codes))
         list(APPEND CMAKE_CUDA_ARCHITECTURES ${code}-real)
       endif()
     endforeach()

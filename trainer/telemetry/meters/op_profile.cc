@@ -15,33 +15,52 @@ namespace trainer {
 namespace {
 
 struct Card {
-  std::string_view part_of_name;
-  CardPeak peak;
+  std::string_view name;  // "*": also longer names
+  double flops;
 };
 
-// NVIDIA's data sheets.  The first that fits counts: a longer name stands before a shorter one.
+// NVIDIA's data sheets.  The first that fits counts.
 constexpr Card kCards[] = {
-    {"V100-PCIE", {112e12, 900e9}},       {"V100", {125e12, 900e9}},
-    {"A100-SXM4-80GB", {312e12, 2039e9}}, {"A100 80GB PCIe", {312e12, 1935e9}},
-    {"A100", {312e12, 1555e9}},           {"H100 PCIe", {756e12, 2039e9}},
-    {"H100 NVL", {835e12, 3938e9}},       {"H100 80GB HBM3", {989e12, 3352e9}},
-    {"GH200 480GB", {989e12, 4022e9}},    {"H200 NVL", {835e12, 4800e9}},
-    {"H200", {989e12, 4800e9}},
+    {"V100-PCIE*", 112e12},
+    {"V100*", 125e12},
+    {"T4", 65e12},
+    {"A10", 125e12},
+    {"A30", 165e12},
+    {"A40", 149.7e12},
+    {"A100*", 312e12},
+    {"L4", 121e12},
+    {"L40", 181e12},
+    {"L40S", 362e12},
+    {"GeForce RTX 4090", 165.2e12},
+    {"H100 PCIe", 756e12},
+    {"H100 NVL", 835e12},
+    {"H100 80GB HBM3", 989e12},
+    {"H200", 989e12},
+    {"H200 NVL", 835e12},
+    {"GH200*", 989e12},
+    {"B200", 2250e12},
+    {"GB200", 2500e12},
+    {"GeForce RTX 5090", 209.5e12},
+    {"RTX PRO 6000 Blackwell Workstation Edition", 503.8e12},
 };
+
+bool IsCalled(std::string_view name, std::string_view card) {
+  if (!card.ends_with('*')) return name == card;
+  card.remove_suffix(1);
+  return name.starts_with(card);
+}
 
 }  // namespace
 
-std::optional<CardPeak> PeakOfCard(std::string_view name) {
+std::optional<double> PeakFlopsOfCard(std::string_view name) {
+  for (const std::string_view maker : {"NVIDIA ", "Tesla "}) {
+    if (name.starts_with(maker)) name.remove_prefix(maker.size());
+  }
+  if (name.find("MIG") != std::string_view::npos) return std::nullopt;
   for (const Card& card : kCards) {
-    if (name.find(card.part_of_name) != std::string_view::npos) return card.peak;
+    if (IsCalled(name, card.name)) return card.flops;
   }
   return std::nullopt;
-}
-
-RooflineShare ShareOfRoofline(const ImageWork& work, const CardPeak& peak,
-                              double images_per_second) {
-  return {images_per_second * work.flop / peak.flops,
-          images_per_second * work.bytes / peak.bytes_per_second};
 }
 
 namespace {

@@ -15,44 +15,19 @@
 
 namespace trainer {
 
-// How fast a GPU could train at most, by what it can compute and what its memory can move; to say
-// how much of that was reached.  Pure.
+// Model FLOPs utilization (MFU): the arithmetic that training needs by its definition, over what
+// the tensor cores of the card reach by its data sheet in that time.  What is computed again does
+// not count, nor does how often memory is read, so that it stays comparable when kernels change
+// (the definition of PaLM, arXiv 2204.02311, appendix B).  Pure.
 
-// Of one image in a training step.
-struct ImageWork {
-  double flop = 0;
-  double bytes = 0;  // between the GPU and its memory
-};
+// ResNet-50 v1.5 on 224 x 224 pixels, one image: 2 for each multiplication and addition of the 53
+// convolutions and the linear layer, 4.089e9 forward, backward twice as many, but none for the
+// gradient of the image.
+inline constexpr double kResNet50Flop = 24.30e9;
 
-// ResNet-50 v1.5 on 224 x 224 pixels, 16 bits per value.
-//   flop: 2 for each multiplication and addition of the 53 convolutions and the linear layer,
-//     4.089e9 forward, backward twice as many, but none for the gradient of the image.
-//   bytes: the largest tensors only (activations and their gradients: 11.114e6 values come out of
-//     the convolutions), each kernel reading its inputs and writing its outputs once, with every
-//     fusion that is known: statistics of batch norm in the convolution before it, scale, shift
-//     and ReLU in the one behind it, both ways, and the stem's batch norm in its pool.  Batch norm
-//     as a kernel of its own moves 344.4e6, batch norm, addition and ReLU as three 471.9e6.
-inline constexpr ImageWork kResNet50Work = {24.30e9, 258.8e6};
-
-// Of a card's data sheet: tensor cores in fp16 with sums in fp32, without sparsity; memory.
-struct CardPeak {
-  double flops = 0;             // per second
-  double bytes_per_second = 0;  // 1e9 are a GB/s
-};
-
-// By the name that the driver gives it ("NVIDIA H200"); empty if the card is not in the table.
-std::optional<CardPeak> PeakOfCard(std::string_view name);
-
-// Of 1: the rate reached over the rate that computing alone, and moving alone, would allow.
-struct RooflineShare {
-  double compute = 0;
-  double memory = 0;
-
-  // Over the rate that both allow.
-  double both() const { return compute > memory ? compute : memory; }
-};
-RooflineShare ShareOfRoofline(const ImageWork& work, const CardPeak& peak,
-                              double images_per_second);
+// FLOP/s of the card that the driver calls so ("NVIDIA H200"), in fp16 with sums in fp32, without
+// sparsity; empty for another card and for a part of one (MIG).
+std::optional<double> PeakFlopsOfCard(std::string_view name);
 
 // How far ops are from what the machine allows: each op beside its roofline, worst first, and sums
 // by layer and by kind of op.  Pure.  doc/reference/metrics.md has the definitions.

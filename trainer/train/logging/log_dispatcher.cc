@@ -57,13 +57,13 @@ std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::
 }
 
 LogDispatcher::LogDispatcher(const TrainConfig& config, const Communicator& communicator,
-                             const Outputs& outputs, std::optional<ImageWork> work)
+                             const Outputs& outputs, std::optional<double> flop_per_image)
     : config_(config),
       outputs_(outputs),
       is_root_(communicator.rank() == 0),
       ranks_(communicator.size()),
       global_batch_(GlobalBatchOf(config, ranks_).images()),
-      work_(work),
+      flop_per_image_(flop_per_image),
       display_every_(config.display_every) {}
 
 void LogDispatcher::Say(const std::string& line) {
@@ -224,11 +224,9 @@ void LogDispatcher::LogGpuStats(double images_per_second) {
                                  static_cast<double>(figures->used_bytes) / kGigabyte,
                                  static_cast<double>(figures->total_bytes) / kGigabyte);
   if (figures->watts) line += fmt::format(", {:.0f} W", *figures->watts);
-  const std::optional<CardPeak> peak = PeakOfCard(figures->model);
-  if (work_ && peak) {
-    const RooflineShare share = ShareOfRoofline(*work_, *peak, images_per_second);
-    line += fmt::format(", {:.1f} % of its roofline (compute {:.1f} %, memory {:.1f} %)",
-                        share.both() * 100, share.compute * 100, share.memory * 100);
+  const std::optional<double> peak = PeakFlopsOfCard(figures->model);
+  if (flop_per_image_ && peak) {
+    line += fmt::format(", MFU {:.1f} %", *flop_per_image_ * images_per_second / *peak * 100);
   }
   Say(line);
 }

@@ -48,9 +48,9 @@ class LogDispatcher {
   static constexpr double kShareOfLoss = 0.1;
   static constexpr double kShareOfGradientNorm = 2;
 
-  // All outlive it.  `work`: of an image in training, where that is known.
+  // All outlive it.  `flop_per_image`: in training, where that is known.
   LogDispatcher(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs,
-                std::optional<ImageWork> work);
+                std::optional<double> flop_per_image);
 
   void StartTraining(const Schedule& schedule, const SetSizes& sizes);
   // The steps of a benchmark begin that count.
@@ -96,7 +96,7 @@ class LogDispatcher {
   const bool is_root_;
   const int ranks_;
   const std::int64_t global_batch_;
-  const std::optional<ImageWork> work_;
+  const std::optional<double> flop_per_image_;
   std::int64_t display_every_;
   Schedule schedule_;
   std::int64_t first_step_ = 0;  // of the launch

@@ -134,11 +134,11 @@ NetworkDefinition TakePlan(const TrainConfig& config, const TrainerDeps& deps) {
   return DefineNetwork(deps.backend, NetworkSpecOf(config));
 }
 
-// What the rooflines are about.
-std::optional<ImageWork> WorkOf(const TrainConfig& config, const Backend& backend) {
+// For the MFU, whose peaks are those of 16 bits.
+std::optional<double> FlopPerImage(const TrainConfig& config, const Backend& backend) {
   const bool is_known = config.arch == "resnet50" && config.image_size == 224 &&
                         backend.compute_type() != DType::kFloat32;
-  return is_known ? std::optional(kResNet50Work) : std::nullopt;
+  return is_known ? std::optional(kResNet50Flop) : std::nullopt;
 }
 
 }  // namespace
@@ -151,7 +151,7 @@ Launch::Launch(const TrainConfig& train_config, const TrainerDeps& trainer_deps)
       device_batch(deps.backend, network.spec()),
       loss_scale(FirstLossScale()),
       data(config.data),
-      report(config, deps.communicator, deps.outputs, WorkOf(config, deps.backend)),
+      report(config, deps.communicator, deps.outputs, FlopPerImage(config, deps.backend)),
       control(deps, report) {
   if (config.mode == RunMode::kTrainAndEvaluate) {
     evaluation_batch.emplace(deps.backend, network.spec());

@@ -154,8 +154,7 @@ TEST_F(DescribedGpus, HaveEnginesWithSums) {
   }
 }
 
-// So are those of data gradients that go on through the ReLU before the convolution.  For an A100
-// many need more memory than EngineRules allow.
+// So are those of data gradients that go on through the ReLU before the convolution.
 TEST_F(DescribedGpus, HaveEnginesThatGoBackThroughARelu) {
   const CudnnTarget target = Described(kH100);
   for (const Layer& layer : ResNet50(256)) {
@@ -169,6 +168,39 @@ TEST_F(DescribedGpus, HaveEnginesThatGoBackThroughARelu) {
       EXPECT_TRUE(again.has_value());
     }) << ToString(graph);
   }
+}
+
+// Those of an A100 and of Blackwell need more memory than cuDNN's engines for single convolutions.
+TEST_F(DescribedGpus, HaveMoreOfThemWithTheWorkspaceOfTheirMemory) {
+  const auto layers_with_plans = [](const CudnnTarget& target, std::size_t workspace_limit) {
+    int layers = 0;
+    for (const Layer& layer : ResNet50(256)) {
+      ConvolutionGraph graph = GraphOf(layer, DType::kFloat16);
+      graph.pass = ConvolutionPass::kBackwardData;
+      graph.masked = true;
+      try {
+        FindPlans(target, graph, {.workspace_limit = workspace_limit}, 1);
+        ++layers;
+      } catch (const Error&) {  // none
+      }
+    }
+    return layers;
+  };
+  for (const Gpu& gpu : {kA100, Gpu{"B200", 1000, 148, 232448, 1024, 126, 180}}) {
+    const CudnnTarget target = Described(gpu);
+    const std::size_t limit =
+        WorkspaceLimitOf(static_cast<std::size_t>(gpu.memory_gibibytes) << 30);
+    const int few = layers_with_plans(target, kMinWorkspaceLimit);
+    const int more = layers_with_plans(target, limit);
+    EXPECT_LT(few, more) << gpu.name;
+  }
+}
+
+TEST(WorkspaceLimit, IsAShareOfTheMemory) {
+  constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+  EXPECT_EQ(WorkspaceLimitOf(0), 256 * kMebibyte);
+  EXPECT_EQ(WorkspaceLimitOf(16'384 * kMebibyte), 256 * kMebibyte);
+  EXPECT_EQ(WorkspaceLimitOf(40'960 * kMebibyte), 640 * kMebibyte);
 }
 
 std::vector<Case> AllCases() {

@@ -20,6 +20,8 @@ using cuda_emulator::Result;
 
 namespace {
 
+std::atomic<std::size_t> cleared_bytes = 0;
+
 // The driver is a little older, as CUDA allows.
 constexpr int kRuntimeVersion = 12040;
 constexpr int kDriverVersion = 12020;
@@ -203,6 +205,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMultiProcessorCount:
       *value = kSms;
       return cudaSuccess;
+    case cudaDevAttrL2CacheSize:
+      *value = cuda_emulator::kL2CacheBytes;
+      return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
       *value = capability_major;
       return cudaSuccess;
@@ -299,9 +304,12 @@ cudaError_t cudaMemsetAsync(void* dst, int value, std::size_t bytes, cudaStream_
   return Queue(stream, [=](int /*priority*/) {
     if (!IsOnDevice(dst, bytes)) return Result(cudaErrorInvalidValue);
     std::memset(dst, value, bytes);
+    cleared_bytes += bytes;
     return cudaSuccess;
   });
 }
+
+std::size_t cuda_emulator::ClearedBytes() { return cleared_bytes; }
 
 cudaError_t cudaMemset(void* dst, int value, std::size_t bytes) {
   return cudaMemsetAsync(dst, value, bytes);

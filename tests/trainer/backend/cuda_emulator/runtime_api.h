@@ -73,6 +73,7 @@ enum cudaDeviceAttr {
   cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrWarpSize = 10,
   cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrL2CacheSize = 38,
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
 };
@@ -176,6 +177,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 namespace cuda_emulator {
 
 inline constexpr std::size_t kDeviceBytes = std::size_t{4} << 30;
+inline constexpr int kL2CacheBytes = 1 << 20;
 
 // Something for `stream` to do, as a kernel is: done at once, or where the stream records, each
 // time that the graph is launched.
@@ -191,6 +193,9 @@ bool IsRecording(cudaStream_t stream);
 // another thread that uses a stream of the recording meanwhile is refused, and the recording is
 // spoilt.  REQUIRES: IsRecording(stream).
 std::shared_ptr<void> BeginAdding(cudaStream_t stream);
+
+// That cudaMemset has written so far.
+std::size_t ClearedBytes();
 
 // How much of QueueWork ran with which priority, since this was last asked.
 std::map<int, int> TakeWorkByPriority();

@@ -365,37 +365,43 @@ TEST(OpProfile, OfNoOpsIsEmpty) {
   EXPECT_TRUE(nlohmann::json::parse(ProfileJson(profile)).at("ops").empty());
 }
 
-TEST(Roofline, KnowsCardsByTheNamesOfTheDriver) {
-  const auto bandwidth = [](std::string_view name) {
-    const auto peak = PeakOfCard(name);
-    return peak ? peak->bytes_per_second : 0;
+TEST(PeakFlopsOfCard, GoesByTheNameOfTheDriver) {
+  struct Row {
+    std::string_view name;
+    std::optional<double> flops;
   };
-  EXPECT_EQ(bandwidth("NVIDIA H200"), 4800e9);
-  EXPECT_EQ(bandwidth("NVIDIA H100 80GB HBM3"), 3352e9);
-  EXPECT_EQ(bandwidth("NVIDIA A100-SXM4-80GB"), 2039e9);
-  EXPECT_EQ(bandwidth("NVIDIA A100-SXM4-40GB"), 1555e9);
-  EXPECT_EQ(bandwidth("Tesla V100-SXM2-32GB"), 900e9);
-}
-
-TEST(Roofline, SaysNothingOfOtherCards) {
-  EXPECT_FALSE(PeakOfCard("NVIDIA GeForce RTX 3060"));
-  EXPECT_FALSE(PeakOfCard(""));
-}
-
-TEST(Roofline, IsReachedWhereOneOfTheTwoIsUsedUp) {
-  const ImageWork work = {20e9, 100e6};
-  const CardPeak peak = {100e12, 1000e9};  // 5,000 images/s by computing, 10,000 by moving
-  EXPECT_DOUBLE_EQ(ShareOfRoofline(work, peak, 5000).both(), 1);
-  EXPECT_DOUBLE_EQ(ShareOfRoofline(work, peak, 2500).compute, 0.5);
-  EXPECT_DOUBLE_EQ(ShareOfRoofline(work, peak, 2500).memory, 0.25);
-}
-
-// Of the table that the work of an image was taken from: 5,144 images/s on a V100 by computing
-// alone, and 18,545 on an H200 by moving alone.
-TEST(Roofline, OfResNet50IsThatOfItsSource) {
-  EXPECT_NEAR(ShareOfRoofline(kResNet50Work, *PeakOfCard("Tesla V100-SXM2-16GB"), 5144).compute, 1,
-              1e-3);
-  EXPECT_NEAR(ShareOfRoofline(kResNet50Work, *PeakOfCard("NVIDIA H200"), 18545).memory, 1, 1e-3);
+  for (const Row& row : {
+           Row{"Tesla V100-SXM2-32GB", 125e12},
+           {"Tesla V100-PCIE-16GB", 112e12},
+           {"Tesla T4", 65e12},
+           {"NVIDIA A10", 125e12},
+           {"NVIDIA A100-SXM4-80GB", 312e12},
+           {"NVIDIA A100 80GB PCIe", 312e12},
+           {"NVIDIA L4", 121e12},
+           {"NVIDIA L40", 181e12},
+           {"NVIDIA L40S", 362e12},
+           {"NVIDIA H100 80GB HBM3", 989e12},
+           {"NVIDIA H100 PCIe", 756e12},
+           {"NVIDIA H200", 989e12},
+           {"NVIDIA H200 NVL", 835e12},
+           {"NVIDIA GH200 480GB", 989e12},
+           {"NVIDIA GH200 144G HBM3e", 989e12},
+           {"NVIDIA B200", 2250e12},
+           {"NVIDIA GB200", 2500e12},
+           {"NVIDIA GeForce RTX 4090", 165.2e12},
+           {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 503.8e12},
+           // Others, some of them slower than what their names begin with.
+           {"NVIDIA A10G", std::nullopt},
+           {"NVIDIA RTX A1000", std::nullopt},
+           {"NVIDIA GeForce RTX 3060", std::nullopt},
+           {"NVIDIA GeForce RTX 4090 Laptop GPU", std::nullopt},
+           {"NVIDIA GeForce RTX 5090 D", std::nullopt},
+           {"NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", std::nullopt},
+           {"NVIDIA A100-SXM4-40GB MIG 1g.5gb", std::nullopt},
+           {"", std::nullopt},
+       }) {
+    EXPECT_EQ(PeakFlopsOfCard(row.name), row.flops) << row.name;
+  }
 }
 
 StepTimes Times(double forward, double step) {

@@ -9,6 +9,7 @@
 
 #include "trainer/backend/cuda/libraries/convolution.h"
 #include "trainer/backend/cuda/libraries/linear.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -26,11 +27,21 @@ std::string Versions() {
          Dotted(cublasLtGetVersion(), 10000);
 }
 
+std::size_t DeviceBytes() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  CheckCuda(cudaMemGetInfo(&free, &total), "asking for the GPU's memory");
+  return total;
+}
+
 class Libraries final : public CudaLibraries {
  public:
   Libraries(const CudaPrecision& precision, bool deterministic, DevicePlanCache plans)
       : precision_(precision),
         deterministic_(deterministic),
+        rules_{.tf32 = precision.tf32,
+               .deterministic = deterministic,
+               .workspace_limit = WorkspaceLimitOf(DeviceBytes())},
         plans_(std::move(plans)),
         cudnn_(OpenCudnnDevice(plans_)),
         autotuner_(plans_) {}
@@ -40,8 +51,7 @@ class Libraries final : public CudaLibraries {
   std::unique_ptr<CudaConvolution> MakeConvolution(const ConvolutionSpec& spec,
                                                    const ConvolutionFusions& fusions) override {
     DDL_CHECK(spec.src.dtype == precision_.storage);
-    return MakeCudnnConvolution(cudnn_, {.tf32 = precision_.tf32, .deterministic = deterministic_},
-                                spec, fusions);
+    return MakeCudnnConvolution(cudnn_, rules_, spec, fusions);
   }
 
   std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {
@@ -55,6 +65,7 @@ class Libraries final : public CudaLibraries {
  private:
   CudaPrecision precision_;
   bool deterministic_;
+  EngineRules rules_;
   DevicePlanCache plans_;
   std::shared_ptr<CudnnDevice> cudnn_;
   PlanAutotuner autotuner_;

@@ -8,6 +8,7 @@
 
 #include <cudnn.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -126,12 +127,20 @@ struct ConvolutionOperands {
   const float* statistics = nullptr;
 };
 
+// Of a GPU with so much memory: a 64th of it, which lets those engines in that fuse most on an A100
+// and on Blackwell (some 400 MB for a layer of 256 images), and on a small GPU at least as much as
+// cuDNN's engines for single convolutions want.
+inline constexpr std::size_t kMinWorkspaceLimit = std::size_t{256} << 20;
+constexpr std::size_t WorkspaceLimitOf(std::size_t device_bytes) {
+  return std::max(kMinWorkspaceLimit, device_bytes / 64);
+}
+
 // Which engines may be taken.  Never those that convert their inputs to a smaller type, sum in less
 // than fp32, or are Winograd's with large tiles.
 struct EngineRules {
   bool tf32 = false;           // tensor cores for kFloat32
   bool deterministic = false;  // the same bits each time
-  std::size_t workspace_limit = std::size_t{256} << 20;
+  std::size_t workspace_limit = kMinWorkspaceLimit;
 
   bool operator==(const EngineRules&) const = default;
 };

@@ -174,6 +174,10 @@ int ComputeCapabilityMajor() {
   return AttributeOfCurrent(cudaDevAttrComputeCapabilityMajor, "compute capability");
 }
 
+std::size_t L2CacheBytes() {
+  return static_cast<std::size_t>(AttributeOfCurrent(cudaDevAttrL2CacheSize, "L2 cache"));
+}
+
 std::unique_ptr<Stream> MakeCudaStream() {
   constexpr int kDefaultPriority = 0;
   return std::make_unique<CudaStream>(kDefaultPriority);

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,7 @@ void CheckCuda(cudaError_t result, const std::string& action);
 // Of the current GPU.
 int SmCount();
 int ComputeCapabilityMajor();
+std::size_t L2CacheBytes();
 
 // Throws as CheckCuda does if the GPU has failed; for libraries that only say that they have.
 void CheckDevice(const std::string& action);

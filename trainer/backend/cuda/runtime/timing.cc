@@ -25,7 +25,7 @@ namespace trainer {
 namespace {
 
 constexpr int kTimes = 3;
-constexpr int kRuns = 4;  // in a row, each time
+constexpr int kRuns = 4;  // each time
 // Whoever needs this many times the best so far in one run is not worth more of them.
 constexpr double kHopeless = 3;
 
@@ -56,6 +56,20 @@ class StreamGate {
   Semaphore is_open_{0};
 };
 
+// Overwrites the L2 cache.  In a step other tensors have gone through it since a kernel's inputs
+// were written; repeated runs of one kernel would find in a large cache what they have to wait for
+// there.
+class L2Flush {
+ public:
+  void Run(cudaStream_t stream) const {
+    CheckCuda(cudaMemsetAsync(memory_.data(), 0, bytes_, stream), "flushing the L2 cache");
+  }
+
+ private:
+  const std::size_t bytes_ = 2 * L2CacheBytes();
+  const ScratchMemory memory_{bytes_};
+};
+
 // A stream of its own and the clock on it.
 class Stopwatch {
  public:
@@ -65,22 +79,34 @@ class Stopwatch {
     stream_->Synchronize();
   }
 
-  // Seconds on the device for each of `runs`.  They start when all are queued: what the host needs
-  // for that does not count.
+  // Seconds on the device of each of `runs`, the mean, with the L2 cache flushed before.  They
+  // start when all are queued: what the host needs for that does not count.  REQUIRES: runs <=
+  // kRuns.
   double Time(int runs, const std::function<void(cudaStream_t)>& run) {
+    const std::span laps(laps_.data(), static_cast<std::size_t>(runs));
     StreamGate gate(HandleOf(*stream_));
-    begin_->Record(*stream_);
-    for (int i = 0; i < runs; ++i) run(HandleOf(*stream_));
-    end_->Record(*stream_);
+    for (const Lap& lap : laps) {
+      flush_.Run(HandleOf(*stream_));
+      lap.begin->Record(*stream_);
+      run(HandleOf(*stream_));
+      lap.end->Record(*stream_);
+    }
     gate.Open();
-    end_->Synchronize();
-    return end_->SecondsSince(*begin_) / runs;
+    laps.back().end->Synchronize();
+    double seconds = 0;
+    for (const Lap& lap : laps) seconds += lap.end->SecondsSince(*lap.begin);
+    return seconds / runs;
   }
 
  private:
+  struct Lap {
+    std::unique_ptr<Event> begin = MakeCudaEvent();
+    std::unique_ptr<Event> end = MakeCudaEvent();
+  };
+
   const std::unique_ptr<Stream> stream_ = MakeCudaStream();
-  const std::unique_ptr<Event> begin_ = MakeCudaEvent();
-  const std::unique_ptr<Event> end_ = MakeCudaEvent();
+  const L2Flush flush_;
+  const std::array<Lap, kRuns> laps_;
 };
 
 double MedianTime(Stopwatch& stopwatch, double best, const std::function<void(cudaStream_t)>& run) {

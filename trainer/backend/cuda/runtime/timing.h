@@ -39,9 +39,10 @@ constexpr std::size_t FloatBytes(std::int64_t count) {
   return static_cast<std::size_t>(count) * sizeof(float);
 }
 
-// run(i, stream) queues candidate i.  Returns the candidate with the smallest median of a few runs;
-// those that throw Error are left out.  Throws the last such Error if all do.  Other threads
-// that call it wait.  REQUIRES: candidates > 0; `run` does not call it.
+// run(i, stream) queues candidate i.  Returns the candidate with the smallest median of a few runs,
+// each with the L2 cache flushed before; those that throw Error are left out.  Throws the last such
+// Error if all do.  Other threads that call it wait.  REQUIRES: candidates > 0; `run` does not call
+// it.
 std::size_t FastestOf(std::size_t candidates,
                       const std::function<void(std::size_t, cudaStream_t)>& run);
 
