@@ -52,6 +52,28 @@ sample_contract_tests() {
   [[ $output != *contract-* ]]
 }
 
+@test "the part account runs alone, with the cpu back end and stand-ins for the profilers of a GPU" {
+  mkdir "$BATS_TEST_TMPDIR/bin"
+  # In samples of 20 ms: half of them at the cap of power (4).
+  printf '%s\n' '#!/bin/sh' '[ "$4" = 20 ] || exit 0' 'for clock in 1500 1980 1700; do echo "0, $clock, 690.5, 0x0000000000000004"; done' \
+    'for clock in 1600 1800 1650; do echo "0, $clock, 650.1, 0x0000000000000000"; done' 'exec sleep 600' > "$BATS_TEST_TMPDIR/bin/nvidia-smi"
+  printf '%s\n' '#!/bin/sh' 'echo "$@" >> "$PROFILERS"' 'while [ "${1#*/bin/ddltraind}" = "$1" ]; do shift; done' 'exec "$@"' > "$BATS_TEST_TMPDIR/bin/ncu"
+  chmod +x "$BATS_TEST_TMPDIR"/bin/*
+  PROFILERS=$BATS_TEST_TMPDIR/profilers PATH=$BATS_TEST_TMPDIR/bin:$PATH run "$bundle/gpu-check" run --only account --backend cpu \
+    --arch resnet_tiny --batch 16 --steps 10 --seconds 600 --logs "$BATS_TEST_TMPDIR/logs.tar.gz"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  for part in autotune 16 2 profile ncu; do grep -qE "^account-$part +ok " <<< "$output"; done
+  grep -qE '^account-nsys +left out: there is no nsys$' <<< "$output"
+  [ "$(grep -c '^  6 samples: 1650 MHz, 650 W in the median; clocks_throttle_reasons' <<< "$output")" -eq 2 ]
+  grep -qE 'clocks_throttle_reasons.* 0x0000000000000004 50 %' <<< "$output"
+  # ncu locks clocks unless told not to, and takes its kernels one by one.
+  grep -qE -- '--clock-control none .*--graph=off' "$BATS_TEST_TMPDIR/profilers"
+  tar -xzf "$BATS_TEST_TMPDIR/logs.tar.gz" -C "$BATS_TEST_TMPDIR"
+  python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["ops"]' "$BATS_TEST_TMPDIR/account-profile-json.log"
+  [[ $output != *contract-* ]]
+}
+
 @test "what is wrong with several ranks is the part's, and where it is said" {
   cp -r "$bundle" "$BATS_TEST_TMPDIR/gpu-check"
   printf '%s\n' '#!/bin/sh' 'echo nothing' > "$BATS_TEST_TMPDIR/gpu-check/bin/ddltraind"
@@ -113,7 +135,7 @@ sample_contract_tests() {
   run -64 "$bundle/gpu-check" run --seconds soon
   [[ $output == *"--seconds=soon is not a number of 1 or more"* ]]
   run -64 "$bundle/gpu-check" run --only contract
-  [[ $output == *"--only=contract is none of its parts: several-ranks"* ]]
+  [[ $output == *"--only=contract is none of its parts: several-ranks, account"* ]]
   run -64 "$bundle/gpu-check" bundle
   run -64 "$bundle/gpu-check" bundle "$BATS_TEST_TMPDIR/x.tar.gz" --nccl
   [[ $output == *"--nccl needs a value"* ]]
