@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <iterator>
 
 #include "launcher/base/error.h"
 #include "launcher/launch/child_environment.h"
 #include "launcher/launch/launcher.h"
+#include "launcher/protocol/rank_variables.h"
 #include "launcher/system/run_directory.h"
+#include "rankfile/hostlist.h"
 
 namespace launcher {
 namespace {
@@ -14,6 +17,8 @@ namespace {
 // the end of MPI_Init, lets everybody through before all have come; a ring waits for all.  Seen
 // with 22.05 and 24.11 (doc/decisions/0014, 0015).
 constexpr char kFenceOfPmix[] = "SLURM_PMIX_FENCE";
+
+constexpr char kNodesOfJob[] = "SLURM_JOB_NODELIST";
 
 using NodeIterator = std::vector<NodePlacement>::const_iterator;
 
@@ -64,6 +69,29 @@ std::vector<std::string> PlacementArguments(const LaunchRequest& job, NodeIterat
                                       : "--gpus=" + std::to_string(gpus));
   }
   return arguments;
+}
+
+// The hosts that have ranks, in Slurm's order; none if the step has all nodes of the job.
+std::vector<std::string> HostsOfPartialStep(const LaunchRequest& job) {
+  const auto has_ranks = [&job](const std::string& host) {
+    return std::ranges::find(job.plan.nodes, host, &NodePlacement::host) != job.plan.nodes.end();
+  };
+  std::vector<std::string> hosts;
+  std::ranges::copy_if(job.hosts_of_job, std::back_inserter(hosts), has_ranks);
+  return hosts.size() == job.hosts_of_job.size() ? std::vector<std::string>() : hosts;
+}
+
+// When two PMIx servers have asked each other for a connection, one shall open it: each compares
+// the other's number among the nodes of the job with its own among those of the step
+// (pmixp_dconn_require_connect of Slurm 20.11 to 26.05).  In a step without the first node of the
+// job both wait, for ever: some in a hundred starts on two nodes.  The servers take the nodes of
+// the job from the environment, where the shim puts the right ones back for the program.
+void NumberNodesByStep(const LaunchRequest& job, Environment& environment) {
+  const std::vector<std::string> hosts = HostsOfPartialStep(job);
+  if (hosts.empty()) return;
+  environment.try_emplace(kNodesOfJob, rankfile::CompressHostlist(job.hosts_of_job));
+  environment[kNodesOfJobVariable] = environment[kNodesOfJob];
+  environment[kNodesOfJob] = rankfile::CompressHostlist(hosts);
 }
 
 }  // namespace
@@ -120,7 +148,10 @@ std::vector<ChildCommand> MakeSrunCommands(const LaunchRequest& job) {
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
   // srun would bind each task to its share of the CPUs; the shim binds the ranks.
   environment["SLURM_CPU_BIND"] = "none";
-  if (job.mpi_type.starts_with("pmix")) environment.try_emplace(kFenceOfPmix, "ring");
+  if (job.mpi_type.starts_with("pmix")) {
+    environment.try_emplace(kFenceOfPmix, "ring");
+    if (!is_heterogeneous) NumberNodesByStep(job, environment);
+  }
   command.environment = ToStrings(environment);
   return {command};
 }

@@ -103,6 +103,10 @@ inline constexpr char kRecorderName[] = "ddlrun-recorder.";
 inline constexpr char kPathVariable[] = "DDLRUN_PATH";
 inline constexpr char kRankMark[] = "%r";
 
+// SLURM_JOB_NODELIST as it was, for the ranks of an srun whose PMIx servers are given another one
+// (launch/srun_launcher.cc).  The shim takes it away again.
+inline constexpr char kNodesOfJobVariable[] = "DDLRUN_JOB_NODELIST";
+
 // The variables of Open MPI's mpirun, which scripts read that were written for it.  Ranks that srun
 // starts with a PMI get them from the shim, since MPI_Init finds the same numbers.  Ranks without a
 // PMI do not: there MPI_Init makes every rank a world of its own (doc/decisions/0026).

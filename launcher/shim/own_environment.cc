@@ -95,6 +95,14 @@ void RestorePath(const LocalRankJob& job) {
   unsetenv(kPathVariable);
 }
 
+void RestoreNodesOfJob() {
+  const char* nodes = getenv(kNodesOfJobVariable);
+  if (nodes == nullptr) return;
+  setenv("SLURM_JOB_NODELIST", nodes, 1);
+  setenv("SLURM_NODELIST", nodes, 1);
+  unsetenv(kNodesOfJobVariable);
+}
+
 void SetUnlessSet(const char* name, int value) {
   char digits[16];
   snprintf(digits, sizeof(digits), "%d", value);
@@ -228,6 +236,7 @@ void SetEnvironment(const LocalRankJob& job, int usable_cpus, char* const* progr
   SetFlightRecorder(job, program);
   SetHeartbeat(job.rank);
   RestorePath(job);
+  RestoreNodesOfJob();
   // One thread per core of the rank; hardware threads share the units that training needs.  Ranks
   // that are not bound have an equal part each: with a thread for each CPU of the node in every
   // rank, the threads of OpenMP, which wait actively, would keep each other from working.

@@ -42,6 +42,7 @@ def expected(rank, hosts, is_task):
         "RANK": rank, "WORLD_SIZE": len(hosts), "LOCAL_RANK": beside.index(rank), "LOCAL_WORLD_SIZE": len(beside),
         "NODE_RANK": nodes.index(hosts[rank]), "DDLRUN_NODE_COUNT": len(nodes), "DDLRUN_HOST": hosts[rank], "MASTER_ADDR": hosts[0],
         "JAX_COORDINATOR_ADDRESS": f"{hosts[0]}:{os.environ['MASTER_PORT']}",
+        "SLURM_JOB_NODELIST": "n[1-3]",
         "DDL_HOST_LIST": ";".join(f"{host}:{ranks[host]}" for host in nodes),
     }  # fmt: skip
     step = {

@@ -123,6 +123,22 @@ on() {
   [ "$(ranks)" = "$(on n1 4 0 6 0,1,2,3; on n2 2 4 6 0,1)" ]
 }
 
+# Both have asked before either hears of it: the daemons of their nodes, which carry the questions, are stopped meanwhile.
+@test "PMIx servers that ask each other at once get their connection, also in a step without the first node of the job" {
+  [ -x "$build/tests/pmix_fence_times" ] || skip "this build has no PMIx"
+  script fence "ddlrun -H n2,n3 sh -c 'touch ready\$RANK; until [ -e go ]; do sleep 0.02; done; echo \$SLURM_JOB_NODELIST \$SLURM_NODELIST \${DDLRUN_JOB_NODELIST-}; exec $build/tests/pmix_fence_times'"
+  rm -f ready? go
+  hpc sbatch --output="$work/out" -N3 --gres=gpu:1 fence
+  wait_for 30 test -e ready0 -a -e ready1
+  local node
+  for node in n2 n3; do cluster at "$node" pkill -STOP -x slurmd; done
+  touch go
+  sleep 1
+  for node in n2 n3; do cluster at "$node" pkill -CONT -x slurmd; done
+  wait_for 30 grep -q '^fence 5 1' out
+  [ "$(grep -c '^n\[1-3\] n\[1-3\]$' out)" -eq 2 ] # as in the batch script
+}
+
 @test "fences of PMIx are barriers: nobody leaves before all have entered" {
   [ -x "$build/tests/pmix_fence_times" ] || skip "this build has no PMIx"
   script fence "ddlrun $build/tests/pmix_fence_times"

@@ -311,6 +311,39 @@ TEST(SrunLauncher, GivesTheRanksThePmiThatWasChosen) {
   }
 }
 
+TEST(SrunLauncher, ServersOfPmixTakeTheNodesOfAPartialStepForThoseOfTheJob) {
+  struct Row {
+    std::vector<std::string> job, step;  // hosts
+    std::string mpi_type, nodes;         // the SLURM_JOB_NODELIST that srun gets
+  };
+  for (const Row& row : {
+           Row{{"n1", "n2", "n3"}, {"n2", "n3"}, "pmix", "n[2-3]"},
+           {{"n1", "n2", "n3"}, {"n3", "n2"}, "pmix_v4", "n[2-3]"},  // in Slurm's order
+           {{"n1", "n2", "n3"}, {"n1", "n3"}, "pmix", "n[1,3]"},
+           {{"n1", "n2", "n3"}, {"n3", "n1", "n2"}, "pmix", "n[1-3]"},
+           {{"n1", "n2", "n3"}, {"n2", "n3"}, "pmi2", "n[1-3]"},
+           {{"n1", "n2", "n3"}, {"n2", "n3"}, "none", "n[1-3]"},
+       }) {
+    LaunchRequest job = JobOf({0, static_cast<int>(row.step.size()) - 1});
+    for (std::size_t i = 0; i < row.step.size(); ++i) job.plan.nodes[i].host = row.step[i];
+    job.hosts_of_job = row.job;
+    job.mpi_type = row.mpi_type;
+    job.environment["SLURM_JOB_NODELIST"] = "n[1-3]";
+    const std::vector<std::string> environment = MakeSrunCommands(job)[0].environment;
+    EXPECT_THAT(environment, Contains("SLURM_JOB_NODELIST=" + row.nodes));
+    EXPECT_EQ(testing::Matches(Contains("DDLRUN_JOB_NODELIST=n[1-3]"))(environment),
+              row.nodes != "n[1-3]");
+  }
+}
+
+TEST(SrunLauncher, TheNodesOfAHeterogeneousJobAreItsOwn) {
+  LaunchRequest job = JobOf({0, 1});
+  job.plan.nodes[1].component = 1;
+  job.hosts_of_job = {"n1", "n2", "n3"};
+  EXPECT_THAT(MakeSrunCommands(job)[0].environment,
+              Not(Contains(StartsWith("DDLRUN_JOB_NODELIST="))));
+}
+
 TEST(SrunLauncher, FencesOfPmixGoRoundARingUnlessTheUserSaysElse) {
   LaunchRequest job = JobOf({0, 1});
   EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_PMIX_FENCE=ring"));

@@ -105,8 +105,8 @@ class Stopwatch {
   };
 
   const std::unique_ptr<Stream> stream_ = MakeCudaStream();
-  const L2Flush flush_;
-  const std::array<Lap, kRuns> laps_;
+  const L2Flush flush_{};
+  const std::array<Lap, kRuns> laps_{};
 };
 
 double MedianTime(Stopwatch& stopwatch, double best, const std::function<void(cudaStream_t)>& run) {
