@@ -5,99 +5,16 @@
 
 #include "trainer/backend/cuda/bottleneck/conv3_backward.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
-
 #include <random>
 #include <type_traits>
 
-#include "tests/support/test.h"
+#include "tests/trainer/backend/cuda/bottleneck/kernel_values.h"
 
 namespace trainer {
 namespace {
 
 constexpr std::size_t kIn = kConv3Channels;
 constexpr std::size_t kOut = kConv3Filters;
-
-using Doubles = std::vector<double>;
-
-void Assign(__half& dst, float value) { dst = __float2half_rn(value); }
-void Assign(__nv_bfloat16& dst, float value) { dst = __float2bfloat16_rn(value); }
-float ToFloat(__half value) { return __half2float(value); }
-float ToFloat(__nv_bfloat16 value) { return __bfloat162float(value); }
-
-// Major numbers of those compute capabilities whose code runs here.
-std::vector<int> Capabilities() {
-#ifdef DDLRUN_CUDA_EMULATOR
-  return {7, 8, 9};
-#else
-  cudaDeviceProp properties = {};
-  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) return {};
-  return {properties.major};
-#endif
-}
-
-template <typename T>
-class DeviceValues {
- public:
-  // Not-a-number in every type.
-  explicit DeviceValues(std::size_t count) : count_(count) {
-    EXPECT_EQ(cudaMalloc(&data_, bytes()), cudaSuccess);
-    EXPECT_EQ(cudaMemset(data_, 0xFF, bytes()), cudaSuccess);
-  }
-  explicit DeviceValues(const std::vector<T>& values) : DeviceValues(values.size()) {
-    Copy(data_, values.data(), cudaMemcpyHostToDevice);
-  }
-  ~DeviceValues() { cudaFree(data_); }
-  DeviceValues(const DeviceValues&) = delete;
-  DeviceValues& operator=(const DeviceValues&) = delete;
-
-  T* data() const { return static_cast<T*>(data_); }
-  std::vector<T> Download() const {
-    std::vector<T> values(count_);
-    Copy(values.data(), data_, cudaMemcpyDeviceToHost);
-    return values;
-  }
-
- private:
-  std::size_t bytes() const { return count_ * sizeof(T); }
-  void Copy(void* dst, const void* src, cudaMemcpyKind kind) const {
-    EXPECT_EQ(cudaMemcpyAsync(dst, src, bytes(), kind, nullptr), cudaSuccess);
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  }
-
-  std::size_t count_;
-  void* data_ = nullptr;
-};
-
-// Around zero.
-std::vector<float> Noise(std::size_t count, unsigned seed, float deviation) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> normal(0, deviation);
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(engine);
-  return values;
-}
-
-template <typename T>
-std::vector<T> Stored(const std::vector<float>& values) {
-  std::vector<T> stored(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) Assign(stored[i], values[i]);
-  return stored;
-}
-template <typename T>
-Doubles Loaded(const std::vector<T>& values) {
-  Doubles loaded;
-  for (const T& value : values) loaded.push_back(ToFloat(value));
-  return loaded;
-}
-template <typename T>
-double Rounded(double value) {
-  T stored;
-  Assign(stored, static_cast<float>(value));
-  return ToFloat(stored);
-}
 
 template <typename T>
 struct KernelOperands {
@@ -210,18 +127,6 @@ KernelResults RunKernel(const KernelOperands<T>& of, int capability, int sms,
           Doubles(two.begin() + kIn, two.end())};
 }
 
-void ExpectNear(const Doubles& values, const Doubles& expected, double tolerance,
-                const std::string& name) {
-  ASSERT_EQ(values.size(), expected.size());
-  double squares = 0;
-  for (const double value : expected) squares += value * value;
-  const double typical = std::sqrt(squares / static_cast<double>(expected.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    ASSERT_NEAR(values[i], expected[i], tolerance * (typical + std::abs(expected[i])))
-        << name << " at " << i;
-  }
-}
-
 template <typename T>
 void ExpectRight(int capability) {
   const double tolerance = std::is_same_v<T, __half> ? 2e-3 : 1.6e-2;
@@ -241,13 +146,7 @@ void ExpectRight(int capability) {
   }
 }
 
-class Conv3BackwardKernel : public testing::Test {
- protected:
-  void SetUp() override {
-    int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU";
-  }
-};
+using Conv3BackwardKernel = GpuTest;
 
 TEST_F(Conv3BackwardKernel, GivesWhatLoopsGiveInFp16) {
   for (const int capability : Capabilities()) ExpectRight<__half>(capability);
