@@ -19,6 +19,7 @@
 namespace trainer {
 
 class OpRecorder;
+struct BlockEnd;  // what a back end knows of the end of its own blocks
 
 // How a parameter starts.
 enum class Init : std::uint8_t {
@@ -110,6 +111,12 @@ class Bottleneck : public Block {
   // Overwrites diff_dst (it is scratch afterwards).
   virtual void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
                         const Tensor& diff_src, Stream& stream) = 0;
+  // Fusion across blocks: `below` is end() of the block whose dst is this one's src, and is there
+  // as long as this one runs; null: none.  Said before either is reserved.  From then on the two
+  // are used together, the lower one backward at the time after this one's, and what this one
+  // leaves in diff_src is for the two to know.
+  virtual BlockEnd* end() { return nullptr; }
+  virtual void set_below(BlockEnd* /*below*/) {}
   // Whoever is not made of ops of the back end tells `recorder`, or null for nobody, of the steps
   // of the calls that follow.
   virtual void set_recorder(OpRecorder* /*recorder*/) {}

@@ -20,6 +20,7 @@ void MakeBlocks(Backend& backend, NetworkDefinition& plan) {
     auto block =
         backend.MakeBottleneck({src, place.mid_channels, place.out_channels, place.stride});
     src = block->dst();
+    if (!plan.bodies.empty()) block->set_below(plan.bodies.back().block->end());
     plan.bodies.push_back({std::move(block), place.name});
   }
   plan.head = backend.MakeHead({src, spec.classes, spec.label_smoothing});

@@ -6,23 +6,30 @@
 #include <cmath>
 
 namespace trainer {
-namespace {
-
-constexpr BlockTimes kTimes{.forward = 0, .backward = 2};
-constexpr int kBetween = 1;
-
-}  // namespace
-
-BlockMemory::BlockMemory(Device& device, Block& block)
-    : device_(device), parameters_(block.parameters()) {
-  block.Reserve(kTimes, "block", plan_);
+BlockMemory::BlockMemory(Device& device, const std::vector<Block*>& blocks)
+    : device_(device), between_(static_cast<int>(blocks.size())) {
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const int forward = static_cast<int>(i);
+    const std::string number = std::to_string(i);
+    blocks[i]->Reserve({.forward = forward, .backward = 2 * between_ - forward}, "block" + number,
+                       plan_);
+    for (ParameterSpec parameter : blocks[i]->parameters()) {
+      if (blocks.size() > 1) parameter.name = number + "." + parameter.name;
+      parameters_.push_back(std::move(parameter));
+    }
+  }
   plan_.Solve();
   arena_ = static_cast<std::byte*>(device.Scratch(plan_.total_bytes()));
   for (const ParameterSpec& parameter : parameters_) {
     const Tensor gradient = parameter.statistic ? Tensor{} : device.Make(parameter.desc);
     bindings_.push_back({device.Make(parameter.desc), gradient});
   }
-  block.Bind(plan_, arena_, bindings_);
+  auto first = bindings_.begin();
+  for (Block* block : blocks) {
+    const auto last = first + static_cast<std::ptrdiff_t>(block->parameters().size());
+    block->Bind(plan_, arena_, {first, last});
+    first = last;
+  }
 }
 
 std::vector<Input> BlockMemory::inputs() const {
@@ -54,7 +61,7 @@ void BlockMemory::PoisonBetweenForwardAndBackward() {
   std::vector<std::uint8_t> bytes(plan_.total_bytes(), 0xFF);
   const auto now = device_.Download<std::uint8_t>(arena_, bytes.size());
   for (const MemoryPlanner::Request& request : plan_.requests()) {
-    if (request.first_use > kBetween || request.last_use < kBetween) continue;
+    if (request.first_use > between_ || request.last_use < between_) continue;
     std::copy_n(now.begin() + static_cast<std::ptrdiff_t>(request.offset), request.bytes,
                 bytes.begin() + static_cast<std::ptrdiff_t>(request.offset));
   }

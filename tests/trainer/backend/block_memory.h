@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the model does for a block, for one block alone: an arena from a memory plan, and parameters
-// with gradients.
+// What the model does for blocks, for one block alone or some that follow each other: an arena from
+// a memory plan, and parameters with gradients.
 
 #pragma once
 
@@ -14,7 +14,10 @@ namespace trainer {
 
 class BlockMemory {
  public:
-  BlockMemory(Device& device, Block& block);
+  BlockMemory(Device& device, Block& block) : BlockMemory(device, std::vector<Block*>{&block}) {}
+  // In the order of the forward pass.  Of several, names of parameters begin with the block's
+  // number, "0.conv1.weight".
+  BlockMemory(Device& device, const std::vector<Block*>& blocks);
 
   // One per parameter and statistic, by its name.
   std::vector<Input> inputs() const;
@@ -32,7 +35,8 @@ class BlockMemory {
 
  private:
   Device& device_;
-  const std::vector<ParameterSpec>& parameters_;
+  const int between_;  // on the clock of the plan: forward and backward
+  std::vector<ParameterSpec> parameters_;
   MemoryPlanner plan_;
   std::byte* arena_;
   std::vector<ParameterBinding> bindings_;

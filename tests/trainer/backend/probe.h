@@ -62,6 +62,14 @@ std::vector<ProbeCase> BatchNormCases();
 std::vector<ProbeCase> PoolingCases();  // and the linear layer
 std::vector<ProbeCase> BlockCases();
 
+// Bottlenecks that follow each other, as in a network.  `apart`: none knows which one is below it.
+struct BottleneckPlan {
+  std::int64_t mid, out, stride;
+};
+std::unique_ptr<Probe> MakeBottleneckProbe(Device& device, Mode mode, const Shape& src,
+                                           const std::vector<BottleneckPlan>& plans,
+                                           bool apart = false);
+
 // "2x5x7x6", for names of cases.
 std::string Dimensions(const Shape& shape);
 

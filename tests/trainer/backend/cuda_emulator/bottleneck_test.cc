@@ -6,21 +6,17 @@
 
 #include "trainer/backend/cuda/bottleneck/bottleneck.h"
 
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
-
 #include "tests/support/test.h"
 #include "tests/trainer/backend/block_memory.h"
+#include "tests/trainer/backend/cuda_emulator/odd_libraries.h"
 #include "tests/trainer/backend/probe.h"
 #include "trainer/backend/cuda/runtime/layout.h"
-#include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/backend/measured_backend.h"
 #include "trainer/backend/op_work.h"
 
 namespace trainer {
 namespace {
 
-using namespace std::chrono_literals;
 using ::testing::UnorderedElementsAre;
 
 constexpr const char* kReduced[] = {"cuda_fp16", "cuda_bf16"};
@@ -29,7 +25,7 @@ constexpr const char* kReduced[] = {"cuda_fp16", "cuda_bf16"};
 std::vector<ProbeCase> TrainingBottlenecks() {
   std::vector<ProbeCase> cases = BlockCases();
   std::erase_if(cases, [](const ProbeCase& probe_case) {
-    return !probe_case.name.starts_with("bottleneck") || probe_case.name.ends_with("_inference");
+    return !probe_case.name.starts_with("bottleneck_") || probe_case.name.ends_with("_inference");
   });
   return cases;
 }
@@ -167,94 +163,15 @@ TEST(ProfileOfABottleneck, ShowsTheFusedBackwardPassOfConv3) {
   }
 }
 
-// conv3 of a block, slow or with wrong gradients.
-enum class Kind { kRight, kSlow, kWrongFilter, kWrongData, kNotANumber };
-class OddConvolution final : public CudaConvolution {
- public:
-  OddConvolution(std::unique_ptr<CudaConvolution> right, Kind kind)
-      : right_(std::move(right)), kind_(kind) {}
-
-  const TensorDesc& filter() const override { return right_->filter(); }
-  const TensorDesc& dst() const override { return right_->dst(); }
-  std::size_t workspace_bytes() const override { return right_->workspace_bytes(); }
-  std::size_t bn_stats_bytes() const override { return 0; }
-  std::size_t drelu_sums_bytes() const override { return right_->drelu_sums_bytes(); }
-
-  void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
-               Stream& stream) override {
-    right_->Forward(src, filter, dst, workspace, stream);
-  }
-  void ForwardWithBnStats(const Tensor&, const Tensor&, const Tensor&, float*, void*,
-                          Stream&) override {
-    FAIL() << "there are none";
-  }
-  void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
-                      void* workspace, Stream& stream) override {
-    right_->BackwardFilter(src, diff_dst, diff_filter, workspace, stream);
-    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
-      auto* values = diff_filter.As<__half>();
-      for (std::size_t i = 0; kind_ == Kind::kWrongFilter && i < diff_filter.desc.bytes / 2; ++i) {
-        values[i] = __float2half_rn(1.02F * __half2float(values[i]));
-      }
-      if (kind_ != Kind::kRight) cuda_emulator::PassTime(1h);
-    });
-  }
-  void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
-                    void* workspace, Stream& stream) override {
-    right_->BackwardData(diff_dst, filter, diff_src, workspace, stream);
-    Spoil(diff_src, stream);
-  }
-  void BackwardDataDreluBnStats(const Tensor& diff_dst, const Tensor& filter, const void* z,
-                                const float* saved, const Tensor& diff_src, float* sums,
-                                void* workspace, Stream& stream) override {
-    right_->BackwardDataDreluBnStats(diff_dst, filter, z, saved, diff_src, sums, workspace, stream);
-    Spoil(diff_src, stream);
-  }
-
- private:
-  void Spoil(const Tensor& diff_src, Stream& stream) const {
-    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
-      if (kind_ == Kind::kWrongData) diff_src.As<__half>()[7] = __float2half_rn(1000);
-      if (kind_ == Kind::kNotANumber) diff_src.As<__half>()[7] = __half{0x7FFF};
-    });
-  }
-
-  const std::unique_ptr<CudaConvolution> right_;
-  const Kind kind_;
-};
-
-class OddLibraries final : public CudaLibraries {
- public:
-  OddLibraries(DType dtype, Kind kind, const DevicePlanCache& plans)
-      : right_(MakeCudaLibraries({.storage = dtype}, /*deterministic=*/false, nullptr, "")),
-        kind_(kind),
-        autotuner_(plans) {}
-
-  std::string versions() const override { return right_->versions(); }
-  std::unique_ptr<CudaConvolution> MakeConvolution(const ConvolutionSpec& spec,
-                                                   const ConvolutionFusions& fusions) override {
-    auto right = right_->MakeConvolution(spec, fusions);
-    const bool is_conv3 = fusions.drelu && spec.kernel == 1;
-    if (!is_conv3) return right;
-    return std::make_unique<OddConvolution>(std::move(right), kind_);
-  }
-  std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {
-    return right_->MakeLinear(spec);
-  }
-  bool deterministic() const override { return false; }
-  Autotuner& autotuner() override { return autotuner_; }
-
- private:
-  const std::unique_ptr<CudaLibraries> right_;
-  const Kind kind_;
-  PlanAutotuner autotuner_;
-};
+bool IsConv3(const ConvolutionSpec& spec, const ConvolutionFusions& fusions) {
+  return fusions.drelu && spec.kernel == 1;
+}
 
 class Conv3VariantTest : public testing::Test {
  protected:
   // `channels`: of src; the shortcut has a convolution unless they are 256.
   Conv3Variant Choose(Kind kind, std::int64_t channels = 256, DType dtype = DType::kFloat16) {
-    OddLibraries libraries(dtype, kind, plans_);
+    OddLibraries libraries(dtype, IsConv3, kind, plans_);
     const CudaBottleneck block(libraries, {CudaImages({1, channels, 3, 5}, dtype), 64, 256, 1});
     return block.conv3_variant();
   }

@@ -157,6 +157,10 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 // recorded, else that of the stream on which the graph is launched.
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
                                           unsigned long long flags);
+// How many pieces of work there are.  REQUIRES: nodes == nullptr.
+struct CUgraphNode_st;
+using cudaGraphNode_t = CUgraphNode_st*;  // NOLINT(readability-identifier-naming)
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);

@@ -285,6 +285,12 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   return cudaSuccess;
 }
 
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
+  if (nodes != nullptr) return Result(cudaErrorInvalidValue);
+  *count = graph->work.size();
+  return cudaSuccess;
+}
+
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
                                           unsigned long long flags) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;

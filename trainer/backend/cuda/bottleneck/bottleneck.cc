@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "trainer/backend/cuda/bottleneck/conv3_autotune.h"
+#include "trainer/backend/cuda/bottleneck/backward_autotune.h"
 #include "trainer/backend/cuda/norms/dual_batch_norm_kernels.h"
 #include "trainer/backend/cuda/norms/norm_autotune.h"
 #include "trainer/backend/cuda/runtime/layout.h"
@@ -45,7 +45,9 @@ CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& s
               .padding = 1},
              /*follows_norm=*/true, /*adds=*/false, /*relu=*/true),
       conv3_(libraries, ".3", {.src = conv2_.z.desc, .out_channels = spec.out_channels},
-             /*follows_norm=*/true, /*adds=*/!spec.has_downsample(), /*relu=*/true) {
+             /*follows_norm=*/true, /*adds=*/!spec.has_downsample(), /*relu=*/true),
+      autotuner_(libraries.autotuner()),
+      deterministic_(libraries.deterministic()) {
   AppendConvolutionNormParameters("conv1", "bn1", conv1_.convolution->filter(), parameters_);
   AppendConvolutionNormParameters("conv2", "bn2", conv2_.convolution->filter(), parameters_);
   AppendConvolutionNormParameters("conv3", "bn3", conv3_.convolution->filter(), parameters_);
@@ -68,10 +70,37 @@ CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& s
   diff_z3_.desc = conv3_.z.desc;
   diff_a2_.desc = a2_.desc;
   diff_a1_.desc = a1_.desc;
+  end_.block = this;
+  end_.is_dual = is_dual();
+  conv1_backward_ = {.pixels = conv1_.shape.pixels,
+                     .filters = conv1_.shape.padded,
+                     .channels = static_cast<int>(PaddedChannels(src().shape[1])),
+                     .dtype = conv1_.shape.dtype,
+                     .sms = conv1_.shape.sms,
+                     .compute_capability = ComputeCapabilityMajor()};
   conv3_backward_ = Conv3BackwardShapeOf(conv3_);
   if (conv3_backward_ && !libraries.deterministic()) {
     conv3_variant_ = FasterConv3Variant(libraries.autotuner(), *this);
   }
+}
+
+Conv1BackwardShape CudaBottleneck::conv1_backward(const BlockEnd& below) const {
+  Conv1BackwardShape shape = conv1_backward_;
+  shape.is_dual = below.is_dual;
+  return shape;
+}
+
+void CudaBottleneck::set_below(BlockEnd* below) {
+  GoThrough(nullptr);
+  if (below == nullptr || deterministic_ || !HasConv1Backward(conv1_backward(*below))) return;
+  const bool is_fused = FasterConv1Variant(autotuner_, *this, *below) == Conv1Variant::kFused;
+  GoThrough(is_fused ? below : nullptr);
+}
+
+void CudaBottleneck::GoThrough(BlockEnd* below) {
+  if (below_ != nullptr) below_->partial_blocks = 0;
+  below_ = below;
+  if (below_ != nullptr) below_->partial_blocks = Conv1BackwardBlocks(conv1_backward(*below_));
 }
 
 std::vector<BottleneckStage*> CudaBottleneck::stages() {
@@ -149,6 +178,11 @@ void CudaBottleneck::Reserve(const BlockTimes& times, const std::string& name,
     reserve(".coefficients", FloatBytes(NormCoefficientsFloats(conv3_.shape)), backward, backward,
             coefficients_);
   }
+  if (end_comes_summed()) {  // by the block above, a time before
+    const std::size_t bytes = FloatBytes(end_.partial_blocks * NormSumsFloats(conv3_.shape));
+    reserve(".first_sums", bytes, backward - 1, backward, end_.first.partial);
+    reserve(".second_sums", is_dual() ? bytes : 0, backward - 1, backward, end_.second.partial);
+  }
   reserve(".scratch", scratch_bytes, forward, forward, forward_scratch_);
   PlanBackward();
   reserve(".scratch", backward_plan_.total_bytes(), backward, backward, backward_memory_);
@@ -169,6 +203,16 @@ void CudaBottleneck::Bind(const MemoryPlanner& plan, std::byte* arena,
                          stage->norm.epsilon, stage->norm.kept);
     binding += kConvolutionNormParameters;
   }
+  BindEnd();
+}
+
+void CudaBottleneck::BindEnd() {
+  end_.mask = conv3_.saved.mask;
+  end_.first.z = conv3_.z.data;
+  end_.first.saved = conv3_.saved.channels;
+  if (!shortcut_) return;
+  end_.second.z = shortcut_->z.data;
+  end_.second.saved = conv3_.saved.channels + NormSavedFloats(conv3_.shape);
 }
 
 void CudaBottleneck::Forward(Mode mode, const Tensor& src, const Tensor& dst, Stream& stream) {
@@ -190,31 +234,42 @@ void CudaBottleneck::Backward(Mode mode, const Tensor& src, const Tensor& /*dst*
   const bool is_fused = conv3_variant_ == Conv3Variant::kFused;
   // The kernel still reads diff_dst when that of zs is there, and leaves out that of z3.
   const Tensor& diff_zs = is_fused ? diff_z3_ : diff_dst;
+  // Behind its ReLU diff_dst is the gradient of src as the residual: conv1's kernel reads it there.
+  const bool is_residual = end_comes_summed() && below_ != nullptr && !shortcut_;
+  void* const diff_residual = shortcut_ || is_residual ? nullptr : diff_src.data;
   if (is_fused) {
     if (shortcut_) {
       BackwardDualNorm(mode, diff_dst, /*diff_z3=*/{}, diff_zs, stream);
     } else {
       BackwardNormStats(mode, diff_dst, stream);
     }
-    BackwardConv3Fused(mode, diff_dst, shortcut_ ? nullptr : diff_src.data, stream);
+    BackwardConv3Fused(mode, diff_dst, diff_residual, stream);
   } else {
     if (shortcut_) {
       BackwardDualNorm(mode, diff_dst, diff_z3_, diff_zs, stream);
     } else {
-      BackwardNorm(conv3_, mode, diff_dst, /*sums=*/nullptr, diff_z3_, diff_src.data, end_scratch_,
+      BackwardNorm(conv3_, mode, diff_dst, /*sums=*/nullptr, diff_z3_, diff_residual, end_scratch_,
                    stream);
     }
-    BackwardConvolution(conv3_, &conv2_, mode, a2_, diff_z3_, diff_a2_, end_scratch_, stream);
+    BackwardFilter(conv3_, mode, a2_, diff_z3_, end_scratch_, stream);
+    BackwardData(conv3_, &conv2_, mode, diff_z3_, diff_a2_, end_scratch_, stream);
   }
   if (shortcut_) {
-    BackwardConvolution(*shortcut_, nullptr, mode, src, diff_zs, diff_src, end_scratch_, stream);
+    BackwardFilter(*shortcut_, mode, src, diff_zs, end_scratch_, stream);
+    BackwardData(*shortcut_, nullptr, mode, diff_zs, diff_src, end_scratch_, stream);
   }
   BackwardNorm(conv2_, mode, diff_a2_, gradient_sums(conv3_), diff_a2_, nullptr, conv2_scratch_,
                stream);
-  BackwardConvolution(conv2_, &conv1_, mode, a1_, diff_a2_, diff_a1_, conv2_scratch_, stream);
+  BackwardFilter(conv2_, mode, a1_, diff_a2_, conv2_scratch_, stream);
+  BackwardData(conv2_, &conv1_, mode, diff_a2_, diff_a1_, conv2_scratch_, stream);
   BackwardNorm(conv1_, mode, diff_a1_, gradient_sums(conv2_), diff_a1_, nullptr, conv1_scratch_,
                stream);
-  BackwardConvolution(conv1_, nullptr, mode, src, diff_a1_, diff_src, conv1_scratch_, stream);
+  BackwardFilter(conv1_, mode, src, diff_a1_, conv1_scratch_, stream);
+  if (below_ != nullptr) {
+    BackwardConv1Fused(mode, is_residual ? diff_dst.data : diff_src.data, diff_src, stream);
+  } else {
+    BackwardData(conv1_, nullptr, mode, diff_a1_, diff_src, conv1_scratch_, stream);
+  }
 }
 
 void CudaBottleneck::Convolve(const BottleneckStage& stage, Mode mode, const Tensor& src,
@@ -264,14 +319,17 @@ void CudaBottleneck::NormalizeDual(Mode mode, const Tensor& dst, Stream& stream)
   });
 }
 
-void CudaBottleneck::BackwardConvolution(const BottleneckStage& stage,
-                                         const BottleneckStage* before, Mode mode, const Tensor& x,
-                                         const Tensor& diff_z, const Tensor& diff_x, void* scratch,
-                                         Stream& stream) {
-  CudaConvolution& convolution = *stage.convolution;
+void CudaBottleneck::BackwardFilter(const BottleneckStage& stage, Mode mode, const Tensor& x,
+                                    const Tensor& diff_z, void* scratch, Stream& stream) {
   steps_.Run(Step::kBackwardFilter, stage, mode, stream, [&] {
-    convolution.BackwardFilter(x, diff_z, stage.filter.gradient, scratch, stream);
+    stage.convolution->BackwardFilter(x, diff_z, stage.filter.gradient, scratch, stream);
   });
+}
+
+void CudaBottleneck::BackwardData(const BottleneckStage& stage, const BottleneckStage* before,
+                                  Mode mode, const Tensor& diff_z, const Tensor& diff_x,
+                                  void* scratch, Stream& stream) {
+  CudaConvolution& convolution = *stage.convolution;
   steps_.Run(Step::kBackwardData, stage, mode, stream, [&] {
     if (convolution.drelu_sums_bytes() > 0) {
       convolution.BackwardDataDreluBnStats(diff_z, stage.filter.value, before->z.data,
@@ -281,6 +339,20 @@ void CudaBottleneck::BackwardConvolution(const BottleneckStage& stage,
       convolution.BackwardData(diff_z, stage.filter.value, diff_x, scratch, stream);
     }
   });
+}
+
+void CudaBottleneck::BackwardConv1Fused(Mode mode, const void* residual, const Tensor& diff_src,
+                                        Stream& stream) {
+  const Conv1Backward call = {.gradient = diff_a1_.data,
+                              .filter = conv1_.filter.value.data,
+                              .residual = residual,
+                              .diff_src = diff_src.data,
+                              .mask = below_->mask,
+                              .first = below_->first,
+                              .second = below_->second};
+  const Step step = below_->is_dual ? Step::kBackwardDataToDualNorm : Step::kBackwardDataToNorm;
+  steps_.Run(step, conv1_, mode, stream,
+             [&] { RunConv1Backward(conv1_backward(*below_), call, HandleOf(stream)); });
 }
 
 namespace {
@@ -300,11 +372,13 @@ NormBackward BackwardCall(const BottleneckStage& stage, Mode mode, const Tensor&
   return call;
 }
 
-DualNormGradients GradientsOf(const BottleneckStage& stage, const Tensor& diff_z) {
+DualNormGradients GradientsOf(const BottleneckStage& stage, const Tensor& diff_z,
+                              const NormPartialSums& sums) {
   return {.scale = stage.parameters.scale,
           .diff_src = diff_z.data,
           .diff_scale = stage.scale.gradient.As<float>(),
-          .diff_shift = stage.shift.gradient.As<float>()};
+          .diff_shift = stage.shift.gradient.As<float>(),
+          .partial_sums = sums};
 }
 
 }  // namespace
@@ -313,18 +387,23 @@ void CudaBottleneck::BackwardNorm(const BottleneckStage& stage, Mode mode, const
                                   const float* sums, const Tensor& diff_z, void* diff_residual,
                                   void* scratch, Stream& stream) {
   NormBackward call = BackwardCall(stage, mode, diff_a, scratch);
-  if (sums != nullptr) call.mask = nullptr;  // diff_a is behind the ReLU already
   call.sums = sums;
+  const bool is_end = &stage == &conv3_;
+  if (is_end) call.partial_sums = end_sums(end_.first);
+  const bool is_summed = is_end && end_comes_summed();
+  if (sums != nullptr || is_summed) call.mask = nullptr;  // diff_a is behind the ReLU already
   call.diff_src = diff_z.data;
   call.diff_residual = diff_residual;
-  steps_.Run(Step::kNormBackward, stage, mode, stream,
+  steps_.Run(is_summed ? Step::kNormBackwardRest : Step::kNormBackward, stage, mode, stream,
              [&] { RunNormBackward(stage.shape, stage.parameters.scale, call, HandleOf(stream)); });
 }
 
 void CudaBottleneck::BackwardNormStats(Mode mode, const Tensor& diff_dst, Stream& stream) {
-  steps_.Run(Step::kNormBackwardStats, conv3_, mode, stream, [&] {
-    RunNormBackwardStatsOnly(conv3_.shape, conv3_.parameters.scale,
-                             BackwardCall(conv3_, mode, diff_dst, end_scratch_), coefficients_,
+  NormBackward call = BackwardCall(conv3_, mode, diff_dst, end_scratch_);
+  call.partial_sums = end_sums(end_.first);
+  const Step step = end_comes_summed() ? Step::kNormBackwardCoefficients : Step::kNormBackwardStats;
+  steps_.Run(step, conv3_, mode, stream, [&] {
+    RunNormBackwardStatsOnly(conv3_.shape, conv3_.parameters.scale, call, coefficients_,
                              HandleOf(stream));
   });
 }
@@ -334,23 +413,26 @@ void CudaBottleneck::BackwardDualNorm(Mode mode, const Tensor& diff_dst, const T
   DualNormBackward call;
   call.first = conv3_.z.data;
   call.second = shortcut_->z.data;
-  call.mask = conv3_.saved.mask;
+  call.mask = end_comes_summed() ? nullptr : conv3_.saved.mask;
   call.diff_dst = diff_dst.data;
   call.of_batch = mode == Mode::kTraining;
   call.saved = conv3_.saved.channels;
   call.first_coefficients = diff_z3 ? nullptr : coefficients_;
   call.scratch = static_cast<float*>(end_scratch_);
-  const Step step = diff_z3 ? Step::kDualNormBackward : Step::kDualNormBackwardButFirst;
-  steps_.Run(step, conv3_, mode, stream, [&] {
-    RunDualNormBackward(conv3_.shape, GradientsOf(conv3_, diff_z3),
-                        GradientsOf(*shortcut_, diff_zs), call, HandleOf(stream));
-  });
+  const DualNormGradients first = GradientsOf(conv3_, diff_z3, end_sums(end_.first));
+  const DualNormGradients second = GradientsOf(*shortcut_, diff_zs, end_sums(end_.second));
+  Step step = diff_z3 ? Step::kDualNormBackward : Step::kDualNormBackwardButFirst;
+  if (end_comes_summed()) {
+    step = diff_z3 ? Step::kDualNormBackwardRest : Step::kDualNormBackwardRestButFirst;
+  }
+  steps_.Run(step, conv3_, mode, stream,
+             [&] { RunDualNormBackward(conv3_.shape, first, second, call, HandleOf(stream)); });
 }
 
 void CudaBottleneck::BackwardConv3Fused(Mode mode, const Tensor& diff_dst, void* diff_residual,
                                         Stream& stream) {
   const Conv3Backward call = {.gradient = diff_dst.data,
-                              .mask = conv3_.saved.mask,
+                              .mask = end_comes_summed() ? nullptr : conv3_.saved.mask,
                               .convolved = conv3_.z.data,
                               .means = conv3_.saved.channels,
                               .coefficients = coefficients_,

@@ -28,6 +28,14 @@
 //   bn1                                       d a1, z1              d z1, in its place
 //   conv1 filter, data                        src, d z1             gradient, d src added to
 //
+// or by one kernel, as Conv1Variant::kFused has it, on through the end of the block below,
+//   conv1 filter                              src, d z1             gradient
+//   conv1 data, + d src, the ReLU below,      d z1, d src, mask,    d dst of the block below,
+//     statistics of bn3 there (and the ...)   z3, zs below          behind its ReLU; statistics
+// so that there
+//   bn3 (and the shortcut's)                  d dst, z3, zs         d z3, d zs
+// has no pass of sums; d dst is the residual's gradient too, and is read where it is.
+//
 // Statistics in the epilogue of a convolution, and backward the ReLU before it, are there where the
 // convolution has them (CudaConvolution); else batch norm has a pass more.
 
@@ -39,12 +47,15 @@
 
 #include "trainer/backend/block_parts.h"
 #include "trainer/backend/blocks.h"
+#include "trainer/backend/cuda/bottleneck/block_end.h"
+#include "trainer/backend/cuda/bottleneck/conv1_backward.h"
 #include "trainer/backend/cuda/bottleneck/conv3_backward.h"
 #include "trainer/backend/cuda/bottleneck/stage.h"
 #include "trainer/backend/cuda/libraries/cuda_libraries.h"
 
 namespace trainer {
 
+enum class Conv1Variant : std::uint8_t { kFused, kSeparate };
 enum class Conv3Variant : std::uint8_t { kFused, kSeparate };
 
 class CudaBottleneck final : public Bottleneck {
@@ -60,14 +71,26 @@ class CudaBottleneck final : public Bottleneck {
   void Bind(const MemoryPlanner& plan, std::byte* arena,
             std::vector<ParameterBinding> bindings) override;
 
+  BlockEnd* end() override { return &end_; }
+  void set_below(BlockEnd* below) override;
+
   void Forward(Mode mode, const Tensor& src, const Tensor& dst, Stream& stream) override;
   void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
                 const Tensor& diff_src, Stream& stream) override;
 
   bool is_dual() const { return shortcut_.has_value(); }
   Conv3Variant conv3_variant() const { return conv3_variant_; }
+  Conv1Variant conv1_variant() const {
+    return below_ == nullptr ? Conv1Variant::kSeparate : Conv1Variant::kFused;
+  }
+  // The end that conv1's gradient goes through; null: none.
+  BlockEnd* below() const { return below_; }
+  Conv1BackwardShape conv1_backward(const BlockEnd& below) const;
+
   // For autotuning.  kFused REQUIRES that the block was reserved with it.
   void set_conv3_variant(Conv3Variant variant) { conv3_variant_ = variant; }
+  // The same: `below` REQUIRES that its block was reserved with it, and a kernel; or null.
+  void GoThrough(BlockEnd* below);
 
  private:
   std::vector<BottleneckStage*> stages();
@@ -75,7 +98,12 @@ class CudaBottleneck final : public Bottleneck {
   std::size_t gradient_sums_bytes(const BottleneckStage& stage) const;
   const float* gradient_sums(const BottleneckStage& stage) const;
   std::size_t end_scratch_bytes() const;
+  bool end_comes_summed() const { return end_.partial_blocks > 0; }
+  NormPartialSums end_sums(const Conv1Backward::Norm& norm) const {
+    return {end_comes_summed() ? norm.partial : nullptr, end_.partial_blocks};
+  }
   void PlanBackward();
+  void BindEnd();
 
   void Convolve(const BottleneckStage& stage, Mode mode, const Tensor& x, Stream& stream);
   void Normalize(const BottleneckStage& stage, Mode mode, const void* residual, const Tensor& dst,
@@ -90,15 +118,22 @@ class CudaBottleneck final : public Bottleneck {
   // Without diff_z3 its coefficients.
   void BackwardDualNorm(Mode mode, const Tensor& diff_dst, const Tensor& diff_z3,
                         const Tensor& diff_zs, Stream& stream);
+  void BackwardFilter(const BottleneckStage& stage, Mode mode, const Tensor& x,
+                      const Tensor& diff_z, void* scratch, Stream& stream);
   // `before` is the stage before, if there is one.
-  void BackwardConvolution(const BottleneckStage& stage, const BottleneckStage* before, Mode mode,
-                           const Tensor& x, const Tensor& diff_z, const Tensor& diff_x,
-                           void* scratch, Stream& stream);
+  void BackwardData(const BottleneckStage& stage, const BottleneckStage* before, Mode mode,
+                    const Tensor& diff_z, const Tensor& diff_x, void* scratch, Stream& stream);
+  void BackwardConv1Fused(Mode mode, const void* residual, const Tensor& diff_src, Stream& stream);
 
   BottleneckStage conv1_, conv2_, conv3_;
   std::optional<BottleneckStage> shortcut_;
+  Conv1BackwardShape conv1_backward_;                 // but for what is below
   std::optional<Conv3BackwardShape> conv3_backward_;  // none: there is no such kernel
   Conv3Variant conv3_variant_ = Conv3Variant::kSeparate;
+  Autotuner& autotuner_;
+  const bool deterministic_;
+  BlockEnd end_;
+  BlockEnd* below_ = nullptr;
   std::vector<ParameterSpec> parameters_;
   StepRecorder steps_;
 

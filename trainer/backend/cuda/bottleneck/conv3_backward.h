@@ -39,7 +39,7 @@ struct Conv3Backward {
   // that through, what it has read, its means, and three coefficients of each channel
   // (RunNormBackwardStatsOnly).
   const void* gradient = nullptr;
-  const std::uint8_t* mask = nullptr;
+  const std::uint8_t* mask = nullptr;  // null: `gradient` is behind the ReLU already
   const void* convolved = nullptr;
   const float* means = nullptr;
   const float* coefficients = nullptr;

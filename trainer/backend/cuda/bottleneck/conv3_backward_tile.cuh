@@ -143,7 +143,7 @@ __device__ inline void LoadEights(const Conv3Backward& call, int first, int e, i
   const std::int64_t at = static_cast<std::int64_t>(pixel) * kFilters + thread % 32 * 8;
   to.gradient[e] = LoadEight(static_cast<const T*>(call.gradient) + at);
   to.convolved[e] = LoadEight(static_cast<const T*>(call.convolved) + at);
-  to.mask[e] = call.mask[at / 8];
+  to.mask[e] = call.mask == nullptr ? 0xFFU : call.mask[at / 8];
 }
 template <typename T, TensorCores cores>
 __device__ inline void LoadPair(const Conv3Backward& call, int first, int e, int pixels,

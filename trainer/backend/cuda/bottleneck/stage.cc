@@ -42,6 +42,13 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
   const double tensor = ValueBytes(dst);
   const std::string of_dual = ShapeText(BatchNormSpec{.src = dst, .relu = true});
   const double of_value = mode == Mode::kTraining ? 4 : 1;  // of one gradient
+  // Of the tensor below: what a convolution's gradient does beside itself, in so many batch norms.
+  const auto to_norms = [&](double norms) {
+    OpWork work = ConvolutionBackwardDataWork(stage.spec, filter, dst);
+    work.flop += (4 * norms + 1) * static_cast<double>(stage.spec.src.shape.elements());
+    work.bytes += norms * ValueBytes(stage.spec.src);
+    return work;
+  };
   switch (step) {
     case Step::kConvolution:
       return {"", "convolution forward", of_convolution,
@@ -49,6 +56,12 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
     case Step::kBackwardData:
       return {"", "convolution backward data", of_convolution,
               ConvolutionBackwardDataWork(stage.spec, filter, dst)};
+    case Step::kBackwardDataToNorm:
+      return {"", "convolution backward data, with ReLU and statistics below", of_convolution,
+              to_norms(1)};
+    case Step::kBackwardDataToDualNorm:
+      return {"", "convolution backward data, with ReLU and statistics of a pair below",
+              of_convolution, to_norms(2)};
     case Step::kBackwardFilter:
       return {"", "convolution backward filter", of_convolution,
               ConvolutionBackwardFilterWork(stage.spec, filter, dst)};
@@ -71,6 +84,23 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
               "batch norm pair backward, but for one gradient",
               of_dual,
               {(2 * 4 + of_value + 1) * values, 5 * tensor}};
+    case Step::kNormBackwardRest:
+      return {"",
+              "batch norm backward, but for its statistics",
+              of_norm,
+              {of_value * values, 3 * tensor}};
+    case Step::kNormBackwardCoefficients:  // of channels alone
+      return {"", "batch norm backward coefficients", of_norm, {}};
+    case Step::kDualNormBackwardRest:
+      return {"",
+              "batch norm pair backward, but for its statistics",
+              of_dual,
+              {2 * of_value * values, 5 * tensor}};
+    case Step::kDualNormBackwardRestButFirst:
+      return {"",
+              "batch norm pair backward, but for its statistics and one gradient",
+              of_dual,
+              {of_value * values, 3 * tensor}};
     case Step::kConv3Backward:
       // Both gradients; 4 for each value of dst's gradient and 1 for the ReLU, for each of src 6.
       // Reads what both batch norms have read, the gradient and the filter; writes the gradients of

@@ -74,6 +74,8 @@ struct BottleneckStage {
 enum class Step : std::uint8_t {
   kConvolution,
   kBackwardData,
+  kBackwardDataToNorm,      // Conv1Variant::kFused
+  kBackwardDataToDualNorm,  // the same, of a block below with two batch norms
   kBackwardFilter,
   kConv3Backward,  // the last one that is the convolution's
   kNorm,
@@ -82,6 +84,11 @@ enum class Step : std::uint8_t {
   kDualNorm,
   kDualNormBackward,
   kDualNormBackwardButFirst,
+  // The same where the block above has left the gradient behind the ReLU, with its sums.
+  kNormBackwardRest,
+  kNormBackwardCoefficients,
+  kDualNormBackwardRest,
+  kDualNormBackwardRestButFirst,
 };
 
 class StepRecorder {

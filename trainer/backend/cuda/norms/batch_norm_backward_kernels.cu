@@ -115,28 +115,40 @@ void RunDifferentiate(const NormShape& shape, const NormBackward& call,
   });
 }
 
-void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float* partial,
-                        const float* scale, const float* inverse, bool of_batch, float* diff_scale,
-                        float* diff_shift, const BackwardCoefficients& to, CUstream_st* stream) {
-  Launch(FinishGradient, LaneGrid(shape.padded), dim3(kLaneChannels, kLanes), stream, partial,
-         sweep.blocks, EndOf(shape, scale, inverse, of_batch, diff_scale, diff_shift, to));
+void FinishGradientSums(const NormShape& shape, const NormPartialSums& partial, const float* scale,
+                        const float* inverse, bool of_batch, float* diff_scale, float* diff_shift,
+                        const BackwardCoefficients& to, CUstream_st* stream) {
+  Launch(FinishGradient, LaneGrid(shape.padded), dim3(kLaneChannels, kLanes), stream,
+         partial.values, partial.blocks,
+         EndOf(shape, scale, inverse, of_batch, diff_scale, diff_shift, to));
 }
 
+namespace {
+
+// The call's partial sums, or those of a pass of their own.
+void FinishPartialSums(const NormShape& shape, const float* scale, const NormBackward& call,
+                       const BackwardCoefficients& to, CUstream_st* stream) {
+  NormPartialSums partial = call.partial_sums;
+  if (partial.values == nullptr) {
+    RunNormBackwardSums(shape, call, stream);
+    partial = {BackwardScratch(shape, call.scratch).partial, SweepOf(shape).blocks};
+  }
+  FinishGradientSums(shape, partial, scale, call.saved + shape.padded, call.of_batch,
+                     call.diff_scale, call.diff_shift, to, stream);
+}
+
+}  // namespace
 }  // namespace batch_norm
 
 void RunNormBackward(const NormShape& shape, const float* scale, const NormBackward& call,
                      CUstream_st* stream) {
   const batch_norm::BackwardScratch scratch(shape, call.scratch);
-  const float* inverse = call.saved + shape.padded;
   if (call.sums == nullptr) {
-    RunNormBackwardSums(shape, call, stream);
-    batch_norm::FinishGradientSums(shape, batch_norm::SweepOf(shape), scratch.partial, scale,
-                                   inverse, call.of_batch, call.diff_scale, call.diff_shift,
-                                   scratch.by, stream);
+    batch_norm::FinishPartialSums(shape, scale, call, scratch.by, stream);
   } else {
     Launch(batch_norm::FinishSummedGradient, BlocksFor(shape.padded), kThreads, stream, call.sums,
-           batch_norm::EndOf(shape, scale, inverse, call.of_batch, call.diff_scale, call.diff_shift,
-                             scratch.by));
+           batch_norm::EndOf(shape, scale, call.saved + shape.padded, call.of_batch,
+                             call.diff_scale, call.diff_shift, scratch.by));
   }
   batch_norm::RunDifferentiate(shape, call, scratch.by, stream);
 }
@@ -158,11 +170,8 @@ void RunNormBackwardSums(const NormShape& shape, const NormBackward& call, CUstr
 void RunNormBackwardStatsOnly(const NormShape& shape, const float* scale, const NormBackward& call,
                               float* coefficients, CUstream_st* stream) {
   DDL_CHECK(call.sums == nullptr);
-  RunNormBackwardSums(shape, call, stream);
-  batch_norm::FinishGradientSums(
-      shape, batch_norm::SweepOf(shape), batch_norm::BackwardScratch(shape, call.scratch).partial,
-      scale, call.saved + shape.padded, call.of_batch, call.diff_scale, call.diff_shift,
-      batch_norm::CoefficientsIn(coefficients, shape.padded), stream);
+  batch_norm::FinishPartialSums(shape, scale, call,
+                                batch_norm::CoefficientsIn(coefficients, shape.padded), stream);
 }
 
 }  // namespace trainer

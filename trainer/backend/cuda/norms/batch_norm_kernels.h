@@ -92,6 +92,13 @@ struct NormForward {
 void RunNormForward(const NormShape& shape, const NormParameters& parameters,
                     const NormForward& call, CUstream_st* stream);
 
+// Sums of a gradient by whoever has made it: in each of `blocks` arrays of each channel a part of
+// the sum, then of each one of that of its products with the normalized src, `padded` of both.
+struct NormPartialSums {
+  const float* values = nullptr;  // null: they are not known
+  int blocks = 0;
+};
+
 struct NormBackward {
   NormLaunchConfig config;
   const void* src = nullptr;
@@ -100,6 +107,7 @@ struct NormBackward {
   // Of each channel the sum of diff_dst times the normalized src, then of each that of diff_dst;
   // null: they are not known.
   const float* sums = nullptr;
+  NormPartialSums partial_sums;   // the same, instead
   void* diff_src = nullptr;       // may be diff_dst
   void* diff_residual = nullptr;  // or null; may be diff_dst
   float* diff_scale = nullptr;
@@ -118,8 +126,7 @@ void RunNormBackwardSums(const NormShape& shape, const NormBackward& call, CUstr
 constexpr std::int64_t NormCoefficientsFloats(const NormShape& shape) {
   return std::int64_t{3} * shape.padded;
 }
-// As RunNormBackward up to diff_src, which is left to what reads `coefficients`; with a mask, and
-// without sums.
+// As RunNormBackward up to diff_src, which is left to what reads `coefficients`; without `sums`.
 void RunNormBackwardStatsOnly(const NormShape& shape, const float* scale, const NormBackward& call,
                               float* coefficients, CUstream_st* stream);
 

@@ -255,11 +255,11 @@ struct BackwardChannels {
   }
 };
 
-// As passed to GradientSums; then finishes diff_scale and diff_shift, and the coefficients for
-// diff_src.  `pixels` are those of src, which may be more than those that were summed.
-void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float* partial,
-                        const float* scale, const float* inverse, bool of_batch, float* diff_scale,
-                        float* diff_shift, const BackwardCoefficients& to, CUstream_st* stream);
+// What GradientSums has left: finishes diff_scale and diff_shift, and the coefficients for
+// diff_src. `pixels` are those of src, which may be more than those that were summed.
+void FinishGradientSums(const NormShape& shape, const NormPartialSums& partial, const float* scale,
+                        const float* inverse, bool of_batch, float* diff_scale, float* diff_shift,
+                        const BackwardCoefficients& to, CUstream_st* stream);
 
 // The last pass of RunNormBackward.
 void RunDifferentiate(const NormShape& shape, const NormBackward& call,

@@ -55,7 +55,7 @@ struct PairPixels {
     first[u] = LoadEight(first_src + at);
     second[u] = LoadEight(second_src + at);
     gradient[u] = LoadEight(diff_dst + at);
-    passes[u] = mask[at / 8];
+    passes[u] = LoadMask(mask, at);
   }
   // 0 where the ReLU does not pass.
   __device__ void Gradient(int u, float (&values)[8]) const {
@@ -187,15 +187,21 @@ void RunDualNormBackward(const NormShape& shape, const DualNormGradients& first,
     const auto* first_src = static_cast<const T*>(call.first);
     const auto* second_src = static_cast<const T*>(call.second);
     const auto* diff_dst = static_cast<const T*>(call.diff_dst);
-    Launch(batch_norm::DualNormGradientSums<T>, sweep.grid(), kThreads, stream, first_src,
-           second_src, call.mask, diff_dst, first_saved, second_saved, shape.pixels, padded,
-           sweep.columns, first_partial, second_partial);
-    batch_norm::FinishGradientSums(shape, sweep, first_partial, first.scale, first_saved + padded,
+    NormPartialSums of_first = first.partial_sums;
+    NormPartialSums of_second = second.partial_sums;
+    if (of_first.values == nullptr) {
+      Launch(batch_norm::DualNormGradientSums<T>, sweep.grid(), kThreads, stream, first_src,
+             second_src, call.mask, diff_dst, first_saved, second_saved, shape.pixels, padded,
+             sweep.columns, first_partial, second_partial);
+      of_first = {first_partial, sweep.blocks};
+      of_second = {second_partial, sweep.blocks};
+    }
+    batch_norm::FinishGradientSums(shape, of_first, first.scale, first_saved + padded,
                                    call.of_batch, first.diff_scale, first.diff_shift, by_first,
                                    stream);
-    batch_norm::FinishGradientSums(shape, sweep, second_partial, second.scale,
-                                   second_saved + padded, call.of_batch, second.diff_scale,
-                                   second.diff_shift, by_second, stream);
+    batch_norm::FinishGradientSums(shape, of_second, second.scale, second_saved + padded,
+                                   call.of_batch, second.diff_scale, second.diff_shift, by_second,
+                                   stream);
     if (leaves_first) return;
     Launch(batch_norm::DifferentiatePair<T>, sweep.grid(), kThreads, stream, first_src, second_src,
            call.mask, diff_dst, first_saved, second_saved, by_first, by_second, shape.pixels,

@@ -33,11 +33,12 @@ struct DualNormGradients {
   void* diff_src = nullptr;      // that of the second may be diff_dst
   float* diff_scale = nullptr;
   float* diff_shift = nullptr;
+  NormPartialSums partial_sums;  // of both or of none
 };
 struct DualNormBackward {
   const void* first = nullptr;
   const void* second = nullptr;
-  const std::uint8_t* mask = nullptr;
+  const std::uint8_t* mask = nullptr;  // null: diff_dst is behind the ReLU already
   const void* diff_dst = nullptr;
   bool of_batch = false;
   const float* saved = nullptr;

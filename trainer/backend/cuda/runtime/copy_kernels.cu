@@ -113,15 +113,23 @@ bool AreAligned(const void* src, const void* dst) {
   return both % 16 == 0;
 }
 
-__global__ void Noise(unsigned* dst, std::int64_t words) {
-  const std::int64_t i = Item();
-  if (i >= words) return;
-  // MurmurHash3's finalizer.
+// MurmurHash3's finalizer.
+__device__ inline unsigned Hash(std::int64_t i) {
   auto x = static_cast<unsigned>(i) * 0x9E3779B9U;
   x = (x ^ x >> 16) * 0x85EBCA6BU;
   x = (x ^ x >> 13) * 0xC2B2AE35U;
-  x ^= x >> 16;
-  dst[i] = x & 0xBFFFBFFFU;  // exponents of less than 1 in each half
+  return x ^ x >> 16;
+}
+
+__global__ void Noise(unsigned* dst, std::int64_t words) {
+  const std::int64_t i = Item();
+  if (i < words) dst[i] = Hash(i) & 0xBFFFBFFFU;  // exponents of less than 1 in each half
+}
+
+template <typename T>
+__global__ void UniformNoise(T* dst, std::int64_t count, std::int64_t seed) {
+  const std::int64_t i = Item();
+  if (i < count) Assign(dst[i], static_cast<float>(Hash(seed * count + i) >> 8) * 0x1p-23F - 1);
 }
 
 // A column has kSumLanes threads, whose sums are added in the same order each time.
@@ -206,6 +214,15 @@ void MoveAverage(const float* values, float share, const UpdateSums* sums, float
 void FillWithNoise(void* dst, std::int64_t words, CUstream_st* stream) {
   if (words == 0) return;
   Launch(Noise, BlocksFor(words), kThreads, stream, static_cast<unsigned*>(dst), words);
+}
+
+void FillWithUniformNoise(void* dst, DType dtype, std::int64_t count, std::int64_t seed,
+                          CUstream_st* stream) {
+  if (count == 0) return;
+  WithElement(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Launch(UniformNoise<T>, BlocksFor(count), kThreads, stream, static_cast<T*>(dst), count, seed);
+  });
 }
 
 int LookForCode() {

@@ -54,6 +54,10 @@ void MoveAverage(const float* values, float share, const UpdateSums* sums, float
 // zeros takes a GPU less power, and so less time, than multiplying what a network holds.
 void FillWithNoise(void* dst, std::int64_t words, CUstream_st* stream);
 
+// `count` values between -1 and 1, each as likely as the others; of each seed others.
+void FillWithUniformNoise(void* dst, DType dtype, std::int64_t count, std::int64_t seed,
+                          CUstream_st* stream);
+
 // Looks for the code of one of them, for all: each file of kernels is compiled for the same GPUs.
 // Returns a cudaError_t.
 int LookForCode();

@@ -238,9 +238,9 @@ void RunPooledNormSums(const NormShape& norm, const StemImages& images, const fl
            static_cast<const T*>(call.chosen), call.mask, static_cast<const T*>(call.diff_dst),
            c.saved, inverse, static_cast<int>(pooled.pixels), norm.padded, sums.columns, partial);
   });
-  batch_norm::FinishGradientSums(norm, sums, partial, scale, inverse, c.of_batch, c.diff_scale,
-                                 c.diff_shift, batch_norm::CoefficientsIn(c.scratch, norm.padded),
-                                 stream);
+  batch_norm::FinishGradientSums(norm, {partial, sums.blocks}, scale, inverse, c.of_batch,
+                                 c.diff_scale, c.diff_shift,
+                                 batch_norm::CoefficientsIn(c.scratch, norm.padded), stream);
 }
 
 void RunPooledNormBackward(const NormShape& norm, const StemImages& images, const float* scale,

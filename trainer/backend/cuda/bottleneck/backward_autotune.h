@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which variant of conv3's backward pass is the faster one in a bottleneck, by running the whole
-// block both ways.
+// Which variant of a fused backward pass is the faster one in a bottleneck, or in two of them, by
+// running whole blocks both ways.
 
 #pragma once
 
@@ -12,7 +12,9 @@ namespace trainer {
 
 // As the autotuner knows it; else both are timed.  A kernel whose results differ from those of the
 // passes by more than rounding does not take part.  For construction only, as FastestOf, in memory
-// of its own; `block` is to be reserved and bound after that.  REQUIRES: `block` has the kernel.
+// of its own; blocks are to be reserved and bound after that.  REQUIRES: there is the kernel.
 Conv3Variant FasterConv3Variant(Autotuner& autotuner, CudaBottleneck& block);
+// Of `above`, which is to become the variant, on top of the block of `below`.
+Conv1Variant FasterConv1Variant(Autotuner& autotuner, CudaBottleneck& above, BlockEnd& below);
 
 }  // namespace trainer

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The data gradient of a 1x1 convolution through the end of the block below, against loops: on the
+// GPU, and on the emulator by the instructions of all generations.
+
+#include "trainer/backend/cuda/bottleneck/conv1_backward.h"
+
+#include <random>
+#include <type_traits>
+
+#include "tests/trainer/backend/cuda/bottleneck/kernel_values.h"
+
+namespace trainer {
+namespace {
+
+struct Product {
+  std::size_t pixels, filters, channels;
+};
+
+// Small integers are exact in every type, and so is what is made of them.
+enum class ValueKind { kIntegers, kNoise };
+std::vector<float> Draw(ValueKind kind, std::size_t count, unsigned seed, float deviation) {
+  std::vector<float> values = Noise(count, seed, kind == ValueKind::kNoise ? deviation : 1);
+  if (kind == ValueKind::kNoise) return values;
+  for (float& value : values) value = std::round(std::clamp(value, -1.0F, 1.0F));
+  return values;
+}
+
+template <typename T>
+struct DgradOperands {
+  Product size;
+  std::vector<T> gradient, filter, residual;
+  std::vector<std::uint8_t> mask;
+  std::vector<T> z[2];
+  std::vector<float> saved[2];
+
+  explicit DgradOperands(const Product& of, ValueKind kind = ValueKind::kIntegers)
+      : size(of),
+        gradient(Stored<T>(Draw(kind, of.pixels * of.filters, 1, 1))),
+        filter(Stored<T>(Draw(kind, of.filters * of.channels, 2, 0.1F))),
+        residual(Stored<T>(Draw(kind, of.pixels * of.channels, 3, 1))),
+        mask(of.pixels * of.channels / 8) {
+    std::mt19937 engine(4);
+    for (std::uint8_t& bits : mask) bits = static_cast<std::uint8_t>(engine());
+    for (unsigned n = 0; n < 2; ++n) {
+      z[n] = Stored<T>(Draw(kind, of.pixels * of.channels, 5 + n, 1));
+      saved[n] = Draw(kind, 4 * of.channels, 7 + n, 0.5F);
+      for (std::size_t c = 0; c < of.channels; ++c) {
+        saved[n][of.channels + c] = 0.5F + static_cast<float>(c % 3) / 2;
+      }
+    }
+  }
+  bool Passes(std::size_t at) const { return (mask[at / 8] >> at % 8 & 1) != 0; }
+};
+
+// Sums are of first and second batch norm: of each channel those of the gradient, then the
+// products.
+struct DgradResults {
+  Doubles diff_src, sums[2];
+};
+
+// From what was stored: T is what sums see.
+template <typename T>
+DgradResults ExpectedDgrad(const DgradOperands<T>& of, bool is_dual) {
+  const auto [pixels, filters, channels] = of.size;
+  const Doubles gradient = Loaded(of.gradient);
+  const Doubles filter = Loaded(of.filter);
+  DgradResults to = {Loaded(of.residual), {Doubles(2 * channels), {}}};
+  if (is_dual) to.sums[1].resize(2 * channels);
+  for (std::size_t at = 0; at < pixels * channels; ++at) {
+    const std::size_t channel = at % channels;
+    double& value = to.diff_src[at];
+    for (std::size_t k = 0; k < filters; ++k) {
+      value += gradient[at / channels * filters + k] * filter[k * channels + channel];
+    }
+    value = of.Passes(at) ? Rounded<T>(value) : 0;
+    for (std::size_t n = 0; n < (is_dual ? 2 : 1); ++n) {
+      to.sums[n][channel] += value;
+      to.sums[n][channels + channel] +=
+          value * (ToFloat(of.z[n][at]) - of.saved[n][channel]) * of.saved[n][channels + channel];
+    }
+  }
+  return to;
+}
+
+struct DgradRun {
+  int capability = 8;
+  int sms = 2;
+  bool is_dual = false;
+  bool in_place = false;
+};
+
+template <typename T>
+DgradResults RunDgrad(const DgradOperands<T>& of, const DgradRun& run) {
+  const auto [pixels, filters, channels] = of.size;
+  const bool is_half = std::is_same_v<T, __half>;
+  const Conv1BackwardShape shape = {.pixels = static_cast<std::int64_t>(pixels),
+                                    .filters = static_cast<int>(filters),
+                                    .channels = static_cast<int>(channels),
+                                    .is_dual = run.is_dual,
+                                    .dtype = is_half ? DType::kFloat16 : DType::kBFloat16,
+                                    .sms = run.sms,
+                                    .compute_capability = run.capability};
+  EXPECT_TRUE(HasConv1Backward(shape));
+  const auto blocks = static_cast<std::size_t>(Conv1BackwardBlocks(shape));
+  EXPECT_LE(blocks, static_cast<std::size_t>(run.sms));
+  const DeviceValues<T> gradient(of.gradient);
+  const DeviceValues<T> filter(of.filter);
+  const DeviceValues<T> residual(of.residual);
+  const DeviceValues<T> diff_src(pixels * channels);
+  const DeviceValues<std::uint8_t> mask(of.mask);
+  const DeviceValues<T> z[2] = {DeviceValues<T>(of.z[0]), DeviceValues<T>(of.z[1])};
+  const DeviceValues<float> saved[2] = {DeviceValues<float>(of.saved[0]),
+                                        DeviceValues<float>(of.saved[1])};
+  const DeviceValues<float> partial[2] = {DeviceValues<float>(blocks * 2 * channels),
+                                          DeviceValues<float>(blocks * 2 * channels)};
+  Conv1Backward call;
+  call.gradient = gradient.data();
+  call.filter = filter.data();
+  call.residual = residual.data();
+  call.diff_src = run.in_place ? residual.data() : diff_src.data();
+  call.mask = mask.data();
+  call.first = {z[0].data(), saved[0].data(), partial[0].data()};
+  if (run.is_dual) call.second = {z[1].data(), saved[1].data(), partial[1].data()};
+  RunConv1Backward(shape, call, nullptr);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  DgradResults results = {Loaded((run.in_place ? residual : diff_src).Download()), {}};
+  for (std::size_t n = 0; n < (run.is_dual ? 2 : 1); ++n) {
+    results.sums[n].resize(2 * channels);
+    const std::vector<float> values = partial[n].Download();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      results.sums[n][i % (2 * channels)] += values[i];
+    }
+  }
+  return results;
+}
+
+// One column of tiles and several, with and without a rest in each direction; fewer pixels than a
+// tile has, and several tiles of a block.
+constexpr Product kProducts[] = {{1, 8, 8},       {31, 40, 16},  {33, 64, 256},  {150, 64, 264},
+                                 {130, 128, 256}, {70, 72, 136}, {40, 256, 128}, {65, 200, 144}};
+
+template <typename T>
+void ExpectExactDgrads() {
+  for (const Product& size : kProducts) {
+    const DgradOperands<T> operands(size);
+    for (const bool is_dual : {false, true}) {
+      const DgradResults expected = ExpectedDgrad(operands, is_dual);
+      for (const int capability : Capabilities()) {
+        const bool is_half = std::is_same_v<T, __half>;
+        if (capability < 8 && (!is_half || size.filters > 128)) continue;
+        for (const int sms : {1, 3, 108}) {
+          SCOPED_TRACE(std::to_string(size.pixels) + " x " + std::to_string(size.filters) + " x " +
+                       std::to_string(size.channels) + ", " + std::to_string(capability) + ", " +
+                       std::to_string(sms));
+          const bool in_place = sms == 3;
+          const DgradResults results = RunDgrad(operands, {capability, sms, is_dual, in_place});
+          EXPECT_EQ(results.diff_src, expected.diff_src);
+          EXPECT_EQ(results.sums[0], expected.sums[0]);
+          EXPECT_EQ(results.sums[1], expected.sums[1]);
+        }
+      }
+    }
+  }
+}
+
+using Conv1BackwardKernel = GpuTest;
+
+TEST_F(Conv1BackwardKernel, IsExactForSmallIntegersInFp16) { ExpectExactDgrads<__half>(); }
+TEST_F(Conv1BackwardKernel, IsExactForSmallIntegersInBf16) { ExpectExactDgrads<__nv_bfloat16>(); }
+
+// The sums are those of what was stored: rounding all of it would differ by much more.
+TEST_F(Conv1BackwardKernel, AddsUpWhatItHasStored) {
+  const DgradOperands<__half> operands({400, 64, 72}, ValueKind::kNoise);
+  for (const int capability : Capabilities()) {
+    const DgradResults results = RunDgrad(operands, {.capability = capability, .is_dual = true});
+    const DgradResults expected = ExpectedDgrad(operands, /*is_dual=*/true);
+    ExpectNear(results.diff_src, expected.diff_src, 1e-3, "diff_src");
+    for (std::size_t n = 0; n < 2; ++n) {
+      Doubles sums(2 * 72);
+      for (std::size_t at = 0; at < results.diff_src.size(); ++at) {
+        const std::size_t c = at % 72;
+        sums[c] += results.diff_src[at];
+        sums[72 + c] += results.diff_src[at] * (ToFloat(operands.z[n][at]) - operands.saved[n][c]) *
+                        operands.saved[n][72 + c];
+      }
+      ExpectNear(results.sums[n], sums, 2e-6, "sums");
+    }
+  }
+}
+
+// A step whose gradients are NaN is seen to be bad; behind a ReLU that stops it, it is none.
+TEST_F(Conv1BackwardKernel, KeepsWhatIsNotANumber) {
+  for (const int capability : Capabilities()) {
+    DgradOperands<__half> operands({40, 64, 64});
+    Assign(operands.gradient[5 * 64 + 9], NAN);
+    operands.mask[5 * 8] = 0x01;
+    const DgradResults results = RunDgrad(operands, {.capability = capability});
+    EXPECT_TRUE(std::isnan(results.diff_src[5 * 64]));
+    EXPECT_EQ(results.diff_src[5 * 64 + 1], 0);
+    EXPECT_TRUE(std::isnan(results.sums[0][0]));
+    EXPECT_TRUE(std::isnan(results.sums[0][64]));
+    EXPECT_FALSE(std::isnan(results.sums[0][1]));
+  }
+}
+
+// Without a GPU too.
+TEST(HasConv1Backward, IsForWhatFitsIntoRegisters) {
+  const auto has = [](DType dtype, int capability, int filters) {
+    return HasConv1Backward({.filters = filters, .dtype = dtype, .compute_capability = capability});
+  };
+  EXPECT_FALSE(has(DType::kFloat16, 6, 64));
+  EXPECT_TRUE(has(DType::kFloat16, 7, 128));
+  EXPECT_FALSE(has(DType::kFloat16, 7, 136));
+  EXPECT_FALSE(has(DType::kBFloat16, 7, 64));
+  EXPECT_TRUE(has(DType::kFloat16, 8, 256));
+  EXPECT_TRUE(has(DType::kBFloat16, 12, 256));
+  EXPECT_FALSE(has(DType::kFloat16, 9, 264));
+  EXPECT_FALSE(has(DType::kFloat32, 9, 64));
+}
+
+}  // namespace
+}  // namespace trainer

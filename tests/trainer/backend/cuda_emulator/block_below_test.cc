@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bottlenecks of the cuda back end that know which one is below them: gradients are those of blocks
+// that do not, a step has fewer kernels, a profile sees it, and the kernel for conv1's backward
+// pass is taken only where it is faster, and only where it gives what the passes give.
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include "tests/support/test.h"
+#include "tests/trainer/backend/block_memory.h"
+#include "tests/trainer/backend/cuda_emulator/odd_libraries.h"
+#include "tests/trainer/backend/probe.h"
+#include "trainer/backend/cuda/bottleneck/bottleneck.h"
+#include "trainer/backend/cuda/runtime/layout.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
+#include "trainer/backend/measured_backend.h"
+#include "trainer/backend/op_work.h"
+#include "trainer/model/network.h"
+
+namespace trainer {
+namespace {
+
+Values RunChain(const std::string& backend, Mode mode, const Shape& src,
+                const std::vector<BottleneckPlan>& plans, bool apart) {
+  Device device(backend);
+  const auto probe = MakeBottleneckProbe(device, mode, src, plans, apart);
+  Values values = probe->Forward(MakeInputs(*probe, 1));
+  const auto count = static_cast<std::int64_t>(values.at("dst").size());
+  for (auto& [name, gradient] : probe->Backward(RandomFloats(count, 99))) {
+    values["gradient of " + name] = std::move(gradient);
+  }
+  return values;
+}
+
+// The forward pass is the same to the bit.  Backward the shortcut's gradient is added behind the
+// product instead of before it, and sums are added in another order: what is rounded to 16 bits
+// differs in its last bit here and there, and what is made of that.
+TEST(BlockBelow, GivesTheGradientsOfBlocksApart) {
+  struct Chain {
+    Shape src;
+    std::vector<BottleneckPlan> plans;
+  };
+  const Chain chains[] = {
+      {{2, 32, 6, 5}, {{8, 32, 1}, {8, 32, 1}}},              // the residual twice
+      {{2, 32, 6, 5}, {{8, 32, 1}, {8, 32, 1}, {8, 32, 1}}},  // and not copied in between
+      {{1, 12, 5, 5}, {{5, 20, 1}, {5, 20, 1}, {6, 24, 2}}},  // a pair below, a pair above; padding
+      {{3, 16, 7, 7}, {{16, 64, 2}, {16, 64, 2}}},            // pairs only
+      {{1, 64, 3, 5}, {{64, 256, 1}, {64, 256, 1}}},          // with conv3's kernel, a pair below
+      {{1, 256, 3, 5}, {{64, 256, 1}, {64, 256, 1}}},         // the same without a pair
+      {{1, 256, 3, 5}, {{64, 256, 1}, {64, 256, 1}, {128, 512, 2}}},  // read by conv1 from diff_dst
+      {{1, 96, 3, 3}, {{24, 96, 1}, {200, 96, 1}}},                   // products in shares
+      {{1, 96, 3, 3}, {{24, 96, 1}, {264, 96, 1}}},  // for which there is no kernel
+  };
+  for (const std::string backend : {"cuda_fp16", "cuda_bf16"}) {
+    const double allowed = backend == "cuda_fp16" ? 0.004 : 0.03;
+    for (const Chain& chain : chains) {
+      for (const Mode mode : {Mode::kTraining, Mode::kFrozen}) {
+        const Values together = RunChain(backend, mode, chain.src, chain.plans, false);
+        const Values apart = RunChain(backend, mode, chain.src, chain.plans, true);
+        ASSERT_EQ(together.size(), apart.size());
+        for (const auto& [name, values] : together) {
+          const double error = RelativeError(values, apart.at(name));
+          const bool is_forward = !name.starts_with("gradient");
+          EXPECT_LE(error, is_forward ? 0 : allowed)
+              << backend << " " << Dimensions(chain.src) << " " << chain.plans.back().mid << ", "
+              << chain.plans.size() << " blocks, " << name;
+        }
+      }
+    }
+  }
+}
+
+// The same bits each time; where results must repeat, blocks know of none and have those of before.
+TEST(BlockBelow, Repeats) {
+  const std::vector<BottleneckPlan> plans = {{8, 32, 1}, {8, 32, 1}, {16, 64, 2}};
+  const auto run = [&](const std::string& backend, bool apart) {
+    return RunChain(backend, Mode::kTraining, {2, 16, 6, 6}, plans, apart);
+  };
+  EXPECT_EQ(run("cuda_fp16", false), run("cuda_fp16", false));
+  EXPECT_EQ(run("cuda_fp16_repeating", false), run("cuda_fp16_repeating", true));
+  EXPECT_EQ(run("cuda", false), run("cuda", true));
+}
+
+// Pieces of work in a forward and a backward pass of ResNet-50, a call of the libraries for one.
+std::size_t WorkOfResNet50(Device& device, bool apart) {
+  NetworkDefinition definition = DefineNetwork(
+      device.backend(), {.arch = "resnet50", .batch_size = 1, .height = 32, .width = 32});
+  for (const NetworkDefinition::Body& body : definition.bodies) {
+    if (apart) body.block->set_below(nullptr);
+  }
+  Network network(device.backend(), std::move(definition));
+  const auto* bytes = static_cast<const std::uint8_t*>(device.Scratch(3 * 32 * 32));
+  InputBatch batch;
+  batch.pixels = bytes;
+  batch.mirror = bytes;
+  batch.labels = static_cast<const std::int32_t*>(device.Scratch(4));
+  batch.loss = static_cast<const LossParameters*>(device.Scratch(sizeof(LossParameters)));
+  auto* sums = static_cast<LossSums*>(device.Scratch(sizeof(LossSums)));
+  cudaStream_t stream = HandleOf(device.stream());
+  EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  network.Forward(Mode::kTraining, batch, sums, device.stream());
+  network.Backward(device.stream(), [](std::size_t /*complete_from*/) {});
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  std::size_t count = 0;
+  EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &count), cudaSuccess);
+  cudaGraphDestroy(graph);
+  return count;
+}
+
+// One pass of sums for each of the 15 ends that are not the last, but for the three at 7 x 7 whose
+// 512 filters have no kernel.
+TEST(BlockBelow, SavesAKernelOfEachBlock) {
+  Device device("cuda_fp16");
+  const std::size_t together = WorkOfResNet50(device, /*apart=*/false);
+  const std::size_t apart = WorkOfResNet50(device, /*apart=*/true);
+  RecordProperty("work", static_cast<int>(together));
+  RecordProperty("work_apart", static_cast<int>(apart));
+  EXPECT_EQ(apart - together, 12) << apart;
+}
+
+// What --profile shows of two blocks, by layer, and its work.
+std::map<std::string, OpWork> ProfilePair(const std::vector<BottleneckPlan>& plans,
+                                          std::int64_t channels, Mode mode) {
+  Device device("cuda_fp16");
+  OpRecorder recorder([&] { return device.backend().MakeEvent(); });
+  const auto measured = MakeMeasuredBackend(device.backend(), recorder);
+  std::vector<Tensor> values = {
+      device.Make(device.Images({1, channels, 3, 3}), RandomFloats(9 * channels, 1))};
+  std::vector<std::unique_ptr<Bottleneck>> blocks;
+  for (const BottleneckPlan& plan : plans) {
+    blocks.push_back(
+        measured->MakeBottleneck({values.back().desc, plan.mid, plan.out, plan.stride}));
+    if (blocks.size() > 1) blocks[1]->set_below(blocks[0]->end());
+    values.push_back(device.Make(blocks.back()->dst()));
+  }
+  BlockMemory memory(device, {blocks[0].get(), blocks[1].get()});
+  memory.NameLayers(recorder);
+  std::vector<Tensor> gradients;
+  for (const Tensor& value : values) {
+    gradients.push_back(device.Make(value.desc, RandomFloats(value.desc.shape.elements(), 2)));
+  }
+  recorder.Start();
+  for (std::size_t i = 0; i < 2; ++i) {
+    blocks[i]->Forward(mode, values[i], values[i + 1], device.stream());
+  }
+  for (std::size_t i = 2; i-- > 0;) {
+    blocks[i]->Backward(mode, values[i], values[i + 1], gradients[i + 1], gradients[i],
+                        device.stream());
+  }
+  recorder.Collect();
+  std::map<std::string, OpWork> work;
+  for (const ProfiledOp& op : recorder.Ops()) work[op.layer + " " + op.op] = op.work;
+  return work;
+}
+
+// `v` values and `t` bytes of what is between the blocks.
+TEST(ProfileOfTwoBottlenecks, ShowsTheGradientBetweenThem) {
+  const double v = 32 * 9;
+  const double t = 2 * v;
+  const double flop = 2 * 8 * v;                    // of the product
+  const double bytes = 2 * 8 * 9 + 2 * 8 * 32 + t;  // its operands; what it adds to
+  constexpr const char* kSingle =
+      "1.conv1.weight convolution backward data, with ReLU and statistics below";
+  constexpr const char* kDual =
+      "1.conv1.weight convolution backward data, with ReLU and statistics of a pair below";
+  const auto identity = ProfilePair({{8, 32, 1}, {8, 32, 1}}, 32, Mode::kTraining);
+  EXPECT_EQ(identity.at(kSingle), (OpWork{flop + 5 * v, bytes + t + t}));
+  EXPECT_EQ(identity.at("0.bn3.weight batch norm backward, but for its statistics"),
+            (OpWork{4 * v, 3 * t}));
+  EXPECT_FALSE(identity.contains("1.conv1.weight convolution backward data"));
+  EXPECT_FALSE(identity.contains("0.bn3.weight batch norm backward"));
+  EXPECT_TRUE(identity.contains("1.bn3.weight batch norm backward"));  // nothing is above it
+  const auto frozen = ProfilePair({{8, 32, 1}, {8, 32, 1}}, 32, Mode::kFrozen);
+  EXPECT_EQ(frozen.at("0.bn3.weight batch norm backward, but for its statistics"),
+            (OpWork{v, 3 * t}));
+  const auto dual = ProfilePair({{8, 32, 1}, {8, 32, 1}}, 16, Mode::kTraining);
+  EXPECT_EQ(dual.at(kDual), (OpWork{flop + 9 * v, bytes + t + 2 * t}));
+  EXPECT_EQ(dual.at("0.bn3.weight batch norm pair backward, but for its statistics"),
+            (OpWork{8 * v, 5 * t}));
+}
+
+TEST(ProfileOfTwoBottlenecks, ShowsItInFrontOfTheKernelOfConv3) {
+  const double t = 2 * 256 * 9;
+  const auto identity = ProfilePair({{64, 256, 1}, {64, 256, 1}}, 256, Mode::kTraining);
+  EXPECT_EQ(identity.at("0.bn3.weight batch norm backward coefficients"), OpWork());
+  EXPECT_FALSE(identity.contains("0.bn3.weight batch norm backward statistics"));
+  const auto dual = ProfilePair({{64, 256, 1}, {64, 256, 1}}, 64, Mode::kTraining);
+  EXPECT_EQ(
+      dual.at("0.bn3.weight batch norm pair backward, but for its statistics and one gradient"),
+      (OpWork{4.0 * 256 * 9, 3 * t}));
+}
+
+bool IsConv1(const ConvolutionSpec& spec, const ConvolutionFusions& /*fusions*/) {
+  return spec.adds_diff_src;
+}
+
+class Conv1VariantTest : public testing::Test {
+ protected:
+  // Of a block on one that reads `channels`: a pair is below unless they are 32.
+  Conv1Variant Choose(Kind kind, std::int64_t channels = 32, DType dtype = DType::kFloat16) {
+    OddLibraries libraries(dtype, IsConv1, kind, plans_);
+    CudaBottleneck below(libraries, {CudaImages({1, channels, 3, 5}, dtype), 8, 32, 1});
+    CudaBottleneck above(libraries, {below.dst(), 8, 32, 1});
+    above.set_below(below.end());
+    EXPECT_EQ(below.end()->partial_blocks > 0, above.conv1_variant() == Conv1Variant::kFused);
+    return above.conv1_variant();
+  }
+
+  static constexpr const char* kName =
+      "data gradient of 15 pixels from 8 to 32 channels into the block below, F16";
+  DevicePlanCache plans_{std::make_shared<PlanCache>(), "a GPU"};
+};
+
+TEST_F(Conv1VariantTest, IsTheKernelWhereThatIsFaster) {
+  EXPECT_EQ(Choose(Kind::kSlow), Conv1Variant::kFused);
+  EXPECT_EQ(plans_.Find(kName), "kernel");
+  EXPECT_EQ(Choose(Kind::kSlow, 16), Conv1Variant::kFused);
+  EXPECT_EQ(plans_.Find(kName + std::string(", dual")), "kernel");
+  EXPECT_EQ(Choose(Kind::kSlow, 32, DType::kBFloat16), Conv1Variant::kFused);
+}
+
+// The emulated kernel takes many times as long as loops.
+TEST_F(Conv1VariantTest, AreThePassesWhereTheKernelIsSlower) {
+  EXPECT_EQ(Choose(Kind::kRight), Conv1Variant::kSeparate);
+  EXPECT_EQ(plans_.Find(kName), "separate");
+}
+
+// However slow they are.
+TEST_F(Conv1VariantTest, AreThePassesWhereTheKernelGivesSomethingElse) {
+  for (const Kind kind : {Kind::kWrongData, Kind::kNotANumber}) {
+    for (const std::int64_t channels : {16, 32}) {
+      plans_ = {std::make_shared<PlanCache>(), "a GPU"};
+      EXPECT_EQ(Choose(kind, channels), Conv1Variant::kSeparate);
+    }
+  }
+}
+
+TEST_F(Conv1VariantTest, IsAsThePlansHaveIt) {
+  plans_.Add(kName, "kernel");
+  EXPECT_EQ(Choose(Kind::kWrongData), Conv1Variant::kFused);
+  plans_.Add(kName, "separate");
+  EXPECT_EQ(Choose(Kind::kSlow), Conv1Variant::kSeparate);
+}
+
+// The lower one of the two that are timed has a block below it, which is not there then.
+TEST_F(Conv1VariantTest, IsFoundAboveABlockThatHasOne) {
+  OddLibraries libraries(DType::kFloat16, IsConv1, Kind::kSlow, plans_);
+  CudaBottleneck bottom(libraries, {CudaImages({1, 16, 3, 5}, DType::kFloat16), 8, 32, 1});
+  CudaBottleneck middle(libraries, {bottom.dst(), 8, 32, 1});
+  CudaBottleneck top(libraries, {middle.dst(), 8, 32, 1});
+  middle.set_below(bottom.end());
+  const int blocks = bottom.end()->partial_blocks;
+  top.set_below(middle.end());
+  EXPECT_EQ(top.conv1_variant(), Conv1Variant::kFused);
+  EXPECT_EQ(middle.below(), bottom.end());
+  EXPECT_EQ(bottom.end()->partial_blocks, blocks);
+  EXPECT_GT(blocks, 0);
+  middle.set_below(nullptr);
+  EXPECT_EQ(bottom.end()->partial_blocks, 0);
+}
+
+// Where there is no kernel, and where results must not depend on a clock.
+TEST(Conv1Variant, IsSeparateWithoutAKernel) {
+  const auto choose = [](DType dtype, std::int64_t filters, bool deterministic) {
+    const auto libraries = MakeCudaLibraries({.storage = dtype}, deterministic, nullptr, "");
+    CudaBottleneck below(*libraries, {CudaImages({1, 32, 3, 5}, dtype), 8, 32, 1});
+    CudaBottleneck above(*libraries, {below.dst(), filters, 32, 1});
+    above.set_below(below.end());
+    return above.conv1_variant();
+  };
+  EXPECT_EQ(choose(DType::kFloat16, 256, false), Conv1Variant::kFused);
+  EXPECT_EQ(choose(DType::kFloat16, 264, false), Conv1Variant::kSeparate);
+  EXPECT_EQ(choose(DType::kFloat16, 256, true), Conv1Variant::kSeparate);
+  EXPECT_EQ(choose(DType::kFloat32, 8, false), Conv1Variant::kSeparate);
+}
+
+}  // namespace
+}  // namespace trainer

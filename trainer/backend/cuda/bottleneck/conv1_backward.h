@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The data gradient of the 1x1 convolution at the start of a bottleneck, and on through the end of
+// the block below, in one kernel: added to the gradient of the shortcut, masked by the ReLU there,
+// and with the sums that the batch norms before that ReLU need.  What is written is the gradient of
+// the residual of the block below as it is, and no pass reads it to add it up.  In passes it is
+// read twice more, and written once more.
+//
+// Products of fp16 or bf16 by tensor cores, sums in fp32 and in the same order each time.
+
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/core/dtype.h"
+
+struct CUstream_st;
+
+namespace trainer {
+
+struct Conv1BackwardShape {
+  std::int64_t pixels = 0;  // of all images
+  int filters = 0;          // of the convolution, padded: what is added up
+  int channels = 0;         // of what it reads, padded
+  bool is_dual = false;     // the block below ends with two batch norms
+  DType dtype = DType::kFloat16;
+  int sms = 1;
+  int compute_capability = 0;  // its major number
+};
+// Whether there is a kernel: fp16 from 7.0 on for 128 filters at most, fp16 and bf16 from 8.0 on
+// for 256.
+bool HasConv1Backward(const Conv1BackwardShape& shape);
+
+// NormPartialSums::blocks of the sums below.
+int Conv1BackwardBlocks(const Conv1BackwardShape& shape);
+
+// All in device memory, rows of channels as batch_norm_kernels.h has them.
+struct Conv1Backward {
+  const void* gradient = nullptr;  // of what the convolution gives: pixels x filters
+  const void* filter = nullptr;    // filters x channels
+  const void* residual = nullptr;  // the gradient of the shortcut: pixels x channels
+  void* diff_src = nullptr;        // the gradient behind the ReLU below; may be `residual`
+
+  // Of the block below: where its ReLU passes, and of each of its batch norms what that has read,
+  // what NormSavedFloats says, and what becomes NormPartialSums::values.
+  struct Norm {
+    const void* z = nullptr;
+    const float* saved = nullptr;
+    float* partial = nullptr;
+  };
+  const std::uint8_t* mask = nullptr;
+  Norm first;
+  Norm second;  // where the shape is_dual
+};
+// REQUIRES: HasConv1Backward(shape).
+void RunConv1Backward(const Conv1BackwardShape& shape, const Conv1Backward& call,
+                      CUstream_st* stream);
+
+}  // namespace trainer
