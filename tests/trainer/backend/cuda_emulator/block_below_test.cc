@@ -181,6 +181,21 @@ TEST(ProfileOfTwoBottlenecks, ShowsTheGradientBetweenThem) {
             (OpWork{8 * v, 5 * t}));
 }
 
+// Of 3 x 3 pixels 2 x 2 are read.
+TEST(ProfileOfTwoBottlenecks, ShowsTheCompactGradientOfAShortcut) {
+  const double v = 32 * 9;
+  const double t = 2 * v;
+  const double read = 2 * 32 * 4;
+  const auto work = ProfilePair({{8, 32, 1}, {8, 64, 2}}, 32, Mode::kTraining);
+  EXPECT_EQ(work.at("1.conv1.weight convolution backward data, with ReLU and statistics below"),
+            (OpWork{2 * 8 * v + 5 * v, 2 * 8 * 9 + 2 * 8 * 32 + 2 * t + read}));
+  EXPECT_EQ(work.at("1.downsample.0.weight convolution backward data, of pixels that were read"),
+            (OpWork{2 * 4 * 32 * 64, 2 * 64 * 4 + 2 * 64 * 32 + read}));
+  EXPECT_FALSE(work.contains("1.downsample.0.weight convolution backward data"));
+  const auto dual = ProfilePair({{8, 32, 1}, {8, 64, 2}}, 16, Mode::kTraining);
+  EXPECT_TRUE(dual.contains("1.downsample.0.weight convolution backward data"));
+}
+
 TEST(ProfileOfTwoBottlenecks, ShowsItInFrontOfTheKernelOfConv3) {
   const double t = 2 * 256 * 9;
   const auto identity = ProfilePair({{64, 256, 1}, {64, 256, 1}}, 256, Mode::kTraining);
@@ -199,10 +214,11 @@ bool IsConv1(const ConvolutionSpec& spec, const ConvolutionFusions& /*fusions*/)
 class Conv1VariantTest : public testing::Test {
  protected:
   // Of a block on one that reads `channels`: a pair is below unless they are 32.
-  Conv1Variant Choose(Kind kind, std::int64_t channels = 32, DType dtype = DType::kFloat16) {
+  Conv1Variant Choose(Kind kind, std::int64_t channels = 32, DType dtype = DType::kFloat16,
+                      std::int64_t stride = 1) {
     OddLibraries libraries(dtype, IsConv1, kind, plans_);
     CudaBottleneck below(libraries, {CudaImages({1, channels, 3, 5}, dtype), 8, 32, 1});
-    CudaBottleneck above(libraries, {below.dst(), 8, 32, 1});
+    CudaBottleneck above(libraries, {below.dst(), 8, 32, stride});
     above.set_below(below.end());
     EXPECT_EQ(below.end()->partial_blocks > 0, above.conv1_variant() == Conv1Variant::kFused);
     return above.conv1_variant();
@@ -219,6 +235,8 @@ TEST_F(Conv1VariantTest, IsTheKernelWhereThatIsFaster) {
   EXPECT_EQ(Choose(Kind::kSlow, 16), Conv1Variant::kFused);
   EXPECT_EQ(plans_.Find(kName + std::string(", dual")), "kernel");
   EXPECT_EQ(Choose(Kind::kSlow, 32, DType::kBFloat16), Conv1Variant::kFused);
+  EXPECT_EQ(Choose(Kind::kSlow, 32, DType::kFloat16, 2), Conv1Variant::kFused);
+  EXPECT_EQ(plans_.Find(kName + std::string(", shortcut of stride 2")), "kernel");
 }
 
 // The emulated kernel takes many times as long as loops.

@@ -200,7 +200,8 @@ Conv1Variant FasterConv1Variant(Autotuner& autotuner, CudaBottleneck& above, Blo
   const std::string name = "data gradient of " + std::to_string(shape.pixels) + " pixels from " +
                            std::to_string(shape.filters) + " to " + std::to_string(shape.channels) +
                            " channels into the block below, " + std::string(NameOf(shape.dtype)) +
-                           (shape.is_dual ? ", dual" : "");
+                           (shape.is_dual ? ", dual" : "") +
+                           (shape.stride == 2 ? ", shortcut of stride 2" : "");
   const auto set = [&](bool is_fused) { above.GoThrough(is_fused ? &below : nullptr); };
   return static_cast<Conv1Variant>(Choose(autotuner, name, {below.block, &above}, set));
 }

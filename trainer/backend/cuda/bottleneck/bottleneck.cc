@@ -46,8 +46,7 @@ CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& s
              /*follows_norm=*/true, /*adds=*/false, /*relu=*/true),
       conv3_(libraries, ".3", {.src = conv2_.z.desc, .out_channels = spec.out_channels},
              /*follows_norm=*/true, /*adds=*/!spec.has_downsample(), /*relu=*/true),
-      autotuner_(libraries.autotuner()),
-      deterministic_(libraries.deterministic()) {
+      libraries_(libraries) {
   AppendConvolutionNormParameters("conv1", "bn1", conv1_.convolution->filter(), parameters_);
   AppendConvolutionNormParameters("conv2", "bn2", conv2_.convolution->filter(), parameters_);
   AppendConvolutionNormParameters("conv3", "bn3", conv3_.convolution->filter(), parameters_);
@@ -75,6 +74,9 @@ CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& s
   conv1_backward_ = {.pixels = conv1_.shape.pixels,
                      .filters = conv1_.shape.padded,
                      .channels = static_cast<int>(PaddedChannels(src().shape[1])),
+                     .stride = static_cast<int>(spec.stride),
+                     .height = static_cast<int>(src().shape[2]),
+                     .width = static_cast<int>(src().shape[3]),
                      .dtype = conv1_.shape.dtype,
                      .sms = conv1_.shape.sms,
                      .compute_capability = ComputeCapabilityMajor()};
@@ -87,14 +89,23 @@ CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& s
 Conv1BackwardShape CudaBottleneck::conv1_backward(const BlockEnd& below) const {
   Conv1BackwardShape shape = conv1_backward_;
   shape.is_dual = below.is_dual;
+  if (!HasConv1Backward(shape)) shape.stride = 1;
   return shape;
 }
 
 void CudaBottleneck::set_below(BlockEnd* below) {
   GoThrough(nullptr);
-  if (below == nullptr || deterministic_ || !HasConv1Backward(conv1_backward(*below))) return;
-  const bool is_fused = FasterConv1Variant(autotuner_, *this, *below) == Conv1Variant::kFused;
-  GoThrough(is_fused ? below : nullptr);
+  if (below == nullptr || libraries_.deterministic()) return;
+  const Conv1BackwardShape shape = conv1_backward(*below);
+  if (!HasConv1Backward(shape)) return;
+  if (shape.stride == 2 && compact_shortcut_ == nullptr) {
+    const Shape& images = shortcut_->z.desc.shape;
+    diff_compact_.desc = CudaImages({images[0], src().shape[1], images[2], images[3]}, src().dtype);
+    compact_shortcut_ = libraries_.MakeConvolution(
+        {.src = diff_compact_.desc, .out_channels = shortcut_->spec.out_channels});
+  }
+  const Conv1Variant faster = FasterConv1Variant(libraries_.autotuner(), *this, *below);
+  GoThrough(faster == Conv1Variant::kFused ? below : nullptr);
 }
 
 void CudaBottleneck::GoThrough(BlockEnd* below) {
@@ -125,6 +136,7 @@ std::size_t CudaBottleneck::end_scratch_bytes() const {
     bytes = std::max({bytes, shortcut_->convolution->workspace_bytes(),
                       FloatBytes(DualNormScratchFloats(conv3_.shape))});
   }
+  if (is_compact()) bytes = std::max(bytes, compact_shortcut_->workspace_bytes());
   if (conv3_variant_ == Conv3Variant::kFused) {
     bytes = std::max(bytes, FloatBytes(Conv3BackwardScratchFloats(*conv3_backward_)));
   }
@@ -144,6 +156,7 @@ void CudaBottleneck::PlanBackward() {
   reserve("conv2", conv2_.scratch_bytes(), 1, 1, conv2_scratch_);
   reserve("diff_a1", diff_a1_.desc.bytes, 1, 2, diff_a1_.data);
   reserve("conv1", conv1_.scratch_bytes(), 2, 2, conv1_scratch_);
+  reserve("diff_compact", is_compact() ? diff_compact_.desc.bytes : 0, 0, 2, diff_compact_.data);
   backward_plan_.Solve();
 }
 
@@ -254,10 +267,7 @@ void CudaBottleneck::Backward(Mode mode, const Tensor& src, const Tensor& /*dst*
     BackwardFilter(conv3_, mode, a2_, diff_z3_, end_scratch_, stream);
     BackwardData(conv3_, &conv2_, mode, diff_z3_, diff_a2_, end_scratch_, stream);
   }
-  if (shortcut_) {
-    BackwardFilter(*shortcut_, mode, src, diff_zs, end_scratch_, stream);
-    BackwardData(*shortcut_, nullptr, mode, diff_zs, diff_src, end_scratch_, stream);
-  }
+  if (shortcut_) BackwardShortcut(mode, src, diff_zs, diff_src, stream);
   BackwardNorm(conv2_, mode, diff_a2_, gradient_sums(conv3_), diff_a2_, nullptr, conv2_scratch_,
                stream);
   BackwardFilter(conv2_, mode, a1_, diff_a2_, conv2_scratch_, stream);
@@ -266,7 +276,8 @@ void CudaBottleneck::Backward(Mode mode, const Tensor& src, const Tensor& /*dst*
                stream);
   BackwardFilter(conv1_, mode, src, diff_a1_, conv1_scratch_, stream);
   if (below_ != nullptr) {
-    BackwardConv1Fused(mode, is_residual ? diff_dst.data : diff_src.data, diff_src, stream);
+    const Tensor& residual = is_residual ? diff_dst : is_compact() ? diff_compact_ : diff_src;
+    BackwardConv1Fused(mode, residual.data, diff_src, stream);
   } else {
     BackwardData(conv1_, nullptr, mode, diff_a1_, diff_src, conv1_scratch_, stream);
   }
@@ -341,6 +352,19 @@ void CudaBottleneck::BackwardData(const BottleneckStage& stage, const Bottleneck
   });
 }
 
+void CudaBottleneck::BackwardShortcut(Mode mode, const Tensor& src, const Tensor& diff_zs,
+                                      const Tensor& diff_src, Stream& stream) {
+  BackwardFilter(*shortcut_, mode, src, diff_zs, end_scratch_, stream);
+  if (!is_compact()) {
+    BackwardData(*shortcut_, nullptr, mode, diff_zs, diff_src, end_scratch_, stream);
+    return;
+  }
+  steps_.Run(Step::kBackwardDataCompact, *shortcut_, mode, stream, [&] {
+    compact_shortcut_->BackwardData(diff_zs, shortcut_->filter.value, diff_compact_, end_scratch_,
+                                    stream);
+  });
+}
+
 void CudaBottleneck::BackwardConv1Fused(Mode mode, const void* residual, const Tensor& diff_src,
                                         Stream& stream) {
   const Conv1Backward call = {.gradient = diff_a1_.data,
@@ -350,7 +374,9 @@ void CudaBottleneck::BackwardConv1Fused(Mode mode, const void* residual, const T
                               .mask = below_->mask,
                               .first = below_->first,
                               .second = below_->second};
-  const Step step = below_->is_dual ? Step::kBackwardDataToDualNorm : Step::kBackwardDataToNorm;
+  const Step step = below_->is_dual ? Step::kBackwardDataToDualNorm
+                    : is_compact()  ? Step::kBackwardDataToNormOfStride2
+                                    : Step::kBackwardDataToNorm;
   steps_.Run(step, conv1_, mode, stream,
              [&] { RunConv1Backward(conv1_backward(*below_), call, HandleOf(stream)); });
 }

@@ -32,7 +32,8 @@
 //   conv1 filter                              src, d z1             gradient
 //   conv1 data, + d src, the ReLU below,      d z1, d src, mask,    d dst of the block below,
 //     statistics of bn3 there (and the ...)   z3, zs below          behind its ReLU; statistics
-// so that there
+// (a shortcut with a stride of 2 has given d src of the pixels that it has read alone), so that
+// there
 //   bn3 (and the shortcut's)                  d dst, z3, zs         d z3, d zs
 // has no pass of sums; d dst is the residual's gradient too, and is read where it is.
 //
@@ -98,6 +99,9 @@ class CudaBottleneck final : public Bottleneck {
   std::size_t gradient_sums_bytes(const BottleneckStage& stage) const;
   const float* gradient_sums(const BottleneckStage& stage) const;
   std::size_t end_scratch_bytes() const;
+  // Whether the gradient of the shortcut's convolution is one of those pixels alone that it has
+  // read.
+  bool is_compact() const { return below_ != nullptr && conv1_backward(*below_).stride == 2; }
   bool end_comes_summed() const { return end_.partial_blocks > 0; }
   NormPartialSums end_sums(const Conv1Backward::Norm& norm) const {
     return {end_comes_summed() ? norm.partial : nullptr, end_.partial_blocks};
@@ -123,15 +127,19 @@ class CudaBottleneck final : public Bottleneck {
   // `before` is the stage before, if there is one.
   void BackwardData(const BottleneckStage& stage, const BottleneckStage* before, Mode mode,
                     const Tensor& diff_z, const Tensor& diff_x, void* scratch, Stream& stream);
+  void BackwardShortcut(Mode mode, const Tensor& src, const Tensor& diff_zs, const Tensor& diff_src,
+                        Stream& stream);
   void BackwardConv1Fused(Mode mode, const void* residual, const Tensor& diff_src, Stream& stream);
 
   BottleneckStage conv1_, conv2_, conv3_;
   std::optional<BottleneckStage> shortcut_;
+  // The shortcut's with a stride of 1, on those pixels that it has read; null until there may be
+  // use for it.
+  std::unique_ptr<CudaConvolution> compact_shortcut_;
   Conv1BackwardShape conv1_backward_;                 // but for what is below
   std::optional<Conv3BackwardShape> conv3_backward_;  // none: there is no such kernel
   Conv3Variant conv3_variant_ = Conv3Variant::kSeparate;
-  Autotuner& autotuner_;
-  const bool deterministic_;
+  CudaLibraries& libraries_;
   BlockEnd end_;
   BlockEnd* below_ = nullptr;
   std::vector<ParameterSpec> parameters_;
@@ -141,7 +149,7 @@ class CudaBottleneck final : public Bottleneck {
   // parts do not need at once shares bytes.
   Pieces pieces_, backward_pieces_;
   MemoryPlanner backward_plan_;
-  Tensor a1_, a2_, diff_z3_, diff_a2_, diff_a1_;
+  Tensor a1_, a2_, diff_z3_, diff_a2_, diff_a1_, diff_compact_;
   float* coefficients_ = nullptr;  // of bn3, for the kernel
   void* forward_scratch_ = nullptr;
   void* end_scratch_ = nullptr;

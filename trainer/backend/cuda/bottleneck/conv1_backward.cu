@@ -13,16 +13,40 @@ namespace {
 constexpr int kMaxFilters = 256;
 constexpr int kMaxFiltersOfQuadPairs = 128;
 
+enum class Kind { kNorm, kDualNorm, kNormOfStride2 };
+
+// Of images with a stride of 2.
+struct Images {
+  int height, width;
+
+  // The row of the residual that belongs to a pixel; negative: none.
+  __device__ int ResidualOf(int pixel) const {
+    const int line = pixel / width;  // of all images
+    const int column = pixel - line * width;
+    const int image = line / height;
+    const int row = line - image * height;
+    if (row % 2 != 0 || column % 2 != 0) return -1;
+    return (image * ((height + 1) / 2) + row / 2) * ((width + 1) / 2) + column / 2;
+  }
+};
+
 // What is behind the product.
-template <typename T, typename Of, bool is_dual>
+template <typename T, typename Of, Kind kind>
 class EndBelow {
+  static constexpr bool kIsDual = kind == Kind::kDualNorm;
+
  public:
   // `second_means`: shared memory of Of::kColumns floats where it is dual, since registers do not
   // suffice.  The block is to wait before Use.
-  __device__ EndBelow(const Conv1Backward& call, int pixels, int channels, float* second_means)
-      : call_(call), pixels_(pixels), channels_(channels), channel_(rows_product::OwnColumn<Of>()) {
+  __device__ EndBelow(const Conv1Backward& call, const Images& images, int pixels, int channels,
+                      float* second_means)
+      : call_(call),
+        images_(images),
+        pixels_(pixels),
+        channels_(channels),
+        channel_(rows_product::OwnColumn<Of>()) {
     LoadMeans(call.first, mean_);
-    if constexpr (is_dual) {
+    if constexpr (kIsDual) {
       second_means_ = second_means + rows_product::Thread() % Of::kThreadsAcross * 8;
       float means[8];
       LoadMeans(call.second, means);
@@ -35,9 +59,15 @@ class EndBelow {
   __device__ void Load(int e, int pixel) {
     if (pixel >= pixels_ || channel_ >= channels_) return;
     const std::int64_t at = ElementOf(pixel);
-    residual_[e] = LoadEight(static_cast<const T*>(call_.residual) + at);
+    if constexpr (kind == Kind::kNormOfStride2) {
+      const int row = images_.ResidualOf(pixel);
+      const T* rows = static_cast<const T*>(call_.residual);
+      residual_[e] = row < 0 ? Eight<T>{} : LoadEight(rows + ElementOf(row));
+    } else {
+      residual_[e] = LoadEight(static_cast<const T*>(call_.residual) + at);
+    }
     z_[e] = LoadEight(static_cast<const T*>(call_.first.z) + at);
-    if constexpr (is_dual) second_z_[e] = LoadEight(static_cast<const T*>(call_.second.z) + at);
+    if constexpr (kIsDual) second_z_[e] = LoadEight(static_cast<const T*>(call_.second.z) + at);
     passes_[e] = call_.mask[at / 8];
   }
 
@@ -59,7 +89,7 @@ class EndBelow {
       sum_[i] += gradient[i];
       products_[i] += gradient[i] * (z[i] - mean_[i]);
     }
-    if constexpr (is_dual) {
+    if constexpr (kIsDual) {
       Widen(second_z_[e], z);
 #pragma unroll
       for (int i = 0; i < 8; ++i) second_products_[i] += gradient[i] * (z[i] - second_means_[i]);
@@ -70,12 +100,12 @@ class EndBelow {
   template <typename Shared>
   __device__ void StorePartialSums(Shared& shared) {
     StoreOf(call_.first, products_, shared);
-    if constexpr (is_dual) StoreOf(call_.second, second_products_, shared);
+    if constexpr (kIsDual) StoreOf(call_.second, second_products_, shared);
   }
 
  private:
-  __device__ std::int64_t ElementOf(int pixel) const {
-    return static_cast<std::int64_t>(pixel) * channels_ + channel_;
+  __device__ std::int64_t ElementOf(int row) const {
+    return static_cast<std::int64_t>(row) * channels_ + channel_;
   }
   __device__ void LoadMeans(const Conv1Backward::Norm& norm, float (&means)[8]) const {
 #pragma unroll
@@ -93,11 +123,12 @@ class EndBelow {
   }
 
   const Conv1Backward& call_;
+  const Images& images_;
   const int pixels_, channels_, channel_;
   float* second_means_ = nullptr;
   Eight<T> residual_[Of::kRows] = {};
   Eight<T> z_[Of::kRows] = {};
-  Eight<T> second_z_[is_dual ? Of::kRows : 1] = {};
+  Eight<T> second_z_[kIsDual ? Of::kRows : 1] = {};
   unsigned passes_[Of::kRows] = {};
   float mean_[8];
   float sum_[8] = {};
@@ -105,13 +136,13 @@ class EndBelow {
   float second_products_[8] = {};
 };
 
-template <typename T, TensorCores cores, int depth, bool is_dual>
+template <typename T, TensorCores cores, int depth, Kind kind>
 __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
-    BackwardKernel(Conv1Backward call, int pixels, int filters, int channels) {
+    BackwardKernel(Conv1Backward call, Images images, int pixels, int filters, int channels) {
   auto& shared = *reinterpret_cast<rows_product::Shared<T, cores, depth>*>(GivenShared());
   using Of = rows_product::Tile<cores, depth>;
-  alignas(16) __shared__ float second_means[is_dual ? Of::kColumns : 1];
-  EndBelow<T, Of, is_dual> end(call, pixels, channels, second_means);
+  alignas(16) __shared__ float second_means[kind == Kind::kDualNorm ? Of::kColumns : 1];
+  EndBelow<T, Of, kind> end(call, images, pixels, channels, second_means);
   const rows_product::Operands<T> operands = {static_cast<const T*>(call.gradient),
                                               static_cast<const T*>(call.filter), pixels, filters,
                                               channels};
@@ -153,15 +184,17 @@ Grid GridOf(const Conv1BackwardShape& shape) {
 template <typename T, TensorCores cores, int depth>
 void Queue(const Conv1BackwardShape& shape, const Conv1Backward& call, CUstream_st* stream) {
   const Grid grid = GridOf(shape);
-  const auto queue = [&](auto is_dual) {
+  const auto queue = [&](auto kind) {
     LaunchWithShared(sizeof(rows_product::Shared<T, cores, depth>),
-                     BackwardKernel<T, cores, depth, is_dual>,
+                     BackwardKernel<T, cores, depth, kind>,
                      dim3(static_cast<unsigned>(grid.across), static_cast<unsigned>(grid.down)),
-                     rows_product::kBlockThreads, stream, call, static_cast<int>(shape.pixels),
-                     shape.filters, shape.channels);
+                     rows_product::kBlockThreads, stream, call, Images{shape.height, shape.width},
+                     static_cast<int>(shape.pixels), shape.filters, shape.channels);
   };
-  if (shape.is_dual) return queue(std::true_type());
-  queue(std::false_type());
+  using std::integral_constant;
+  if (shape.is_dual) return queue(integral_constant<Kind, Kind::kDualNorm>());
+  if (shape.stride == 2) return queue(integral_constant<Kind, Kind::kNormOfStride2>());
+  queue(integral_constant<Kind, Kind::kNorm>());
 }
 
 }  // namespace
@@ -169,6 +202,7 @@ void Queue(const Conv1BackwardShape& shape, const Conv1Backward& call, CUstream_
 
 bool HasConv1Backward(const Conv1BackwardShape& shape) {
   if (shape.dtype != DType::kFloat16 && shape.dtype != DType::kBFloat16) return false;
+  if (shape.stride != 1 && (shape.stride != 2 || shape.is_dual)) return false;
   if (shape.compute_capability >= 8) return shape.filters <= conv1_backward::kMaxFilters;
   return shape.dtype == DType::kFloat16 && shape.compute_capability == 7 &&
          shape.filters <= conv1_backward::kMaxFiltersOfQuadPairs;

@@ -23,12 +23,16 @@ struct Conv1BackwardShape {
   int filters = 0;          // of the convolution, padded: what is added up
   int channels = 0;         // of what it reads, padded
   bool is_dual = false;     // the block below ends with two batch norms
+  // Of the shortcut: 2 where its convolution has read every second pixel of every second row alone,
+  // from the first on, of images of so many pixels.
+  int stride = 1;
+  int height = 0, width = 0;
   DType dtype = DType::kFloat16;
   int sms = 1;
   int compute_capability = 0;  // its major number
 };
 // Whether there is a kernel: fp16 from 7.0 on for 128 filters at most, fp16 and bf16 from 8.0 on
-// for 256.
+// for 256; with a stride of 2 if it is not dual.
 bool HasConv1Backward(const Conv1BackwardShape& shape);
 
 // NormPartialSums::blocks of the sums below.
@@ -38,8 +42,10 @@ int Conv1BackwardBlocks(const Conv1BackwardShape& shape);
 struct Conv1Backward {
   const void* gradient = nullptr;  // of what the convolution gives: pixels x filters
   const void* filter = nullptr;    // filters x channels
-  const void* residual = nullptr;  // the gradient of the shortcut: pixels x channels
-  void* diff_src = nullptr;        // the gradient behind the ReLU below; may be `residual`
+  // The gradient of the shortcut: pixels x channels, of those pixels alone that it has read.
+  const void* residual = nullptr;
+  // The gradient behind the ReLU below: pixels x channels; may be `residual` where the stride is 1.
+  void* diff_src = nullptr;
 
   // Of the block below: where its ReLU passes, and of each of its batch norms what that has read,
   // what NormSavedFloats says, and what becomes NormPartialSums::values.

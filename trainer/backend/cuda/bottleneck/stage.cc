@@ -42,6 +42,13 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
   const double tensor = ValueBytes(dst);
   const std::string of_dual = ShapeText(BatchNormSpec{.src = dst, .relu = true});
   const double of_value = mode == Mode::kTraining ? 4 : 1;  // of one gradient
+  // Of the pixels that a convolution with a stride of 2 reads.
+  const auto every_second = [](const TensorDesc& src) {
+    TensorDesc read = src;
+    const Shape& images = src.shape;
+    read.shape = {images[0], images[1], (images[2] + 1) / 2, (images[3] + 1) / 2};
+    return read;
+  };
   // Of the tensor below: what a convolution's gradient does beside itself, in so many batch norms.
   const auto to_norms = [&](double norms) {
     OpWork work = ConvolutionBackwardDataWork(stage.spec, filter, dst);
@@ -62,6 +69,19 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
     case Step::kBackwardDataToDualNorm:
       return {"", "convolution backward data, with ReLU and statistics of a pair below",
               of_convolution, to_norms(2)};
+    case Step::kBackwardDataToNormOfStride2: {
+      OpWork work = to_norms(1);
+      work.bytes -= ValueBytes(stage.spec.src) - ValueBytes(every_second(stage.spec.src));
+      return {"", "convolution backward data, with ReLU and statistics below", of_convolution,
+              work};
+    }
+    case Step::kBackwardDataCompact: {
+      ConvolutionSpec spec = stage.spec;
+      spec.src = every_second(spec.src);
+      spec.stride = 1;
+      return {"", "convolution backward data, of pixels that were read", of_convolution,
+              ConvolutionBackwardDataWork(spec, filter, dst)};
+    }
     case Step::kBackwardFilter:
       return {"", "convolution backward filter", of_convolution,
               ConvolutionBackwardFilterWork(stage.spec, filter, dst)};

@@ -74,8 +74,10 @@ struct BottleneckStage {
 enum class Step : std::uint8_t {
   kConvolution,
   kBackwardData,
-  kBackwardDataToNorm,      // Conv1Variant::kFused
-  kBackwardDataToDualNorm,  // the same, of a block below with two batch norms
+  kBackwardDataToNorm,           // Conv1Variant::kFused
+  kBackwardDataToDualNorm,       // the same, of a block below with two batch norms
+  kBackwardDataToNormOfStride2,  // the same, added to what kBackwardDataCompact gives
+  kBackwardDataCompact,  // with a stride, of those pixels alone that the convolution has read
   kBackwardFilter,
   kConv3Backward,  // the last one that is the convolution's
   kNorm,

@@ -5,7 +5,9 @@
 
 #include "trainer/backend/cuda/bottleneck/conv1_backward.h"
 
+#include <optional>
 #include <random>
+#include <span>
 #include <type_traits>
 
 #include "tests/trainer/backend/cuda/bottleneck/kernel_values.h"
@@ -13,8 +15,26 @@
 namespace trainer {
 namespace {
 
+// Height and width: those of images of which the shortcut has read every second pixel of every
+// second row; 0: all of them.
 struct Product {
   std::size_t pixels, filters, channels;
+  std::size_t height = 0, width = 0;
+
+  // The row of the residual that belongs to a pixel, or none.
+  std::optional<std::size_t> ResidualOf(std::size_t pixel) const {
+    if (height == 0) return pixel;
+    const std::size_t row = pixel / width % height;
+    const std::size_t column = pixel % width;
+    if (row % 2 == 1 || column % 2 == 1) return std::nullopt;
+    return residuals(pixel / width / height) + row / 2 * ((width + 1) / 2) + column / 2;
+  }
+  std::size_t residuals() const {
+    return height == 0 ? pixels : residuals(pixels / height / width);
+  }
+  std::size_t residuals(std::size_t images) const {
+    return images * ((height + 1) / 2) * ((width + 1) / 2);
+  }
 };
 
 // Small integers are exact in every type, and so is what is made of them.
@@ -38,7 +58,7 @@ struct DgradOperands {
       : size(of),
         gradient(Stored<T>(Draw(kind, of.pixels * of.filters, 1, 1))),
         filter(Stored<T>(Draw(kind, of.filters * of.channels, 2, 0.1F))),
-        residual(Stored<T>(Draw(kind, of.pixels * of.channels, 3, 1))),
+        residual(Stored<T>(Draw(kind, of.residuals() * of.channels, 3, 1))),
         mask(of.pixels * of.channels / 8) {
     std::mt19937 engine(4);
     for (std::uint8_t& bits : mask) bits = static_cast<std::uint8_t>(engine());
@@ -62,14 +82,18 @@ struct DgradResults {
 // From what was stored: T is what sums see.
 template <typename T>
 DgradResults ExpectedDgrad(const DgradOperands<T>& of, bool is_dual) {
-  const auto [pixels, filters, channels] = of.size;
+  const std::size_t pixels = of.size.pixels;
+  const std::size_t filters = of.size.filters;
+  const std::size_t channels = of.size.channels;
   const Doubles gradient = Loaded(of.gradient);
   const Doubles filter = Loaded(of.filter);
-  DgradResults to = {Loaded(of.residual), {Doubles(2 * channels), {}}};
+  DgradResults to = {Doubles(pixels * channels), {Doubles(2 * channels), {}}};
   if (is_dual) to.sums[1].resize(2 * channels);
   for (std::size_t at = 0; at < pixels * channels; ++at) {
     const std::size_t channel = at % channels;
     double& value = to.diff_src[at];
+    const std::optional<std::size_t> residual = of.size.ResidualOf(at / channels);
+    if (residual) value = ToFloat(of.residual[*residual * channels + channel]);
     for (std::size_t k = 0; k < filters; ++k) {
       value += gradient[at / channels * filters + k] * filter[k * channels + channel];
     }
@@ -92,12 +116,16 @@ struct DgradRun {
 
 template <typename T>
 DgradResults RunDgrad(const DgradOperands<T>& of, const DgradRun& run) {
-  const auto [pixels, filters, channels] = of.size;
+  const std::size_t pixels = of.size.pixels;
+  const std::size_t channels = of.size.channels;
   const bool is_half = std::is_same_v<T, __half>;
   const Conv1BackwardShape shape = {.pixels = static_cast<std::int64_t>(pixels),
-                                    .filters = static_cast<int>(filters),
+                                    .filters = static_cast<int>(of.size.filters),
                                     .channels = static_cast<int>(channels),
                                     .is_dual = run.is_dual,
+                                    .stride = of.size.height == 0 ? 1 : 2,
+                                    .height = static_cast<int>(of.size.height),
+                                    .width = static_cast<int>(of.size.width),
                                     .dtype = is_half ? DType::kFloat16 : DType::kBFloat16,
                                     .sms = run.sms,
                                     .compute_capability = run.capability};
@@ -139,12 +167,15 @@ DgradResults RunDgrad(const DgradOperands<T>& of, const DgradRun& run) {
 // tile has, and several tiles of a block.
 constexpr Product kProducts[] = {{1, 8, 8},       {31, 40, 16},  {33, 64, 256},  {150, 64, 264},
                                  {130, 128, 256}, {70, 72, 136}, {40, 256, 128}, {65, 200, 144}};
+constexpr Product kProductsOfStride2[] = {
+    {70, 64, 256, 5, 7}, {48, 128, 40, 4, 4}, {3, 40, 24, 1, 1}, {90, 256, 136, 6, 5}};
 
 template <typename T>
-void ExpectExactDgrads() {
-  for (const Product& size : kProducts) {
+void ExpectExactDgrads(std::span<const Product> sizes) {
+  for (const Product& size : sizes) {
     const DgradOperands<T> operands(size);
     for (const bool is_dual : {false, true}) {
+      if (is_dual && size.height > 0) continue;
       const DgradResults expected = ExpectedDgrad(operands, is_dual);
       for (const int capability : Capabilities()) {
         const bool is_half = std::is_same_v<T, __half>;
@@ -153,7 +184,7 @@ void ExpectExactDgrads() {
           SCOPED_TRACE(std::to_string(size.pixels) + " x " + std::to_string(size.filters) + " x " +
                        std::to_string(size.channels) + ", " + std::to_string(capability) + ", " +
                        std::to_string(sms));
-          const bool in_place = sms == 3;
+          const bool in_place = sms == 3 && size.height == 0;
           const DgradResults results = RunDgrad(operands, {capability, sms, is_dual, in_place});
           EXPECT_EQ(results.diff_src, expected.diff_src);
           EXPECT_EQ(results.sums[0], expected.sums[0]);
@@ -166,8 +197,14 @@ void ExpectExactDgrads() {
 
 using Conv1BackwardKernel = GpuTest;
 
-TEST_F(Conv1BackwardKernel, IsExactForSmallIntegersInFp16) { ExpectExactDgrads<__half>(); }
-TEST_F(Conv1BackwardKernel, IsExactForSmallIntegersInBf16) { ExpectExactDgrads<__nv_bfloat16>(); }
+TEST_F(Conv1BackwardKernel, IsExactForSmallIntegersInFp16) {
+  ExpectExactDgrads<__half>(kProducts);
+  ExpectExactDgrads<__half>(kProductsOfStride2);
+}
+TEST_F(Conv1BackwardKernel, IsExactForSmallIntegersInBf16) {
+  ExpectExactDgrads<__nv_bfloat16>(kProducts);
+  ExpectExactDgrads<__nv_bfloat16>(kProductsOfStride2);
+}
 
 // The sums are those of what was stored: rounding all of it would differ by much more.
 TEST_F(Conv1BackwardKernel, AddsUpWhatItHasStored) {
@@ -217,6 +254,13 @@ TEST(HasConv1Backward, IsForWhatFitsIntoRegisters) {
   EXPECT_TRUE(has(DType::kBFloat16, 12, 256));
   EXPECT_FALSE(has(DType::kFloat16, 9, 264));
   EXPECT_FALSE(has(DType::kFloat32, 9, 64));
+  Conv1BackwardShape shape = {.filters = 64, .stride = 2, .compute_capability = 8};
+  EXPECT_TRUE(HasConv1Backward(shape));
+  shape.is_dual = true;
+  EXPECT_FALSE(HasConv1Backward(shape));
+  shape.stride = 3;
+  shape.is_dual = false;
+  EXPECT_FALSE(HasConv1Backward(shape));
 }
 
 }  // namespace
