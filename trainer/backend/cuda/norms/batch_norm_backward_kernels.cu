@@ -7,6 +7,11 @@ namespace trainer {
 namespace batch_norm {
 namespace {
 
+// Of one channel, as BackwardCoefficients has them of all.
+struct Coefficients {
+  float of_gradient, of_input, rest;
+};
+
 // What the sums of a gradient become.
 struct GradientEnd {
   float pixels;
@@ -16,43 +21,70 @@ struct GradientEnd {
   bool of_batch;
   float* diff_scale;
   float* diff_shift;
-  BackwardCoefficients to;
 
   // `products`: of the gradient and the normalized input.
-  __device__ void Finish(int channel, float sum, float products) const {
-    const bool is_used = channel < channels;
-    const float factor = is_used ? scale[channel] * inverse[channel] : 0.0F;
+  __device__ Coefficients Of(int channel, float sum, float products) const {
+    const float factor = channel < channels ? scale[channel] * inverse[channel] : 0.0F;
     const float share = of_batch ? factor / pixels : 0.0F;
-    to.of_gradient[channel] = factor;
-    to.of_input[channel] = -share * inverse[channel] * products;
-    to.rest[channel] = -share * sum;
-    if (!is_used) return;
+    return {factor, -share * inverse[channel] * products, -share * sum};
+  }
+  __device__ void Keep(int channel, float sum, float products) const {
+    if (channel >= channels) return;
     diff_scale[channel] = products;
     diff_shift[channel] = sum;
   }
 };
 
-__global__ void FinishGradient(const float* partial, int blocks, GradientEnd end) {
+__global__ void FinishGradient(const float* partial, int blocks, GradientEnd end,
+                               BackwardCoefficients to) {
   const TwoSums sums = SumOfPartials(partial, blocks, end.padded);
   const int channel = LaneChannel();
-  if (threadIdx.y == 0 && channel < end.padded) end.Finish(channel, sums.first, sums.second);
+  if (threadIdx.y != 0 || channel >= end.padded) return;
+  const Coefficients of = end.Of(channel, sums.first, sums.second);
+  to.of_gradient[channel] = of.of_gradient;
+  to.of_input[channel] = of.of_input;
+  to.rest[channel] = of.rest;
+  end.Keep(channel, sums.first, sums.second);
 }
 
-// Of sums as NormBackward::sums has them.
-__global__ void FinishSummedGradient(const float* sums, GradientEnd end) {
-  const int channel = static_cast<int>(Item());
-  if (channel < end.padded) end.Finish(channel, sums[end.padded + channel], sums[channel]);
+// Sums as NormBackward::sums has them: each thread makes the coefficients of its own channels.
+struct SummedGradient {
+  const float* sums;
+  GradientEnd end;
+};
+
+__device__ inline BackwardChannels ChannelsOf(const Track& track, const float* means,
+                                              const BackwardCoefficients& by) {
+  return {means, by, track.channel};
+}
+// The thread with the first pixel of all also keeps the gradients of scale and shift.
+__device__ inline BackwardChannels ChannelsOf(const Track& track, const float* means,
+                                              const SummedGradient& by) {
+  BackwardChannels channels;
+  LoadChannels(means, track.channel, channels.mean);
+  for (int i = 0; i < 8; ++i) {
+    const int channel = track.channel + i;
+    const float products = by.sums[channel];
+    const float sum = by.sums[by.end.padded + channel];
+    const Coefficients of = by.end.Of(channel, sum, products);
+    channels.of_gradient[i] = of.of_gradient;
+    channels.of_input[i] = of.of_input;
+    channels.rest[i] = of.rest;
+    if (track.first == 0) by.end.Keep(channel, sum, products);
+  }
+  return channels;
 }
 
-template <typename T, int depth>
+// By: BackwardCoefficients, or the SummedGradient that they are made of.
+template <typename T, int depth, typename By>
 __global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
     Differentiate(const T* src, const std::uint8_t* mask, const T* diff_dst, const float* means,
-                  BackwardCoefficients by, int pixels, int padded, int columns, int waves,
-                  T* diff_src, T* diff_residual) {
+                  By by, int pixels, int padded, int columns, int waves, T* diff_src,
+                  T* diff_residual) {
   constexpr int kAtOnce = depth * kPixelsAtOnce<T>;
   const Track track = TrackOf(columns, pixels, waves);
   if (track.channel >= padded) return;
-  const BackwardChannels channels(means, by, track.channel);
+  const BackwardChannels channels = ChannelsOf(track, means, by);
   Eight<T> x[kAtOnce];
   Eight<T> g[kAtOnce];
   unsigned passes[kAtOnce];
@@ -77,7 +109,7 @@ __global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
 }
 
 GradientEnd EndOf(const NormShape& shape, const float* scale, const float* inverse, bool of_batch,
-                  float* diff_scale, float* diff_shift, const BackwardCoefficients& to) {
+                  float* diff_scale, float* diff_shift) {
   return {.pixels = static_cast<float>(shape.pixels),
           .channels = shape.channels,
           .padded = shape.padded,
@@ -85,8 +117,7 @@ GradientEnd EndOf(const NormShape& shape, const float* scale, const float* inver
           .inverse = inverse,
           .of_batch = of_batch,
           .diff_scale = diff_scale,
-          .diff_shift = diff_shift,
-          .to = to};
+          .diff_shift = diff_shift};
 }
 
 // What a backward pass makes of its scratch.
@@ -98,16 +129,15 @@ struct BackwardScratch {
       : by(CoefficientsIn(scratch, shape.padded)), partial(scratch + 3 * shape.padded) {}
 };
 
-}  // namespace
-
-void RunDifferentiate(const NormShape& shape, const NormBackward& call,
-                      const BackwardCoefficients& by, CUstream_st* stream) {
+template <typename By>
+void RunDifferentiateBy(const NormShape& shape, const NormBackward& call, const By& by,
+                        CUstream_st* stream) {
   const Sweep sweep = SweepOf(shape, WritersAtOnce(call.config.depth));
   const int waves = call.config.waves;
   WithElement(shape.dtype, [&](auto zero) {
     WithDepth(call.config.depth, [&](auto depth) {
       using T = decltype(zero);
-      Launch(Differentiate<T, depth>, sweep.grid(waves), kThreads, stream,
+      Launch(Differentiate<T, depth, By>, sweep.grid(waves), kThreads, stream,
              static_cast<const T*>(call.src), call.mask, static_cast<const T*>(call.diff_dst),
              call.saved, by, shape.pixels, shape.padded, sweep.columns, waves,
              static_cast<T*>(call.diff_src), static_cast<T*>(call.diff_residual));
@@ -115,12 +145,19 @@ void RunDifferentiate(const NormShape& shape, const NormBackward& call,
   });
 }
 
+}  // namespace
+
+void RunDifferentiate(const NormShape& shape, const NormBackward& call,
+                      const BackwardCoefficients& by, CUstream_st* stream) {
+  RunDifferentiateBy(shape, call, by, stream);
+}
+
 void FinishGradientSums(const NormShape& shape, const NormPartialSums& partial, const float* scale,
                         const float* inverse, bool of_batch, float* diff_scale, float* diff_shift,
                         const BackwardCoefficients& to, CUstream_st* stream) {
   Launch(FinishGradient, LaneGrid(shape.padded), dim3(kLaneChannels, kLanes), stream,
          partial.values, partial.blocks,
-         EndOf(shape, scale, inverse, of_batch, diff_scale, diff_shift, to));
+         EndOf(shape, scale, inverse, of_batch, diff_scale, diff_shift), to);
 }
 
 namespace {
@@ -142,15 +179,16 @@ void FinishPartialSums(const NormShape& shape, const float* scale, const NormBac
 
 void RunNormBackward(const NormShape& shape, const float* scale, const NormBackward& call,
                      CUstream_st* stream) {
-  const batch_norm::BackwardScratch scratch(shape, call.scratch);
   if (call.sums == nullptr) {
+    const batch_norm::BackwardScratch scratch(shape, call.scratch);
     batch_norm::FinishPartialSums(shape, scale, call, scratch.by, stream);
+    batch_norm::RunDifferentiate(shape, call, scratch.by, stream);
   } else {
-    Launch(batch_norm::FinishSummedGradient, BlocksFor(shape.padded), kThreads, stream, call.sums,
-           batch_norm::EndOf(shape, scale, call.saved + shape.padded, call.of_batch,
-                             call.diff_scale, call.diff_shift, scratch.by));
+    const batch_norm::SummedGradient by = {
+        call.sums, batch_norm::EndOf(shape, scale, call.saved + shape.padded, call.of_batch,
+                                     call.diff_scale, call.diff_shift)};
+    batch_norm::RunDifferentiateBy(shape, call, by, stream);
   }
-  batch_norm::RunDifferentiate(shape, call, scratch.by, stream);
 }
 
 void RunNormBackwardSums(const NormShape& shape, const NormBackward& call, CUstream_st* stream) {

@@ -243,6 +243,7 @@ inline BackwardCoefficients CoefficientsIn(float* scratch, int padded) {
 struct BackwardChannels {
   float mean[8], of_gradient[8], of_input[8], rest[8];
 
+  BackwardChannels() = default;
   __device__ BackwardChannels(const float* means, const BackwardCoefficients& by, int channel) {
     LoadChannels(means, channel, mean);
     LoadChannels(by.of_gradient, channel, of_gradient);
