@@ -20,6 +20,8 @@ setup() {
 }
 
 has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
+has_mpi() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_mpi.so" ]; }
+modules() { find "$prefix/lib/ddlrun" -type f 2> /dev/null || :; }
 
 @test "a relative prefix is whole in the modulefiles" {
   cmake --install "$DDLRUN_BUILD" --prefix relative > /dev/null
@@ -45,6 +47,7 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 @test "every part is in its place, and nothing else" {
   run sh -c 'cd "$prefix" && find . ! -type d | LC_ALL=C sort'
   has_cuda || output+=$'\n./lib/ddlrun/ddltrain_cuda.so' # left out where there is no CUDA
+  has_mpi || output+=$'\n./lib/ddlrun/ddltrain_mpi.so'
   diff <(grep -vE '^./share/(man|bash-completion|doc/ddlrun/doc/(decisions|performance|reference|user-guide))/' <<< "$output" | LC_ALL=C sort) - <<EOF
 ./bin/bede-ddlrun
 ./bin/bede-mpirun
@@ -55,6 +58,7 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 ./bin/ddlrun
 ./bin/ddltraind
 ./lib/ddlrun/ddltrain_cuda.so
+./lib/ddlrun/ddltrain_mpi.so
 ./libexec/ddlrun/ddlrun-node-check
 ./libexec/ddlrun/ddlrun-rank
 ./libexec/ddlrun/ddlrun-rank-check
@@ -130,7 +134,7 @@ EOF
 }
 
 @test "the programs find their libraries where they found them when they were built" {
-  for program in "$prefix"/bin/* "$prefix"/libexec/ddlrun/* $(has_cuda && echo "$prefix"/lib/ddlrun/*); do
+  for program in "$prefix"/bin/* "$prefix"/libexec/ddlrun/* $(modules); do
     run ldd "$program"
     [[ $output != *"not found"* ]] || { echo "$program: $output"; return 1; }
   done
@@ -151,10 +155,27 @@ EOF
   [[ $output != *"symbol lookup error"* && $output != *"terminate called"* ]]
 }
 
-@test "no program needs anything of NVIDIA's to start" {
+@test "no program needs anything of NVIDIA's, nor MPI, to start" {
   run ldd "$prefix"/bin/* "$prefix"/libexec/ddlrun/*
   [[ $output == *libstdc++* ]]
-  run ! grep -E 'lib(cuda|cudnn|cublas|nccl|nvidia)' <<< "$output"
+  run ! grep -E 'lib(cuda|cudnn|cublas|nccl|nvidia|mpi)' <<< "$output"
+}
+
+@test "MPI is found beside the program, and missed where it is not there" {
+  has_mpi || skip "built without MPI"
+  cp -a "$prefix" moved
+  moved/bin/ddldata synth --classes 2 --images 8 --size 64-80 data > /dev/null
+  # A world of two, of which MPI knows nothing: far enough to see that it was asked.
+  train() {
+    env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 DDLRUN_LAUNCHER=mpirun OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$@" \
+      moved/bin/ddltraind --data_dir=data --classes=2 --arch=resnet_tiny --image_size=32 --batch_size=4 --threads=1 --backend=reference \
+      --mode=train --iter_unit=batch --num_iter=1
+  }
+  run -78 train
+  [[ $output == *"the environment says rank 0 of 2, MPI says rank 0 of 1"* ]]
+  rm moved/lib/ddlrun/ddltrain_mpi.so
+  run -69 train
+  [[ $output == *"there is no $PWD/moved/lib/ddlrun/ddltrain_mpi.so; "*"ddlrun --launcher=local"* ]]
 }
 
 @test "the back end for GPUs is found beside the program, and missed where it is not there" {
@@ -221,7 +242,7 @@ EOF
   grep -q '^DDLRUN_HARDENING:BOOL=ON' "$DDLRUN_BUILD/CMakeCache.txt" || skip "DDLRUN_HARDENING is off"
   grep -q '^DDLRUN_SANITIZE:STRING=$' "$DDLRUN_BUILD/CMakeCache.txt" || skip "a build with sanitizers"
   ! grep -q '^CMAKE_BUILD_TYPE:STRING=Debug$' "$DDLRUN_BUILD/CMakeCache.txt" || skip "a build without optimization"
-  for program in "$prefix"/bin/* "$prefix"/libexec/ddlrun/* $(has_cuda && echo "$prefix"/lib/ddlrun/*); do
+  for program in "$prefix"/bin/* "$prefix"/libexec/ddlrun/* $(modules); do
     [ "${program##*/}" != ddlrun-rank ] || continue
     echo "$program"
     readelf -hW "$program" | grep -q 'Type: *DYN'

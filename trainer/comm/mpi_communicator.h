@@ -7,7 +7,8 @@
 // The bits are the same on every rank and in every run as far as MPI_Allreduce is: Open MPI's own
 // algorithms are, for a fixed number of ranks and elements.
 //
-// mpi.h is included in the .cc of this pair only; a build without MPI has mpi_absent.cc instead.
+// MPI's functions come from a module that is loaded here (mpi_loader.h); mpi_module.cc alone
+// includes mpi.h.
 
 #pragma once
 

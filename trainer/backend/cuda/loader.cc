@@ -8,22 +8,18 @@
 
 #include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/core/error.h"
+#include "trainer/core/module_path.h"
 
 namespace trainer {
 namespace {
 
 constexpr const char* kDriver = "libcuda.so.1";
 
-std::string PathOfModule() {
-  std::error_code ignored;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  return (program.parent_path().parent_path() / "lib/ddlrun/ddltrain_cuda.so").string();
-}
-
 const LoadedModule& TheModule() {
   static const LoadedModule loaded = [] {
     const std::string problem = DriverProblem(kDriver);
-    return problem.empty() ? LoadCudaModule(PathOfModule()) : LoadedModule{nullptr, problem};
+    return problem.empty() ? LoadCudaModule(ModulePath("ddltrain_cuda.so"))
+                           : LoadedModule{nullptr, problem};
   }();
   return loaded;
 }
