@@ -25,15 +25,34 @@ setup() {
   data=ddlrun-$version.data/data info=ddlrun-$version.dist-info
 }
 
+architecture() { # WHEEL
+  sed 's/.*manylinux_[0-9]*_[0-9]*_\(.*\)\.whl/\1/' <<< "$1"
+}
+
+# on ARCHITECTURE COMMAND ...: here, or where programs of that processor run; skips the test where none do.
+on() {
+  if [ "$1" = "$(uname -m)" ]; then
+    run "${@:2}"
+  else
+    run "$here/tools/cross" "$1" run "${@:2}"
+    [ $status -ne 69 ] || skip "programs of $1 do not run here: ${lines[-1]}"
+  fi
+}
+
 @test "it is made for every Python, and for the glibc that its name says" {
   for wheel in *.whl; do
-    [[ $wheel =~ ^ddlrun-$version-py3-none-manylinux2014_(x86_64|aarch64|ppc64le)\.manylinux_2_17_(x86_64|aarch64|ppc64le)\.whl$ ]]
-    [ "${BASH_REMATCH[1]}" = "${BASH_REMATCH[2]}" ]
+    case $(architecture "$wheel") in
+      ppc64le) glibc=2.19 ;; # no earlier one has it
+      *) glibc=2.17 ;;
+    esac
+    tag=manylinux_${glibc/./_}_$(architecture "$wheel")
+    [ $glibc != 2.17 ] || tag=manylinux2014_$(architecture "$wheel").$tag
+    [ "$wheel" = "ddlrun-$version-py3-none-$tag.whl" ]
     for program in "$wheel/$data"/bin/ddl* "$wheel/$data"/libexec/ddlrun/*; do
-      readelf -hW "$program" | grep -qiE "Machine:.*($(sed 's/x86_64/x86-64/; s/ppc64le/powerpc64/' <<< "${BASH_REMATCH[1]}"))"
+      readelf -hW "$program" | grep -qiE "Machine:.*($(sed 's/x86_64/x86-64/; s/ppc64le/powerpc64/' <<< "$(architecture "$wheel")"))"
       newest=$(readelf -VW "$program" | grep -o 'GLIBC_2[0-9.]*' | sort -uV | tail -n 1)
       echo "$program $newest"
-      [ "$(printf '%s\n' "${newest:-GLIBC_2.0}" GLIBC_2.17 | sort -V | tail -n 1)" = GLIBC_2.17 ]
+      [ "$(printf '%s\n' "${newest:-GLIBC_2.0}" GLIBC_$glibc | sort -V | tail -n 1)" = GLIBC_$glibc ]
     done
   done
 }
@@ -153,7 +172,6 @@ EOF
 
 # ddlrun leaves hwloc's own component for PCI out (launcher/topology/hwloc_topology.cc); what is left has to see the devices.
 @test "hwloc sees the PCI devices that Linux sees" {
-  libraries=$(sed -n 's/^CMAKE_PREFIX_PATH:UNINITIALIZED=//p' "$here/build/wheel-$(uname -m)/CMakeCache.txt")
   cat > devices.c << 'EOF'
 #include <hwloc.h>
 #include <stdio.h>
@@ -167,8 +185,39 @@ int main(void) {
   printf("%d\n", count);
 }
 EOF
-  "$libraries/tools/clang" -O2 -I"$libraries/include" devices.c -L"$libraries/lib" -lhwloc -lpciaccess -o devices
   [ -n "$(ls /sys/bus/pci/devices)" ] || skip "no PCI device here"
-  # A bridge to other buses is no device to hwloc.
-  [ "$(HWLOC_COMPONENTS=-pci ./devices)" -eq "$(cat /sys/bus/pci/devices/*/class | grep -cv '^0x0604')" ]
+  export HWLOC_COMPONENTS=-pci
+  for wheel in *.whl; do
+    libraries=$(sed -n 's/^CMAKE_PREFIX_PATH:UNINITIALIZED=//p' "$here/build/wheel-$(architecture "$wheel")/CMakeCache.txt")
+    "$libraries/tools/clang" -O2 -I"$libraries/include" devices.c -L"$libraries/lib" -lhwloc -lpciaccess -o devices
+    on "$(architecture "$wheel")" "$PWD/devices"
+    echo "$wheel: $output"
+    [ $status -eq 0 ]
+    # A bridge to other buses is no device to hwloc.
+    [ "${lines[-1]}" -eq "$(cat /sys/bus/pci/devices/*/class | grep -cv '^0x0604')" ]
+  done
+}
+
+# tests/packages/wheel-in-clean-root runs those of this machine.
+@test "programs of another processor start, and start ranks" {
+  others=(*.whl)
+  for i in "${!others[@]}"; do [ "$(architecture "${others[i]}")" != "$(uname -m)" ] || unset "others[i]"; done
+  [ ${#others[@]} -gt 0 ] || skip "no wheel of another processor: tools/wheel --arch aarch64"
+  for wheel in "${others[@]}"; do
+    prefix=$PWD/$wheel/$data
+    # shellcheck disable=SC2016 # expands inside
+    on "$(architecture "$wheel")" bash -ec '
+      for program in ddlrun bede-mpirun ddlctl; do "$0/$program" --version; done
+      "$0/ddl-rankfile" expand "gpu[1-2]"
+      "$0/ddlrun" --site bede --show-config
+      "$0/ddlrun" -n 2 --launcher=local --oversubscribe --dry-run python3 train.py
+      "$0/ddlrun" -n 2 --launcher=local --oversubscribe "$0/ddl-rankfile" expand "of-a-rank"
+      "$0/ddlrun" -n 1 --launcher=local --check=full "$0/ddl-rankfile" expand "after-the-check"' "$prefix/bin"
+    echo "$output"
+    [ $status -eq 0 ]
+    for text in "ddlrun $version" "bede-mpirun $version" gpu2 "2 ranks on 1 node" "$prefix/share/ddlrun/sites/bede.yaml" after-the-check; do
+      [[ $output == *"$text"* ]] || { echo "missing: $text"; return 1; }
+    done
+    [ "$(grep -c '^of-a-rank$' <<< "$output")" -eq 2 ]
+  done
 }
