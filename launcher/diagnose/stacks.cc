@@ -85,7 +85,8 @@ std::vector<StackCall> FindTools(const Environment& environment,
     const bool is_python = IsPython(focus.pid);
     if (!is_python && !NeedsFunctions(focus)) continue;
     wanted.push_back({focus.pid, is_python,
-                      ValueOr(environment, "PATH", "") + ":" + ValueOr(*variables, "PATH", "")});
+                      ValueOr(environment, "PATH", "") + ":" + ValueOr(*variables, "PATH", "") +
+                          ":" + ProgramDirectory()});  // where pip puts py-spy with ddlrun
   }
   SharedResults<std::size_t, StackCall> found;
   VisitInThreads(wanted.size(), 8, deadline, [wanted, found](auto i) mutable {

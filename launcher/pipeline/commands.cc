@@ -179,6 +179,12 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   LaunchRequest job;
   job.plan = planned.plan;
   job.program = options.program;
+  // ddltraind of a virtual environment that is not active; what is in no PATH here may be in that
+  // of a rank.
+  if (!job.program.empty() && FindProgram(job.program.front(), environment).empty()) {
+    const std::string neighbor = FindProgramOrNeighbor(job.program.front(), environment);
+    if (!neighbor.empty()) job.program.front() = neighbor;
+  }
   job.shim = RequireHelper("ddlrun-rank", program_directory);
   // The shim becomes this program on a node that is not as planned.  If it is missing, ddlrun says
   // so here, before the shims do.

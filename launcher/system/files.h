@@ -31,8 +31,8 @@ std::string AbsolutePath(const std::string& path);
 // taken as it is.
 std::string FindProgram(const std::string& name, const Environment& environment);
 
-// As FindProgram, and where PATH has none of this name, beside the running program: mpirun of a
-// virtual environment that ddlrun is in, which may not be active.
+// As FindProgram, and where PATH has none of this name, beside the running program: mpirun and
+// ddltraind of a virtual environment that ddlrun is in, which may not be active.
 std::string FindProgramOrNeighbor(const std::string& name, const Environment& environment);
 
 // The directory of the running program, symbolic links resolved.  Throws LaunchError(EX_OSERR)

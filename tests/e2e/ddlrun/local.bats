@@ -12,6 +12,18 @@ load common
   [ "$output" = unset ]
 }
 
+@test "a program that PATH has not is started from beside ddlrun" {
+  mkdir first
+  search_path=/usr/bin:/bin run_ddlrun -n 1 ddl-rankfile expand of-the-neighbour
+  [ "$output" = of-the-neighbour ]
+  printf '#!/bin/sh\necho "of PATH"\n' > first/ddl-rankfile
+  chmod +x first/ddl-rankfile
+  search_path=$PWD/first:/usr/bin:/bin run_ddlrun -n 1 ddl-rankfile expand of-the-neighbour
+  [ "$output" = "of PATH" ]
+  expect=69 search_path=/usr/bin:/bin run_ddlrun -n 1 ddl-rankfile-of-nobody
+  [[ $messages == *"cannot start 'ddl-rankfile-of-nobody': No such file"* ]]
+}
+
 @test "the other name of the program is there" {
   run --separate-stderr "$DDLRUN_BUILD/bin/bede-ddlrun" -n 1 echo hello
   [ "$output" = hello ]
