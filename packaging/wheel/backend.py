@@ -44,6 +44,8 @@ Classifier: Environment :: Console
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Topic :: System :: Distributed Computing
 Requires-Python: >=3.6
+Provides-Extra: diagnose
+Requires-Dist: py-spy ; extra == 'diagnose'
 Description-Content-Type: text/markdown
 
 {readme}"""
@@ -171,7 +173,9 @@ def make_wheel(architecture, directory):
     zig = libraries.find_zig(ROOT)
     zig_version = subprocess.run([zig, "version"], capture_output=True, text=True, check=True).stdout.strip()
     staged, licences = install(target, zig)
-    tags = [f"manylinux2014_{target.name}", f"manylinux_2_17_{target.name}"]  # the first for pip before 20.3
+    tags = [f"manylinux_{target.glibc.replace('.', '_')}_{target.name}"]
+    if target.glibc == "2.17":
+        tags.insert(0, f"manylinux2014_{target.name}")  # for pip before 20.3
     path = pathlib.Path(directory) / f"ddlrun-{version()}-py3-none-{'.'.join(tags)}.whl"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_wheel(path, wheel_files(staged, licences, tags, zig_version), f"ddlrun-{version()}.dist-info/RECORD")

@@ -33,9 +33,20 @@ class Target:
     zig: str
 
     @property
+    def glibc(self):
+        """No newer symbol is linked: that of RHEL 7, or the first that zig has for the architecture."""
+        return "2.19" if self.name == "ppc64le" else "2.17"
+
+    @property
     def gnu(self):
-        """glibc of RHEL 7, which manylinux_2_17 stands for: no newer symbol is linked."""
-        return f"{self.zig}-linux-gnu.2.17"
+        return f"{self.zig}-linux-gnu.{self.glibc}"
+
+    @property
+    def flags(self):
+        """For C and C++: of POWER's three kinds of long double zig takes the one that glibc has from 2.32 on (ieee128.c).  That of earlier
+        ones lacks arithmetic, which zig's C++ headers call for.
+        """
+        return ("-mabi=ibmlongdouble", "-mlong-double-64") if self.name == "ppc64le" else ()
 
     @property
     def musl(self):
@@ -58,6 +69,7 @@ class Library:
     options: tuple = ()
 
 
+IEEE128 = pathlib.Path(__file__).with_name("ieee128.c")
 MIRROR = "https://deb.debian.org/debian"
 LIBRARIES = (
     # Without it hwloc sees no PCI device, and so no GPU.
@@ -117,7 +129,8 @@ def find_zig(root):
 def make_tools(zig, target, directory):
     """zig's compilers and archivers as programs of one word, by the names that CMake, autotools and ccache know."""
     directory.mkdir(parents=True, exist_ok=True)
-    for name, words in (("clang", f"cc -target {target.gnu}"), ("clang++", f"c++ -target {target.gnu}"), ("ar", "ar"), ("ranlib", "ranlib")):
+    for name, words in (("clang", " ".join(["cc -target", target.gnu, *target.flags[:1]])),
+                        ("clang++", " ".join(["c++ -target", target.gnu, *target.flags[1:]])), ("ar", "ar"), ("ranlib", "ranlib")):
         tool = directory / name
         text = f'#!/bin/sh\nexec "{zig}" {words} "$@"\n'
         if not tool.exists() or tool.read_text(encoding="utf-8") != text:
@@ -132,6 +145,8 @@ def cmake_options(target, tools, is_cross):
     for name in ("AR", "RANLIB"):
         for of in ("", "C_COMPILER_", "CXX_COMPILER_"):
             options.append(f"-DCMAKE_{of}{name}={tools}/{name.lower()}")
+    if target.flags:
+        options.append(f"-DCMAKE_CXX_STANDARD_LIBRARIES={tools.parent}/lib/libieee128.a")
     if is_cross:
         options += ["-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={target.name}"]
     return options
@@ -208,7 +223,8 @@ def build(library, target, tools, prefix, work, is_cross):
 
 def build_all(target, zig, is_cross, say):
     """(directory of the tools, prefix of the libraries): built where they are not there yet.  Another build of the same user waits."""
-    key = hashlib.sha256(repr((target, target.gnu, LIBRARIES, zig)).encode()).hexdigest()[:12]
+    own = target.flags and (target.flags, IEEE128.read_text(encoding="utf-8"))
+    key = hashlib.sha256(repr((target, target.gnu, own, LIBRARIES, zig)).encode()).hexdigest()[:12]
     prefix = cache() / f"{target.name}-{key}"
     prefix.mkdir(parents=True, exist_ok=True)
     with open(prefix / "lock", "w", encoding="utf-8") as lock:
@@ -223,6 +239,10 @@ def build_missing(target, zig, prefix, is_cross, say):
     if (prefix / "complete").exists():
         return tools, prefix
     (prefix / "lib").mkdir(exist_ok=True)
+    if target.flags:
+        made = prefix / "lib/ieee128.o"
+        run([tools / "clang", "-O2", "-fPIC", "-mfloat128", "-c", IEEE128, "-o", made], prefix / "ieee128.log")
+        run([tools / "ar", "cr", made.with_name("libieee128.a"), made], prefix / "ieee128.log")
     for library in LIBRARIES:
         say(f"{library.name} for {target.name}")
         build(library, target, tools, prefix, prefix / "work", is_cross)

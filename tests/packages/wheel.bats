@@ -42,7 +42,7 @@ on() {
 @test "it is made for every Python, and for the glibc that its name says" {
   for wheel in *.whl; do
     case $(architecture "$wheel") in
-      ppc64le) glibc=2.19 ;; # no earlier one has it
+      ppc64le) glibc=2.19 ;; # zig has no earlier one
       *) glibc=2.17 ;;
     esac
     tag=manylinux_${glibc/./_}_$(architecture "$wheel")
@@ -125,12 +125,14 @@ EOF
   done
 }
 
-@test "its metadata says where the project is and where bugs are reported" {
+@test "its metadata says where the project is, where bugs are reported, and what its extra brings" {
   contact() { sed -n "s/^$1 = //p" "$here/CONTACT"; }
   for wheel in *.whl; do
     for line in "Maintainer-email: $(contact maintainer)" "Project-URL: Homepage, $(contact home)" "Project-URL: Issues, $(contact bugs)"; do
       grep -qxF "$line" "$wheel/$info/METADATA" || { echo "$line"; return 1; }
     done
+    [ "$(grep -E '^(Provides-Extra|Requires-Dist)' "$wheel/$info/METADATA")" = "Provides-Extra: diagnose
+Requires-Dist: py-spy ; extra == 'diagnose'" ]
   done
 }
 
