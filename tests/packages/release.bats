@@ -46,6 +46,27 @@ change() {
   [ "$(wc -l < first)" -eq "$(find "$release" -type f ! -name SHA256SUMS | wc -l)" ]
 }
 
+@test "wheels are compiled of the tarball, with the date of the commit" {
+  cat > tools/wheel << 'EOF'
+#!/bin/sh
+root=$(dirname "$(dirname "$0")")
+[ ! -e "$root/.git" ] && [ -e "$root/CMakeLists.txt" ] || exit 1
+echo "$SOURCE_DATE_EPOCH" > "$root/$2.whl"
+echo "$root/$2.whl"
+EOF
+  git commit -q -a -m "another tools/wheel"
+  tools/release --wheels > /dev/null
+  [ "$(cd "$release" && echo ./*.whl)" = "./aarch64.whl ./ppc64le.whl ./x86_64.whl" ]
+  [ "$(cat "$release/aarch64.whl")" = "$(git log -1 --format=%ct)" ]
+  [ "$(grep -c '[.]whl$' "$release/SHA256SUMS")" -eq 3 ]
+  tools/release > /dev/null
+  [ -z "$(find "$release" -name '*.whl')" ]
+  echo 'exit 1' > tools/wheel
+  git commit -q -a -m "one that fails"
+  run -1 tools/release --wheels
+  [[ $output == *"tools/release: tools/wheel --arch x86_64 failed" ]]
+}
+
 @test "recipes name the tarball, its checksum and its address" {
   tools/release --home https://ddlrun.example/a > /dev/null
   sum=$(sha256sum "$release/ddlrun-$version.tar.gz" | cut -d' ' -f1)
@@ -118,11 +139,11 @@ change() {
 
 @test "misuse is 64" {
   run -64 tools/release --hom x
-  [ "$output" = "tools/release: unknown option '--hom': --home" ]
+  [ "$output" = "tools/release: unknown option '--hom': --home or --wheels" ]
   run -64 tools/release --home here
   [ "$output" = "tools/release: --home needs an address such as https://ddlrun.example/releases; 'here' is none" ]
   run -64 tools/release nothing
   [ "$output" = "tools/release: git knows no commit 'nothing'" ]
   run -0 tools/release --help
-  [[ $output == *"usage: tools/release [--home URL] [COMMIT]"* ]]
+  [[ $output == *"usage: tools/release [--home URL] [--wheels] [COMMIT]"* ]]
 }
