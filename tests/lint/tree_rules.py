@@ -150,7 +150,7 @@ FOREIGN = [
      ("trainer/backend/cuda/", "trainer/comm/nccl", "trainer/telemetry/gpu_sampler", "trainer/telemetry/meters/kernel_trace",
       "tests/trainer/backend/cuda", "tests/trainer/comm/nccl")),
     (re.compile(r"dnnl"), ("trainer/backend/cpu/",)),
-    (re.compile(r"^mpi\.h"), ("trainer/comm/mpi", "bench/baselines/mpi", "tests/")),
+    (re.compile(r"^mpi\.h"), ("trainer/comm/mpi_module.cc", "bench/baselines/mpi", "tests/")),
     (re.compile(r"^pmix"), ("trainer/comm/rendezvous", "launcher/health/node/rendezvous_pmix",
                             "tests/cluster/pmix")),
     (re.compile(r"^uc[pst]/"), ("launcher/health/node/fabric_ucx",)),

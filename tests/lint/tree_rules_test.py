@@ -30,7 +30,8 @@ FILES = [
     # Each directory has arrows.
     ("launcher/new/part.cc", "", 1), ("launcher/main.cc", "", 0), ("ddldata/main.cc", "", 0),
     # Headers of libraries.
-    ("trainer/train/loop/trainer.cc", "#include <mpi.h>", 1), ("trainer/comm/mpi_communicator.cc", "#include <mpi.h>", 0),
+    ("trainer/train/loop/trainer.cc", "#include <mpi.h>", 1), ("trainer/comm/mpi_module.cc", "#include <mpi.h>", 0),
+    ("trainer/comm/mpi_communicator.cc", "#include <mpi.h>", 1),
     ("trainer/model/network_definition.cc", "#include <oneapi/dnnl/dnnl.hpp>", 1),
     ("trainer/core/tensor.cc", "#include <cuda_runtime.h>", 1),
     *[(path, "#include <CLI/CLI.hpp>", int(path != "support/command_line.cc"))
