@@ -179,9 +179,10 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   LaunchRequest job;
   job.plan = planned.plan;
   job.program = options.program;
-  // ddltraind of a virtual environment that is not active; what is in no PATH here may be in that
-  // of a rank.
-  if (!job.program.empty() && FindProgram(job.program.front(), environment).empty()) {
+  // ddltraind and others of ours, of a virtual environment that is not active.  No other program:
+  // what is in no PATH here, as python, may be in that of a rank, in a container for example.
+  if (!job.program.empty() && job.program.front().starts_with("ddl") &&
+      FindProgram(job.program.front(), environment).empty()) {
     const std::string neighbor = FindProgramOrNeighbor(job.program.front(), environment);
     if (!neighbor.empty()) job.program.front() = neighbor;
   }
