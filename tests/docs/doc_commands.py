@@ -142,6 +142,7 @@ def shape(line):
     """A line without what differs from run to run."""
     line = re.sub(r"/tmp/\S+", "PATH", line)
     line = re.sub(r"\d[\d.:T+-]*\d|\d", "0", line)
+    line = re.sub(r" +(?=0)|(?<=0) +", " ", line)  # in columns other numbers have other blanks beside them
     return line.strip()
 
 

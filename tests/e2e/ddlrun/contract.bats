@@ -142,11 +142,13 @@ ends_with() {
   done
 }
 
-@test "a program of the installation that is not in PATH is named with its path" {
+@test "of programs beside ddlrun that are not in PATH its own are started, others named with their path" {
   PATH=/usr/bin:/bin
   for launcher in $(launchers); do
-    expect=69 run_ddlrun -n 1 --launcher="$launcher" ddltraind --version
-    [[ $messages == *"cannot start 'ddltraind': No such file or directory in PATH; that of this installation is $DDLRUN_BUILD/bin/ddltraind"* ]]
+    run_ddlrun -n 1 --launcher="$launcher" ddl-rankfile expand 'n[1-2]'
+    [ "$output" = $'n1\nn2' ]
+    expect=69 run_ddlrun -n 1 --launcher="$launcher" bede-ddlrun --version
+    [[ $messages == *"cannot start 'bede-ddlrun': No such file or directory in PATH; that of this installation is $DDLRUN_BUILD/bin/bede-ddlrun"* ]]
   done
 }
 
