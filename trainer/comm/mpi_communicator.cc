@@ -130,7 +130,7 @@ class MpiCommunicator : public Communicator {
     return seconds;
   }
 
-  const MpiModule& mpi_;
+  const MpiModule mpi_;
   int rank_;
   int size_;
   SpanRecorder* spans_;

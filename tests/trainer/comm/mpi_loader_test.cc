@@ -40,7 +40,7 @@ TEST(MpiLoader, TheModuleOfThisBuildIsLoadedWhenItIsAskedFor) {
   EXPECT_EQ(PathOfMpiModule(), tests::BuildDirectory() + "/lib/ddlrun/ddltrain_mpi.so");
   EXPECT_FALSE(ProcessMaps("libmpi"));
   if (!std::filesystem::exists(PathOfMpiModule())) GTEST_SKIP() << "this build has no MPI";
-  const MpiModule& module = LoadMpiModule(PathOfMpiModule());
+  const MpiModule module = LoadMpiModule(PathOfMpiModule());
   EXPECT_EQ(module.layout, kMpiModuleLayout);
   EXPECT_NE(std::string(module.library()), "");
   EXPECT_TRUE(ProcessMaps("libmpi"));
