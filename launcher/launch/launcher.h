@@ -58,7 +58,9 @@ struct LaunchRequest {
   std::vector<std::string> srun_arguments;  // from the site file and --srunarg
   std::string mpi_type;                     // of --mpi: "pmix", "pmix_v4", "pmi2", "none"
 
-  std::vector<std::string> hosts_of_job;  // in the order of Slurm, whether or not they run ranks
+  // For all but the local launcher: in the order of Slurm, whether or not they run ranks.
+  std::vector<std::string> hosts_of_job;
+
   // For mpirun and mpiexec.
   // The nodes have other host names than these: mpirun does not know that it runs on one of them.
   bool has_other_host_names = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "launcher/base/error.h"
 #include "launcher/launch/child_environment.h"
@@ -71,14 +72,19 @@ std::vector<std::string> PlacementArguments(const LaunchRequest& job, NodeIterat
   return arguments;
 }
 
-// The hosts that have ranks, in Slurm's order; none if the step has all nodes of the job.
+// The hosts that have ranks, in Slurm's order; none if these are all nodes of the job, or not all
+// of them are known by the job's names.
 std::vector<std::string> HostsOfPartialStep(const LaunchRequest& job) {
-  const auto has_ranks = [&job](const std::string& host) {
-    return std::ranges::find(job.plan.nodes, host, &NodePlacement::host) != job.plan.nodes.end();
-  };
+  std::set<std::string> with_ranks;
+  for (const NodePlacement& node : job.plan.nodes) {
+    if (!node.ranks.empty()) with_ranks.insert(node.host);
+  }
   std::vector<std::string> hosts;
-  std::ranges::copy_if(job.hosts_of_job, std::back_inserter(hosts), has_ranks);
-  return hosts.size() == job.hosts_of_job.size() ? std::vector<std::string>() : hosts;
+  std::ranges::copy_if(job.hosts_of_job, std::back_inserter(hosts),
+                       [&](const std::string& host) { return with_ranks.contains(host); });
+  const bool is_partial =
+      hosts.size() == with_ranks.size() && hosts.size() < job.hosts_of_job.size();
+  return is_partial ? hosts : std::vector<std::string>();
 }
 
 // When two PMIx servers have asked each other for a connection, one shall open it: each compares

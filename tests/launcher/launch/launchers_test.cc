@@ -320,7 +320,9 @@ TEST(SrunLauncher, ServersOfPmixTakeTheNodesOfAPartialStepForThoseOfTheJob) {
            Row{{"n1", "n2", "n3"}, {"n2", "n3"}, "pmix", "n[2-3]"},
            {{"n1", "n2", "n3"}, {"n3", "n2"}, "pmix_v4", "n[2-3]"},  // in Slurm's order
            {{"n1", "n2", "n3"}, {"n1", "n3"}, "pmix", "n[1,3]"},
-           {{"n1", "n2", "n3"}, {"n3", "n1", "n2"}, "pmix", "n[1-3]"},
+           {{"n1", "n2", "n3"}, {"n2", "n1", "n3"}, "pmix", "n[2-3]"},  // the second has no ranks
+           {{"n1", "n2", "n3"}, {"n2", "n3.site"}, "pmix", "n[1-3]"},   // another name
+           {{"n2", "n3"}, {"n2", "n3"}, "pmix", "n[1-3]"},              // all of the job
            {{"n1", "n2", "n3"}, {"n2", "n3"}, "pmi2", "n[1-3]"},
            {{"n1", "n2", "n3"}, {"n2", "n3"}, "none", "n[1-3]"},
        }) {
