@@ -31,7 +31,7 @@
 // or by one kernel, as Conv1Variant::kFused has it, on through the end of the block below,
 //   conv1 filter                              src, d z1             gradient
 //   conv1 data, + d src, the ReLU below,      d z1, d src, mask,    d dst of the block below,
-//     statistics of bn3 there (and the ...)   z3, zs below          behind its ReLU; statistics
+//     sums for bn3 (and the shortcut's) there z3, zs below          behind its ReLU; sums
 // (a shortcut with a stride of 2 has given d src of the pixels that it has read alone), so that
 // there
 //   bn3 (and the shortcut's)                  d dst, z3, zs         d z3, d zs
