@@ -118,7 +118,7 @@ TEST(BlockBelow, SavesAKernelOfEachBlock) {
   RecordProperty("work", static_cast<int>(together));
   RecordProperty("work_apart", static_cast<int>(apart));
   EXPECT_EQ(apart - together, 12) << apart;
-  EXPECT_LE(together, 318) << "a step has got more kernels";
+  EXPECT_LE(together, 289) << "a step has got more kernels";
 }
 
 // What --profile shows of two blocks, by layer, and its work.

@@ -123,13 +123,7 @@ class EmulatedConvolution final : public CudaConvolution {
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                     void* workspace, Stream& stream) override {
     cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
-      UseWorkspace(workspace);
-      const Floats y = Load(diff_dst);
-      const Floats f = Load(filter);
-      Floats x = spec_.adds_diff_src ? Load(diff_src) : Zeros(spec_.src);
-      ForEachProduct(
-          [&](Index i, Index j, Index k, Index in) { AddScaled(&x[i], &f[j], y[k], in); });
-      Store(x, diff_src);
+      ComputeDataGradient(diff_dst, filter, diff_src, workspace);
     });
   }
 
@@ -142,8 +136,10 @@ class EmulatedConvolution final : public CudaConvolution {
                                 const float* saved, const Tensor& diff_src, float* sums,
                                 void* workspace, Stream& stream) override {
     DDL_CHECK(drelu_sums_bytes() > 0 && !spec_.adds_diff_src);
-    BackwardData(diff_dst, filter, diff_src, workspace, stream);
-    cuda_emulator::QueueWork(HandleOf(stream), [=, this] { ReluMask(z, saved, diff_src, sums); });
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
+      ComputeDataGradient(diff_dst, filter, diff_src, workspace);
+      ReluMask(z, saved, diff_src, sums);
+    });
   }
 
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
@@ -162,6 +158,16 @@ class EmulatedConvolution final : public CudaConvolution {
  private:
   std::size_t SrcChannels() const {
     return static_cast<std::size_t>(PaddedChannels(spec_.src.shape[1]));
+  }
+
+  void ComputeDataGradient(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
+                           void* workspace) const {
+    UseWorkspace(workspace);
+    const Floats y = Load(diff_dst);
+    const Floats f = Load(filter);
+    Floats x = spec_.adds_diff_src ? Load(diff_src) : Zeros(spec_.src);
+    ForEachProduct([&](Index i, Index j, Index k, Index in) { AddScaled(&x[i], &f[j], y[k], in); });
+    Store(x, diff_src);
   }
 
   // As cuDNN's graph does it: the ReLU's input is computed again from what the batch norm has

@@ -26,13 +26,14 @@ std::atomic<std::size_t> cleared_bytes = 0;
 constexpr int kRuntimeVersion = 12040;
 constexpr int kDriverVersion = 12020;
 constexpr std::size_t kAlignment = 256;  // of cudaMalloc
+constexpr std::size_t kPage = 4096;      // traffic.h counts the same each time
 constexpr int kWarp = 32;
 constexpr int kThreadsPerBlock = 1024;
 // An A100's, so that choices by them are as on a real one.
 std::atomic<int> capability_major = 8;
 std::atomic<int> capability_minor = 0;
 std::atomic<cudaError_t> code_of_kernels = cudaSuccess;
-constexpr int kSms = 108;
+std::atomic<int> multiprocessors = 108;
 
 // On the heap: buffers may be released after the statics are gone.
 struct DeviceMemory {
@@ -90,7 +91,7 @@ bool IsOnDevice(const void* begin, std::size_t bytes) {
 // Exactly so many bytes: AddressSanitizer sees what goes past them.
 void* Aligned(std::size_t bytes) {
   void* memory = nullptr;
-  return posix_memalign(&memory, kAlignment, bytes) == 0 ? memory : nullptr;
+  return posix_memalign(&memory, bytes < kPage ? kAlignment : kPage, bytes) == 0 ? memory : nullptr;
 }
 
 struct ErrorText {
@@ -173,7 +174,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
                  .totalGlobalMem = cuda_emulator::kDeviceBytes,
                  .major = capability_major,
                  .minor = capability_minor,
-                 .multiProcessorCount = kSms,
+                 .multiProcessorCount = multiprocessors,
                  .warpSize = kWarp,
                  .maxThreadsPerBlock = kThreadsPerBlock};
   return cudaSuccess;
@@ -203,7 +204,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = kWarp;
       return cudaSuccess;
     case cudaDevAttrMultiProcessorCount:
-      *value = kSms;
+      *value = multiprocessors;
       return cudaSuccess;
     case cudaDevAttrL2CacheSize:
       *value = cuda_emulator::kL2CacheBytes;
@@ -338,12 +339,20 @@ void Mend() {
   SetLastError(cudaSuccess);
 }
 
+void PretendMultiprocessors(int count) { multiprocessors = count; }
+
 void PretendComputeCapability(int major, int minor) {
   capability_major = major;
   capability_minor = minor;
 }
 
 void PretendToHaveCode(cudaError_t code) { code_of_kernels = code; }
+
+std::map<const std::byte*, std::size_t> DeviceAllocations() {
+  DeviceMemory& device = TheDeviceMemory();
+  const std::lock_guard lock(device.mutex);
+  return device.allocations;
+}
 
 std::size_t AllocatedBytes() {
   DeviceMemory& device = TheDeviceMemory();

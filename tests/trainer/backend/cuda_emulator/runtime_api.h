@@ -212,6 +212,8 @@ void Mend();
 
 // The GPU is of this compute capability from now on, 8.0 (an A100's) to begin with.
 void PretendComputeCapability(int major, int minor);
+// And has so many multiprocessors, 108 to begin with.
+void PretendMultiprocessors(int count);
 
 // What cudaFuncGetAttributes returns from now on: cudaSuccess where the GPU has code for the
 // kernels, else an error such as cudaErrorNoKernelImageForDevice.

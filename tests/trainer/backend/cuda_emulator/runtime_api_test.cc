@@ -4,9 +4,12 @@
 
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 
+#include <unistd.h>
+
 #include <thread>
 
 #include "tests/support/test.h"
+#include "tests/trainer/backend/cuda_emulator/traffic.h"
 
 namespace {
 
@@ -85,6 +88,42 @@ TEST(EmulatedRuntime, TimeThatWorkPassesIsItsOwn) {
   EXPECT_LT(milliseconds, 10'000'000);
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
+}
+
+// In whole pages.
+TEST(EmulatedRuntime, CountsWhatWorkReadsAndWrites) {
+  if (!cuda_emulator::CanCountTraffic()) GTEST_SKIP() << "bytes are counted on x86-64 alone";
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  char* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 2 * page + 100), cudaSuccess);
+  const auto count = [&](auto work) {
+    cuda_emulator::CountTraffic(true);
+    cuda_emulator::QueueWork(nullptr, work);
+    cuda_emulator::CountTraffic(false);
+    const auto [read, written] = cuda_emulator::TrafficSoFar();
+    return std::pair(read / page, written / page);
+  };
+  volatile char* at = memory;
+  EXPECT_EQ(count([] {}), std::pair(0UL, 0UL));
+  EXPECT_EQ(count([=] { static_cast<void>(at[0] + at[1]); }), std::pair(1UL, 0UL));
+  EXPECT_EQ(count([=] { at[page] = at[1]; }), std::pair(1UL, 1UL));
+  EXPECT_EQ(count([=] { at[1] = at[0]; }), std::pair(1UL, 1UL)) << "in place";
+  EXPECT_EQ(count([=] {
+              at[0] = 1;
+              at[1] = at[0];
+            }),
+            std::pair(0UL, 1UL))
+      << "written first";
+  EXPECT_EQ(count([=] { at[2 * page] = 1; }), std::pair(0UL, 0UL)) << "in no whole page";
+  EXPECT_EQ(count([=] {
+              cuda_emulator::QueueWork(nullptr, [=] { at[0] = 1; });
+              cuda_emulator::QueueWork(nullptr, [=] { at[0] = 1; });
+            }),
+            std::pair(0UL, 2UL))
+      << "each piece of work by itself";
+  at[0] = 2;  // nothing is protected any more
+  EXPECT_EQ(cuda_emulator::TrafficSoFar().written, 2 * page);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
 TEST(EmulatedRuntime, StreamsHaveThePriorityInRangeThatIsNearest) {

@@ -4,7 +4,9 @@
 
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <map>
 
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 
@@ -23,5 +25,8 @@ cudaError_t Queue(cudaStream_t stream, QueuedWork work);
 // cudaErrorStreamCaptureUnsupported while a stream records that this thread has made record: for
 // what allocates or waits.  The recording is spoilt.
 cudaError_t RejectWhileRecording();
+
+// What cudaMalloc has given and cudaFree has not taken back: where, and how many bytes.
+std::map<const std::byte*, std::size_t> DeviceAllocations();
 
 }  // namespace cuda_emulator

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/trainer/backend/cuda_emulator/runtime_state.h"
+#include "tests/trainer/backend/cuda_emulator/traffic.h"
 
 using cuda_emulator::Entered;
 using cuda_emulator::Queue;
@@ -145,7 +146,7 @@ void QueueWork(cudaStream_t stream, std::function<void()> work) {
       const std::lock_guard lock(TheWorkByPriority().mutex);
       ++TheWorkByPriority().pieces[priority];
     }
-    work();
+    RunCounted(work);
     return cudaSuccess;
   });
 }
