@@ -134,6 +134,7 @@ std::vector<Knob> MakeKnobs(const Rails& rails, const Tuned& tuned, const Settin
   if (tuned.by_nccl) {
     if (!rails.ports.empty()) {
       knobs.push_back(VariableKnob("GPUDirect", "NCCL_NET_GDR_LEVEL", {"LOC", "PHB", "SYS"}));
+      knobs.push_back(VariableKnob("SHARP", "NCCL_COLLNET_ENABLE", {"1"}));
     }
     knobs.push_back(VariableKnob("algorithm", "NCCL_ALGO", {"Ring", "Tree"}));
     knobs.push_back(VariableKnob("channels", "NCCL_MIN_NCHANNELS", {"8", "16"}));

@@ -22,6 +22,7 @@
 
 #include "trainer/core/dtype.h"
 #include "trainer/core/stream.h"
+#include "trainer/core/tensor.h"
 
 namespace trainer {
 
@@ -40,6 +41,11 @@ class Communicator {
   virtual std::string description() const = 0;  // "mpi, 4 ranks", for the log
   // Whether StartAllReduce takes memory of the device of its stream; else it takes host memory.
   virtual bool reduces_device_memory() const { return false; }
+  // Memory of the device, not zeroed, whose contents are reduced faster than those of other memory;
+  // none where it makes no difference.  All ranks ask for the same sizes in the same order, before
+  // their first StartAllReduce.  Its content is at the same offset on all ranks when it is reduced.
+  // May outlive the communicator.
+  virtual Buffer AllocateReduced(std::size_t /*bytes*/) { return {}; }
 
   // Starts reducing `count` elements at `data` over all ranks, in place, after the work queued on
   // `producer` so far.  Several may be under way; they complete in the order started.  `data` is

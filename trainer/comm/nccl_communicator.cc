@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "trainer/comm/nccl_library.h"
 #include "trainer/core/error.h"
@@ -45,6 +46,42 @@ ncclDataType_t TypeOf(DType dtype) {
   return dtype == DType::kFloat16 ? ncclFloat16 : ncclBfloat16;
 }
 
+// Memory that a communicator has registered.  Shared with the buffers, either of which may go
+// first.
+class Registrations {
+ public:
+  void Begin(ncclComm_t comm) { comm_ = comm; }
+  void Add(void* handle) { handles_.push_back(handle); }
+  // The communicator is about to end in good order.
+  ncclResult_t End() {
+    ncclResult_t result = ncclSuccess;
+    while (result == ncclSuccess && !handles_.empty()) result = Remove(handles_.back());
+    comm_ = nullptr;
+    return result;
+  }
+  // It was aborted, and may use the memory for a while yet: the process, which ends, gives it back.
+  void Abandon() {
+    comm_ = nullptr;
+    is_abandoned_ = true;
+  }
+  void Free(void* memory, void* handle) {
+    if (is_abandoned_) return;
+    Remove(handle);
+    TheNcclLibrary().mem_free(memory);
+  }
+
+ private:
+  ncclResult_t Remove(void* handle) {
+    const bool is_there = std::erase(handles_, handle) > 0;
+    if (!is_there || comm_ == nullptr) return ncclSuccess;
+    return TheNcclLibrary().comm_deregister(comm_, handle);
+  }
+
+  ncclComm_t comm_ = nullptr;
+  std::vector<void*> handles_;
+  bool is_abandoned_ = false;
+};
+
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(Communicator& host, NcclDeps deps, const NcclOptions& options)
@@ -65,6 +102,21 @@ class NcclCommunicator final : public Communicator {
     return "NCCL " + nccl_.version + " beside " + host_.description();
   }
   bool reduces_device_memory() const override { return true; }
+
+  Buffer AllocateReduced(std::size_t bytes) override {
+    RequireWhole();
+    if (nccl_.mem_alloc == nullptr || bytes == 0) return {};
+    void* memory = nullptr;
+    Check(nccl_.mem_alloc(&memory, bytes), kAllocating);
+    void* handle = nullptr;  // stays null where NCCL_LOCAL_REGISTER=0
+    const ncclResult_t registered = nccl_.comm_register(comm_, memory, bytes, &handle);
+    if (handle != nullptr) registrations_->Add(handle);
+    Buffer buffer(memory, bytes, [all = registrations_, handle](void* allocated) {
+      all->Free(allocated, handle);
+    });
+    Check(registered, kAllocating);
+    return buffer;
+  }
 
   void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
                       Stream& producer) override {
@@ -121,6 +173,7 @@ class NcclCommunicator final : public Communicator {
  private:
   static constexpr const char* kStarting = "start NCCL";
   static constexpr const char* kSumming = "sum gradients";
+  static constexpr const char* kAllocating = "allocate memory for gradients by ncclMemAlloc";
 
   void Start() {
     ncclUniqueId id = {};
@@ -131,11 +184,13 @@ class NcclCommunicator final : public Communicator {
     if (options_.max_ctas > 0) config.maxCTAs = options_.max_ctas;
     Check(nccl_.comm_init_rank_config(&comm_, size(), id, rank(), &config), kStarting);
     Await(Seconds(options_.start_seconds), kStarting);
+    registrations_->Begin(comm_);
   }
 
   // False if it does not end in good order.
   bool End() {
     ncclResult_t result = Settle(kEndSeconds);  // a sum that was just started
+    if (result == ncclSuccess) result = registrations_->End();
     if (result != ncclSuccess) return false;
     result = nccl_.comm_finalize(comm_);
     if (result == ncclInProgress) result = Settle(kEndSeconds);
@@ -145,6 +200,7 @@ class NcclCommunicator final : public Communicator {
   // Makes what is on the GPU leave, on this rank; the others notice it.  NCCL might hang in it.
   void AbortNccl() {
     if (comm_ == nullptr) return;
+    registrations_->Abandon();
     std::packaged_task<void()> abort(
         [call = nccl_.comm_abort, comm = std::exchange(comm_, nullptr)] { call(comm); });
     const std::future<void> aborted = abort.get_future();
@@ -207,7 +263,8 @@ class NcclCommunicator final : public Communicator {
   NcclDeps deps_;
   const NcclOptions options_;
   const int exceptions_before_ = std::uncaught_exceptions();
-  ncclComm_t comm_ = nullptr;     // null once it was aborted
+  ncclComm_t comm_ = nullptr;  // null once it was aborted
+  const std::shared_ptr<Registrations> registrations_ = std::make_shared<Registrations>();
   std::optional<Error> failure_;  // why
   bool is_captured_ = false;      // some sum
 };

@@ -12,6 +12,10 @@
 // before.  An abort is left to itself once its order to leave the GPU is given, which it can be
 // while a graph is there; a communicator that is destroyed before the graph waits for 30 s in vain.
 //
+// AllocateReduced is memory of ncclMemAlloc, registered once with ncclCommRegister (NCCL 2.19 and
+// later), as NVLink SHARP needs it to add up in the switch without a copy; it is deregistered
+// before NCCL ends.  docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/bufferreg.html
+//
 // Whatever fails, or a rank that is gone, is an Error of one line with NCCL's words
 // (EX_UNAVAILABLE; EX_CONFIG where NCCL says that it was asked for something invalid, EX_SOFTWARE
 // where CUDA failed), and NCCL is aborted before it is thrown, so that nothing on the GPU waits any

@@ -11,6 +11,7 @@ namespace {
 
 // Of the first release with non-blocking communicators that end as this project needs it.
 constexpr int kOldestVersion = NCCL_VERSION(2, 18, 1);
+constexpr int kRegistersMemory = NCCL_VERSION(2, 19, 1);
 
 // As ncclGetVersion writes it since 2.9: 22809.
 std::string ToText(int version) {
@@ -55,6 +56,11 @@ NcclLibrary Load() {
     Find(library, "ncclCommAbort", nccl.comm_abort);
     Find(library, "ncclGetErrorString", nccl.get_error_string);
     Find(library, "ncclGetLastError", nccl.get_last_error);
+    if (version < kRegistersMemory) return nccl;
+    Find(library, "ncclMemAlloc", nccl.mem_alloc);
+    Find(library, "ncclMemFree", nccl.mem_free);
+    Find(library, "ncclCommRegister", nccl.comm_register);
+    Find(library, "ncclCommDeregister", nccl.comm_deregister);
   } catch (const std::runtime_error& error) {
     nccl.problem = error.what();
   }

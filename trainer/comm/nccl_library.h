@@ -7,6 +7,7 @@
 
 #include <nccl.h>
 
+#include <cstddef>
 #include <string>
 
 namespace trainer {
@@ -24,6 +25,14 @@ struct NcclLibrary {
   decltype(&ncclCommAbort) comm_abort = nullptr;
   decltype(&ncclGetErrorString) get_error_string = nullptr;
   decltype(&ncclGetLastError) get_last_error = nullptr;
+
+  // NCCL 2.19 and later, all of them or none.  Not by decltype: nccl.h may be older than the
+  // library.
+  ncclResult_t (*mem_alloc)(void** memory, std::size_t bytes) = nullptr;
+  ncclResult_t (*mem_free)(void* memory) = nullptr;
+  ncclResult_t (*comm_register)(ncclComm_t comm, void* memory, std::size_t bytes,
+                                void** handle) = nullptr;
+  ncclResult_t (*comm_deregister)(ncclComm_t comm, void* handle) = nullptr;
 };
 
 // The same for the whole process; any thread.

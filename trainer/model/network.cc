@@ -28,9 +28,9 @@ Tensor GradientIn(const FlatGradients& gradients, const Parameter& parameter) {
 
 }  // namespace
 
-Network::Network(Backend& backend, NetworkDefinition plan)
+Network::Network(Backend& backend, NetworkDefinition plan, const AllocateMemory& allocate_gradients)
     : backend_(backend), plan_(std::move(plan)) {
-  AllocateParameters();
+  AllocateParameters(allocate_gradients);
   AllocateArena();
   BindBlocks();
 }
@@ -44,10 +44,13 @@ void Network::AllocateArena() {
   }
 }
 
-void Network::AllocateParameters() {
+void Network::AllocateParameters(const AllocateMemory& allocate_gradients) {
+  const auto gradients = [&](std::size_t bytes) {
+    return allocate_gradients ? allocate_gradients(bytes) : backend_.AllocateDevice(bytes);
+  };
   const std::size_t bytes = plan_.layout.elements * sizeof(float);
   weights_ = backend_.AllocateDevice(bytes);
-  gradients_ = backend_.AllocateDevice(bytes);
+  gradients_ = gradients(bytes);
   momentum_ = backend_.AllocateDevice(bytes);
   statistics_ = backend_.AllocateDevice(plan_.layout.statistic_elements * sizeof(float));
   if (has_ema()) {
@@ -57,7 +60,7 @@ void Network::AllocateParameters() {
   if (backend_.compute_type() == DType::kFloat32) return;
   const std::size_t compute_bytes = plan_.layout.elements * SizeOf(backend_.compute_type());
   compute_weights_ = backend_.AllocateDevice(compute_bytes);
-  compute_gradients_ = backend_.AllocateDevice(compute_bytes);
+  compute_gradients_ = gradients(compute_bytes);
 }
 
 ParameterBinding Network::BindingOf(const Parameter& parameter) const {

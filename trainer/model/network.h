@@ -29,7 +29,8 @@ class Network {
   using GradientsReady = std::function<void(std::size_t complete_from)>;
 
   // Weights, gradients, momentum and statistics are zero: see model/parameters.h and Import.
-  Network(Backend& backend, NetworkDefinition plan);
+  // `allocate_gradients` gives memory of the device; empty: the back end does.
+  Network(Backend& backend, NetworkDefinition plan, const AllocateMemory& allocate_gradients = {});
   Network(Backend& backend, const NetworkSpec& spec)
       : Network(backend, DefineNetwork(backend, spec)) {}
   // Not copyable: blocks hold addresses into the buffers.
@@ -89,7 +90,7 @@ class Network {
   void Import(Part part, const Parameter& parameter, std::span<const float> values, Stream& stream);
 
  private:
-  void AllocateParameters();
+  void AllocateParameters(const AllocateMemory& allocate_gradients);
   void AllocateArena();
   void BindBlocks();
   bool IsCopied(const Parameter& parameter) const {

@@ -256,7 +256,7 @@ TEST(Knobs, OfMpiOverTcp) {
 TEST(Knobs, OfNcclAreItsOwn) {
   const std::vector<Knob> knobs =
       MakeKnobs({{"mlx5_0:1"}, {"eth0"}}, {true, true, 1}, SettingsOf("bind: none"));
-  EXPECT_THAT(TitlesOf(knobs), ElementsAre("GPUDirect", "algorithm", "channels", "cores"));
+  EXPECT_THAT(TitlesOf(knobs), ElementsAre("GPUDirect", "SHARP", "algorithm", "channels", "cores"));
   EXPECT_THAT(LabelsOf(knobs, "cores"), ElementsAre("bind: auto"));
   EXPECT_THAT(TitlesOf(MakeKnobs({{}, {"eth0"}}, {true, true, 1}, SettingsOf(""))),
               ElementsAre("algorithm", "channels", "cores"));

@@ -14,7 +14,14 @@ inline void UseEmulatedStreams() {
   nccl_emulator::UseStreams({.queue = cuda_emulator::QueueWork,
                              .records = cuda_emulator::IsRecording,
                              .begin_adding = cuda_emulator::BeginAdding,
-                             .are_synchronous = true});
+                             .are_synchronous = true,
+                             .allocate =
+                                 [](std::size_t bytes) {
+                                   void* memory = nullptr;
+                                   cudaMalloc(&memory, bytes);
+                                   return memory;
+                                 },
+                             .release = [](void* memory) { cudaFree(memory); }});
   nccl_emulator::TakeEnds();
 }
 

@@ -34,6 +34,7 @@ class NcclTest : public testing::Test {
     }});
     nccl_emulator::StartWith(ncclSuccess, "");
     nccl_emulator::SetProblem("");
+    nccl_emulator::RegisterWith(ncclSuccess);
     nccl_emulator::TakeEnds();
   }
   ~NcclTest() override { nccl_emulator::UseStreams({}); }
@@ -217,6 +218,75 @@ TEST_F(NcclTest, SaysThatOtherTypesAreNotSummed) {
     MakeNccl(host)->StartAllReduce(&value, 1, DType::kInt32, Reduction::kSum, stream);
   });
   EXPECT_THAT(errors, ElementsAre(HasSubstr("70 ")));
+}
+
+// The communicator and what it has allocated, either of which may go first.
+TEST_F(NcclTest, RegistersTheMemoryThatItGives) {
+  const int pieces = nccl_emulator::AllocatedPieces();
+  for (const bool buffer_goes_first : {true, false}) {
+    nccl_emulator::TakeSummed();
+    RunRanks(2, [&](Communicator& host) {
+      QueueStream stream;
+      std::unique_ptr<Communicator> comm = MakeNccl(host);
+      Buffer first = comm->AllocateReduced(kCount * sizeof(float));
+      Buffer second = comm->AllocateReduced(2 * kCount);
+      EXPECT_EQ(first.bytes(), kCount * sizeof(float));
+      EXPECT_EQ(comm->AllocateReduced(0).bytes(), 0);
+      auto* const values = reinterpret_cast<float*>(first.data());
+      std::fill_n(values, kCount, static_cast<float>(host.rank() + 1));
+      comm->StartAllReduce(values + 10, kCount - 10, DType::kFloat32, Reduction::kSum, stream);
+      float other = 1;
+      comm->StartAllReduce(&other, 1, DType::kFloat32, Reduction::kSum, stream);
+      comm->Finish(stream);
+      comm->Synchronize(stream);
+      EXPECT_EQ(values[9], host.rank() + 1);
+      EXPECT_THAT(std::span(values + 10, kCount - 10), Each(3));
+      if (buffer_goes_first) first = {};
+      comm.reset();
+    });
+    EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 2, .aborted = 0}));
+    EXPECT_EQ(nccl_emulator::TakeSummed(),
+              (nccl_emulator::Summed{.registered = kCount - 10, .other = 1}));
+    EXPECT_EQ(nccl_emulator::AllocatedPieces(), pieces);
+  }
+}
+
+// The one before NCCL 2.19, the other with NCCL_LOCAL_REGISTER=0.
+TEST_F(NcclTest, DoesWithoutRegisteredMemory) {
+  const int pieces = nccl_emulator::AllocatedPieces();
+  nccl_emulator::HaveRegistration(false);
+  RunRanks(1, [](Communicator& host) { EXPECT_EQ(MakeNccl(host)->AllocateReduced(8).bytes(), 0); });
+  nccl_emulator::HaveRegistration(true);
+  nccl_emulator::RegisterWith(ncclSuccess, /*null_handle=*/true);
+  RunRanks(1, [](Communicator& host) {
+    const auto comm = MakeNccl(host);
+    EXPECT_EQ(comm->AllocateReduced(8).bytes(), 8);
+  });
+  EXPECT_EQ(nccl_emulator::AllocatedPieces(), pieces);
+  EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 2, .aborted = 0}));
+}
+
+TEST_F(NcclTest, SaysWhereMemoryCannotBeRegistered) {
+  nccl_emulator::RegisterWith(ncclUnhandledCudaError);
+  const auto errors =
+      Errors(1, [](Communicator& host) { MakeNccl(host)->AllocateReduced(kCount); });
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("70 rank 0 cannot allocate memory for gradients by "
+                                            "ncclMemAlloc: unhandled cuda error;")));
+  EXPECT_EQ(nccl_emulator::TakeEnds(1), (Ends{.destroyed = 0, .aborted = 1}));
+}
+
+// NCCL may use it until the process ends.
+TEST_F(NcclTest, KeepsTheMemoryOfACommunicatorThatWasAborted) {
+  const int pieces = nccl_emulator::AllocatedPieces();
+  Errors(2, [](Communicator& host) {
+    Buffer memory;
+    const auto comm = MakeNccl(host);
+    memory = comm->AllocateReduced(kCount);
+    host.Barrier();
+    throw Error(EX_DATAERR, "a bad record");
+  });
+  EXPECT_EQ(nccl_emulator::TakeEnds(2), (Ends{.destroyed = 0, .aborted = 2}));
+  EXPECT_EQ(nccl_emulator::AllocatedPieces(), pieces + 2);
 }
 
 class AbortingHost final : public ThreadCommunicator {

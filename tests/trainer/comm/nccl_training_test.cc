@@ -50,7 +50,8 @@ Training Train(StepGraph graph, ReducePrecision reduce_precision, const MakeSums
     const NetworkSpec spec{config.arch,       config.batch_size, config.image_size,
                            config.image_size, config.classes,    0.1F};
     const auto stream = backend->MakeStream();
-    Network network(*backend, spec);
+    Network network(*backend, DefineNetwork(*backend, spec),
+                    GradientMemory(*backend, sums ? *sums : host));
     Initialize(network, {}, *stream);
     DeviceBatch device_batch(*backend, spec);
     GeneratedSourceOptions options;
@@ -77,7 +78,13 @@ Training TrainByNccl(StepGraph graph, ReducePrecision reduce_precision) {
   const auto make_nccl = [](Communicator& host, Backend& backend) {
     return MakeNcclCommunicator(host, MakeNcclDeps(backend), {});
   };
+  nccl_emulator::TakeSummed();
+  const int pieces = nccl_emulator::AllocatedPieces();
   Training training = Train(graph, reduce_precision, make_nccl);
+  const nccl_emulator::Summed summed = nccl_emulator::TakeSummed();
+  EXPECT_GT(summed.registered, 0);
+  EXPECT_EQ(summed.other, 0);
+  EXPECT_EQ(nccl_emulator::AllocatedPieces(), pieces);
   EXPECT_EQ(nccl_emulator::TakeEnds(), (nccl_emulator::Ends{.destroyed = kRanks, .aborted = 0}));
   return training;
 }

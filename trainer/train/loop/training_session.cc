@@ -20,6 +20,7 @@
 #include "trainer/train/loop/trainer.h"
 #include "trainer/train/state/initial_weights.h"
 #include "trainer/train/state/network_state.h"
+#include "trainer/train/step/gradients.h"
 #include "trainer/train/step/metrics.h"
 
 namespace trainer {
@@ -146,7 +147,8 @@ std::optional<double> FlopPerImage(const TrainConfig& config, const Backend& bac
 Launch::Launch(const TrainConfig& train_config, const TrainerDeps& trainer_deps)
     : config(train_config),
       deps(trainer_deps),
-      network(deps.backend, TakePlan(config, deps)),
+      network(deps.backend, TakePlan(config, deps),
+              GradientMemory(deps.backend, deps.communicator)),
       stream(deps.backend.MakeStream()),
       device_batch(deps.backend, network.spec()),
       loss_scale(FirstLossScale()),

@@ -54,6 +54,7 @@ class WatchedCommunicator final : public Communicator {
   int size() const override { return inner_.size(); }
   std::string description() const override { return inner_.description(); }
   bool reduces_device_memory() const override { return inner_.reduces_device_memory(); }
+  Buffer AllocateReduced(std::size_t bytes) override { return inner_.AllocateReduced(bytes); }
   void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
                       Stream& producer) override {
     inner_.StartAllReduce(data, count, dtype, reduction, producer);

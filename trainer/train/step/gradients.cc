@@ -46,6 +46,17 @@ GradientOverlap::GradientOverlap(Backend& backend, Network& network, Communicato
   for (std::size_t i = 0; i < buckets_.size(); ++i) arrived_.push_back(backend.MakeEvent());
 }
 
+AllocateMemory GradientMemory(Backend& backend, Communicator& communicator) {
+  return [&](std::size_t bytes) {
+    Buffer memory = communicator.AllocateReduced(bytes);
+    if (memory.bytes() == 0) return backend.AllocateDevice(bytes);
+    const auto stream = backend.MakeStream();
+    backend.Zero(memory.data(), bytes, *stream);
+    stream->Synchronize();
+    return memory;
+  };
+}
+
 void GradientOverlap::PlanBuckets(std::size_t begin, std::size_t end, DType type) {
   std::vector<std::size_t> ends;  // of gradients, alignment included
   for (const Parameter& parameter : network_.parameters()) {

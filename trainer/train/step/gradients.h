@@ -142,6 +142,10 @@ class GradientOverlap {
   std::vector<std::unique_ptr<Event>> arrived_;  // of buckets_, in staging_
 };
 
+// Gives memory for a network's gradients: the communicator's, where it reduces that faster, else
+// the back end's.  Both outlive what is returned.
+AllocateMemory GradientMemory(Backend& backend, Communicator& communicator);
+
 // What NCCL needs of a back end.  The few blocks of a sum get a multiprocessor as soon as a block
 // of backward ends, instead of after all that backward has queued: what waits for the sum, on every
 // rank, is the update.

@@ -6,11 +6,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,12 +26,16 @@ constexpr int kPolls = 3;  // until something that was asked for is done
 // Before a sum is on its stream: others have time to do what they must not.
 constexpr std::chrono::microseconds kLaunchPause{300};
 
+// Where a share lies in what its rank has registered.
+constexpr std::size_t kNotRegistered = ~std::size_t{0};
+
 struct Share {
   const void* src = nullptr;
   void* dst = nullptr;
   std::size_t count = 0;
   ncclDataType_t type = ncclFloat32;
   ncclRedOp_t operation = ncclSum;
+  std::size_t offset = kNotRegistered;
 };
 
 struct Sum {
@@ -44,7 +50,7 @@ struct World {
   int size = 0;
   int joined = 0;
   bool broken = false;  // a rank is gone
-  bool mixed = false;   // a sum was of a recording on some ranks alone
+  bool mixed = false;   // a sum was of a recording, or in registered memory, on some ranks alone
   std::map<std::uint64_t, Sum> sums;
 };
 
@@ -58,6 +64,11 @@ struct Emulator {
   std::string last_error;
   nccl_emulator::Ends ends;
   int max_ctas = 0;
+  std::map<void*, std::size_t> allocated;  // by ncclMemAlloc
+  std::set<const void*> registered;        // by some communicator
+  ncclResult_t registering = ncclSuccess;
+  bool null_handles = false;
+  nccl_emulator::Summed summed;
 };
 
 Emulator& The() {
@@ -76,7 +87,11 @@ trainer::NcclLibrary& Library() {
                                       .comm_destroy = ncclCommDestroy,
                                       .comm_abort = ncclCommAbort,
                                       .get_error_string = ncclGetErrorString,
-                                      .get_last_error = ncclGetLastError};
+                                      .get_last_error = ncclGetLastError,
+                                      .mem_alloc = ncclMemAlloc,
+                                      .mem_free = ncclMemFree,
+                                      .comm_register = ncclCommRegister,
+                                      .comm_deregister = ncclCommDeregister};
   return library;
 }
 
@@ -120,6 +135,7 @@ struct Member {
   std::uint64_t sums = 0;  // begun
   int running = 0;         // of them
   int recordings = 0;      // that have sums
+  std::map<const void*, std::size_t> registered = {};
   bool aborted = false;
 };
 
@@ -142,6 +158,20 @@ class HeldByRecording {
   const std::shared_ptr<Member> member_;
 };
 
+std::size_t OffsetOf(const Member& member, const void* data, std::size_t bytes) {
+  for (const auto& [begin, size] : member.registered) {
+    const std::size_t offset =
+        reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(begin);
+    if (offset < size && bytes <= size - offset) return offset;
+  }
+  return kNotRegistered;
+}
+
+bool LieAlike(const std::vector<Share>& shares) {
+  return std::ranges::all_of(shares,
+                             [&](const Share& share) { return share.offset == shares[0].offset; });
+}
+
 // What a sum does on its stream.  A graph does it again and again.
 void RunSum(const std::shared_ptr<Member>& member, Share share, bool is_recorded) {
   Emulator& the = The();
@@ -153,8 +183,10 @@ void RunSum(const std::shared_ptr<Member>& member, Share share, bool is_recorded
   sum.shares[static_cast<std::size_t>(member->rank)] = share;
   sum.recorded += is_recorded ? 1 : 0;
   if (++sum.arrived == world.size) {
-    if (sum.recorded == 0 || sum.recorded == world.size) {
+    if ((sum.recorded == 0 || sum.recorded == world.size) && LieAlike(sum.shares)) {
       AddUpAny(sum.shares);
+      const bool is_registered = share.offset != kNotRegistered;
+      (is_registered ? the.summed.registered : the.summed.other) += share.count;
     } else {
       world.mixed = true;
     }
@@ -208,6 +240,28 @@ Ends TakeEnds(int communicators) {
 }
 
 int LastMaxCtas() { return The().max_ctas; }
+
+void HaveRegistration(bool have) {
+  Library().mem_alloc = have ? ncclMemAlloc : nullptr;
+  Library().mem_free = have ? ncclMemFree : nullptr;
+  Library().comm_register = have ? ncclCommRegister : nullptr;
+  Library().comm_deregister = have ? ncclCommDeregister : nullptr;
+}
+
+void RegisterWith(ncclResult_t result, bool null_handle) {
+  The().registering = result;
+  The().null_handles = null_handle;
+}
+
+Summed TakeSummed() {
+  const std::lock_guard lock(The().mutex);
+  return std::exchange(The().summed, {});
+}
+
+int AllocatedPieces() {
+  const std::lock_guard lock(The().mutex);
+  return static_cast<int>(The().allocated.size());
+}
 
 }  // namespace nccl_emulator
 
@@ -266,7 +320,8 @@ ncclResult_t ncclAllReduce(const void* src, void* dst, std::size_t count, ncclDa
   Emulator& the = The();
   const std::lock_guard lock(the.mutex);
   if (!comm->ready()) return ncclInvalidArgument;
-  const Share share{src, dst, count, type, operation};
+  const std::size_t bytes = count * (type == ncclFloat32 ? 4 : 2);
+  const Share share{src, dst, count, type, operation, OffsetOf(*comm->member, dst, bytes)};
   comm->polls_left = kPolls;
   const auto begun = std::make_shared<std::promise<void>>();
   comm->launch = std::async(
@@ -283,9 +338,53 @@ ncclResult_t ncclAllReduce(const void* src, void* dst, std::size_t count, ncclDa
   return ncclInProgress;
 }
 
+ncclResult_t ncclMemAlloc(void** memory, std::size_t bytes) {
+  Emulator& the = The();
+  *memory = the.streams.allocate ? the.streams.allocate(bytes) : std::malloc(bytes);
+  if (*memory == nullptr) return ncclUnhandledCudaError;
+  const std::lock_guard lock(the.mutex);
+  the.allocated[*memory] = bytes;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclMemFree(void* memory) {
+  Emulator& the = The();
+  {
+    const std::lock_guard lock(the.mutex);
+    if (the.registered.contains(memory) || the.allocated.erase(memory) == 0) {
+      return ncclInvalidUsage;
+    }
+  }
+  the.streams.release ? the.streams.release(memory) : std::free(memory);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t bytes, void** handle) {
+  Emulator& the = The();
+  const std::lock_guard lock(the.mutex);
+  const auto allocated = the.allocated.find(memory);
+  const bool is_whole = allocated != the.allocated.end() && allocated->second == bytes;
+  if (!comm->ready() || comm->member->sums > 0 || !is_whole) return ncclInvalidUsage;
+  if (the.registering != ncclSuccess) return the.registering;
+  *handle = nullptr;
+  if (the.null_handles) return ncclSuccess;
+  comm->member->registered[memory] = bytes;
+  the.registered.insert(memory);
+  *handle = memory;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
+  Emulator& the = The();
+  const std::lock_guard lock(the.mutex);
+  if (comm->member->registered.erase(handle) == 0) return ncclInvalidUsage;
+  the.registered.erase(handle);
+  return ncclSuccess;
+}
+
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   const std::lock_guard lock(The().mutex);
-  if (!comm->ready()) return ncclInvalidArgument;
+  if (!comm->ready() || !comm->member->registered.empty()) return ncclInvalidArgument;
   comm->finalized = true;
   comm->polls_left = kPolls;
   return ncclInProgress;
@@ -313,6 +412,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (comm->launch.valid()) comm->launch.wait();
   lock.lock();
   the.changed.wait(lock, [&] { return member.running == 0 && member.recordings == 0; });
+  for (const auto& [memory, bytes] : member.registered) the.registered.erase(memory);
   ++the.ends.aborted;
   the.changed.notify_all();
   lock.unlock();

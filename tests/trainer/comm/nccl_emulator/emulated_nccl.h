@@ -13,6 +13,10 @@
 //   * A recording that has sums holds their communicator: neither ncclCommFinalize nor
 //   ncclCommAbort
 //     is done before all that was recorded is gone.
+//   * Memory of ncclMemAlloc is registered before the first sum of a communicator, and neither
+//   freed
+//     nor left to ncclCommFinalize as long as it is.  What is summed lies in registered memory on
+//     all ranks, at the same offset, or on none: stricter than NCCL, which is only slower then.
 //   * A rank that is gone without ncclCommFinalize is ncclRemoteError for the others.
 //   * A communicator that was asked for as a blocking one is refused.
 // Sums are taken in the order of the ranks.
@@ -40,6 +44,9 @@ struct Streams {
   // Work is done by who queues it: a sum that waits for a rank that is gone ends, since who would
   // abort the communicator is the one that waits.
   bool are_synchronous = false;
+  // Memory of the device; nothing given: of the host.
+  std::function<void*(std::size_t)> allocate = {};
+  std::function<void(void*)> release = {};
 };
 void UseStreams(Streams streams);
 // What communicators that start from now on come to, and what NCCL says of it; ncclSuccess: they
@@ -61,5 +68,18 @@ struct Ends {
 Ends TakeEnds(int communicators = 0);
 // Of the last communicator that was started; INT_MIN: not given.
 int LastMaxCtas();
+// Whether the library has what came with NCCL 2.19, as it has to begin with.
+void HaveRegistration(bool have);
+// What ncclCommRegister returns from now on; with a null handle: as with NCCL_LOCAL_REGISTER=0.
+void RegisterWith(ncclResult_t result, bool null_handle = false);
+// Elements of sums so far that were in registered memory, and in other; counted anew from here on.
+struct Summed {
+  std::size_t registered = 0;
+  std::size_t other = 0;
+  bool operator==(const Summed&) const = default;
+};
+Summed TakeSummed();
+// Pieces of memory of ncclMemAlloc that ncclMemFree has not taken back.
+int AllocatedPieces();
 
 }  // namespace nccl_emulator
