@@ -5,6 +5,8 @@ bats_require_minimum_version 1.5.0
 load ../wait_for
 load ../module_systems
 
+cluster_tests=$(dirname "${BASH_SOURCE[0]}")
+
 # In setup_file, where bats before 1.9 takes `skip` for a failure: skip_all REASON || return 0. Each test's setup calls empty_home,
 # which then skips it.
 skip_all() {
@@ -20,7 +22,7 @@ start_cluster() {
   export cluster_dir build=${DDLRUN_BUILD:?names the build directory, as in DDLRUN_BUILD=$PWD/build/release bats tests/cluster}
   cluster_dir=$(mktemp -d -u /tmp/ddlrun-cluster.XXXXXX)
   # A checkout below /tmp would be hidden by the nodes' own.
-  CLUSTER_VISIBLE=$(realpath "$BATS_TEST_DIRNAME/../..") "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" up "$@" || return 1
+  CLUSTER_VISIBLE=$(realpath "$cluster_tests/../..") "$cluster_tests/cluster" "$cluster_dir" up "$@" || return 1
   cmake --install "$build/${part:-}" --prefix "$cluster_dir/opt" > "$cluster_dir/log/install.log"
   chmod -R a+rX "$cluster_dir/opt"
   # A job of a test that failed must not make the others wait.
@@ -45,11 +47,11 @@ add_fabric() {
 
 # In teardown_file.
 stop_cluster() {
-  ! has_cluster || "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" down
+  ! has_cluster || "$cluster_tests/cluster" "$cluster_dir" down
 }
 
 # cluster ACTION...: see the program of that name. Nothing may hang.
-cluster() { timeout "${limit:-60}" "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" "$@"; }
+cluster() { timeout "${limit:-60}" "$cluster_tests/cluster" "$cluster_dir" "$@"; }
 
 # hpc COMMAND...: as a user on the login node, in a home of its own for each test.
 hpc() { cluster as hpc env PATH="$cluster_dir/opt/bin:/usr/bin:/bin" LC_ALL=C "$@"; }
