@@ -100,7 +100,9 @@ AllReduceBench::AllReduceBench(Communicator& communicator, Backend& backend, std
       host_(static_cast<std::size_t>(max_bytes / kBytesOfNumber)),
       data_(host_.data()) {
   if (communicator.reduces_device_memory() && !backend.is_host()) {
-    device_ = backend.AllocateDevice(static_cast<std::size_t>(max_bytes));
+    const auto bytes = static_cast<std::size_t>(max_bytes);
+    device_ = communicator.AllocateReduced(bytes);  // as a training's gradients
+    if (device_.bytes() == 0) device_ = backend.AllocateDevice(bytes);
     data_ = device_.data();
   }
 }
