@@ -34,6 +34,7 @@ std::atomic<int> capability_major = 8;
 std::atomic<int> capability_minor = 0;
 std::atomic<cudaError_t> code_of_kernels = cudaSuccess;
 std::atomic<int> multiprocessors = 108;
+constexpr int kSharedBytes = 163 << 10;  // of a thread block, as an A100
 
 // On the heap: buffers may be released after the statics are gone.
 struct DeviceMemory {
@@ -208,6 +209,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       return cudaSuccess;
     case cudaDevAttrL2CacheSize:
       *value = cuda_emulator::kL2CacheBytes;
+      return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = kSharedBytes;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
       *value = capability_major;

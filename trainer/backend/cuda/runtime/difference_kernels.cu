@@ -18,8 +18,11 @@ __global__ void SquaredDifferences(const T* a, const T* b, std::int64_t count,
     differences += difference * difference;
     squares += right * right;
   }
-  differences = SumOverBlock<kThreads>(differences);
-  squares = SumOverBlock<kThreads>(squares);
+  // Of a few values most blocks have none.
+  if (std::int64_t{blockIdx.x} * kThreads < count) {
+    differences = SumOverBlock<kThreads>(differences);
+    squares = SumOverBlock<kThreads>(squares);
+  }
   if (threadIdx.x != 0) return;
   partial[0][blockIdx.x] = differences;
   partial[1][blockIdx.x] = squares;

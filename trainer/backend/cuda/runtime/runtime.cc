@@ -177,6 +177,10 @@ int ComputeCapabilityMajor() {
 std::size_t L2CacheBytes() {
   return static_cast<std::size_t>(AttributeOfCurrent(cudaDevAttrL2CacheSize, "L2 cache"));
 }
+std::size_t MaxSharedBytes() {
+  return static_cast<std::size_t>(
+      AttributeOfCurrent(cudaDevAttrMaxSharedMemoryPerBlockOptin, "shared memory"));
+}
 
 std::unique_ptr<Stream> MakeCudaStream() {
   constexpr int kDefaultPriority = 0;

@@ -23,6 +23,7 @@ void CheckCuda(cudaError_t result, const std::string& action);
 int SmCount();
 int ComputeCapabilityMajor();
 std::size_t L2CacheBytes();
+std::size_t MaxSharedBytes();  // that a thread block may ask for
 
 // Throws as CheckCuda does if the GPU has failed; for libraries that only say that they have.
 void CheckDevice(const std::string& action);
