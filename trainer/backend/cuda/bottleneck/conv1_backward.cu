@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <algorithm>
 #include <type_traits>
 
 #include "trainer/backend/cuda/bottleneck/conv1_backward.h"
@@ -31,8 +30,9 @@ struct Images {
 };
 
 // What is behind the product.
-template <typename T, typename Of, Kind kind>
+template <typename Of, Kind kind>
 class EndBelow {
+  using T = typename Of::T;
   static constexpr bool kIsDual = kind == Kind::kDualNorm;
 
  public:
@@ -97,8 +97,7 @@ class EndBelow {
   }
 
   // `shared`: of the product, which is done.
-  template <typename Shared>
-  __device__ void StorePartialSums(Shared& shared) {
+  __device__ void StorePartialSums(rows_product::Shared<Of>& shared) {
     StoreOf(call_.first, products_, shared);
     if constexpr (kIsDual) StoreOf(call_.second, second_products_, shared);
   }
@@ -111,15 +110,15 @@ class EndBelow {
 #pragma unroll
     for (int i = 0; i < 8; ++i) means[i] = channel_ < channels_ ? norm.saved[channel_ + i] : 0.0F;
   }
-  template <typename Shared>
-  __device__ void StoreOf(const Conv1Backward::Norm& norm, float (&products)[8], Shared& shared) {
+  __device__ void StoreOf(const Conv1Backward::Norm& norm, float (&products)[8],
+                          rows_product::Shared<Of>& shared) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       products[i] *= channel_ < channels_ ? norm.saved[channels_ + channel_ + i] : 0.0F;
     }
     float* to = norm.partial + static_cast<std::int64_t>(blockIdx.y) * 2 * channels_;
-    rows_product::SumOverRows(sum_, channels_, shared, to);
-    rows_product::SumOverRows(products, channels_, shared, to + channels_);
+    rows_product::SumOverRows<Of>(sum_, channels_, shared, to);
+    rows_product::SumOverRows<Of>(products, channels_, shared, to + channels_);
   }
 
   const Conv1Backward& call_;
@@ -136,58 +135,54 @@ class EndBelow {
   float second_products_[8] = {};
 };
 
-template <typename T, TensorCores cores, int depth, Kind kind>
+template <typename Of, Kind kind>
 __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
     BackwardKernel(Conv1Backward call, Images images, int pixels, int filters, int channels) {
-  auto& shared = *reinterpret_cast<rows_product::Shared<T, cores, depth>*>(GivenShared());
-  using Of = rows_product::Tile<cores, depth>;
+  using T = typename Of::T;
+  auto& shared = *reinterpret_cast<rows_product::Shared<Of>*>(GivenShared());
   alignas(16) __shared__ float second_means[kind == Kind::kDualNorm ? Of::kColumns : 1];
-  EndBelow<T, Of, kind> end(call, images, pixels, channels, second_means);
-  const rows_product::Operands<T> operands = {static_cast<const T*>(call.gradient),
-                                              static_cast<const T*>(call.filter), pixels, filters,
-                                              channels};
-  rows_product::MultiplyRows(operands, shared, end);
+  EndBelow<Of, kind> end(call, images, pixels, channels, second_means);
+  const rows_product::Product<T> product = {static_cast<const T*>(call.filter), pixels, filters,
+                                            channels};
+  rows_product::SourceInMemory<Of> front(static_cast<const T*>(call.gradient), product);
+  rows_product::MultiplyRows<Of>(product, shared, front, end);
   end.StorePartialSums(shared);
 }
 
-// Calls call(depth, cores), constants, for a product of so many filters.
+// As many columns as registers have room for, 256 at most.
+template <typename T, TensorCores cores, int depth>
+using Tile = rows_product::Tile<T, cores, depth,
+                                depth == (cores == TensorCores::kWholeWarp ? 256 : 128) ? 128 : 256,
+                                Major::kMN>;
+
+template <typename T, typename Call>
+auto WithTileOf(const Conv1BackwardShape& shape, const Call& call) {
+  if constexpr (std::is_same_v<T, __half>) {
+    if (TensorCoresOf(shape.compute_capability) == TensorCores::kQuadPairs) {
+      if (shape.filters <= 64) return call(Tile<T, TensorCores::kQuadPairs, 64>());
+      return call(Tile<T, TensorCores::kQuadPairs, kMaxFiltersOfQuadPairs>());
+    }
+  }
+  if (shape.filters <= 64) return call(Tile<T, TensorCores::kWholeWarp, 64>());
+  if (shape.filters <= 128) return call(Tile<T, TensorCores::kWholeWarp, 128>());
+  return call(Tile<T, TensorCores::kWholeWarp, kMaxFilters>());
+}
+// Calls call(tile), whose type is that of a product of so many filters.
 template <typename Call>
 auto WithTile(const Conv1BackwardShape& shape, const Call& call) {
-  using WholeWarp = std::integral_constant<TensorCores, TensorCores::kWholeWarp>;
-  using QuadPairs = std::integral_constant<TensorCores, TensorCores::kQuadPairs>;
-  using std::integral_constant;
-  if (TensorCoresOf(shape.compute_capability) == TensorCores::kQuadPairs) {
-    if (shape.filters <= 64) return call(integral_constant<int, 64>(), QuadPairs());
-    return call(integral_constant<int, kMaxFiltersOfQuadPairs>(), QuadPairs());
-  }
-  if (shape.filters <= 64) return call(integral_constant<int, 64>(), WholeWarp());
-  if (shape.filters <= 128) return call(integral_constant<int, 128>(), WholeWarp());
-  return call(integral_constant<int, kMaxFilters>(), WholeWarp());
+  if (shape.dtype == DType::kFloat16) return WithTileOf<__half>(shape, call);
+  return WithTileOf<__nv_bfloat16>(shape, call);
 }
 
-// Across the columns and down the pixels: all blocks run from the beginning, one on each
-// multiprocessor.
-struct Grid {
-  int across = 0, down = 0;
-};
-Grid GridOf(const Conv1BackwardShape& shape) {
-  DDL_CHECK(shape.pixels > 0 && shape.pixels < std::int64_t{1} << 30);
-  return WithTile(shape, [&](auto depth, auto cores) {
-    using Of = rows_product::Tile<cores, depth>;
-    const int across = (shape.channels + Of::kColumns - 1) / Of::kColumns;
-    const std::int64_t tiles = (shape.pixels + Of::kPixels - 1) / Of::kPixels;
-    const std::int64_t down = std::max(shape.sms / across, 1);
-    return Grid{across, static_cast<int>(std::min(tiles, down))};
-  });
+template <typename Of>
+dim3 GridOf(const Conv1BackwardShape& shape) {
+  return rows_product::GridOf<Of>(shape.pixels, shape.channels, shape.sms);
 }
 
-template <typename T, TensorCores cores, int depth>
+template <typename Of>
 void Queue(const Conv1BackwardShape& shape, const Conv1Backward& call, CUstream_st* stream) {
-  const Grid grid = GridOf(shape);
   const auto queue = [&](auto kind) {
-    LaunchWithShared(sizeof(rows_product::Shared<T, cores, depth>),
-                     BackwardKernel<T, cores, depth, kind>,
-                     dim3(static_cast<unsigned>(grid.across), static_cast<unsigned>(grid.down)),
+    LaunchWithShared(sizeof(rows_product::Shared<Of>), BackwardKernel<Of, kind>, GridOf<Of>(shape),
                      rows_product::kBlockThreads, stream, call, Images{shape.height, shape.width},
                      static_cast<int>(shape.pixels), shape.filters, shape.channels);
   };
@@ -209,19 +204,16 @@ bool HasConv1Backward(const Conv1BackwardShape& shape) {
 }
 
 int Conv1BackwardBlocks(const Conv1BackwardShape& shape) {
-  return conv1_backward::GridOf(shape).down;
+  return conv1_backward::WithTile(shape, [&](auto tile) {
+    return static_cast<int>(conv1_backward::GridOf<decltype(tile)>(shape).y);
+  });
 }
 
 void RunConv1Backward(const Conv1BackwardShape& shape, const Conv1Backward& call,
                       CUstream_st* stream) {
   DDL_CHECK(HasConv1Backward(shape));
-  conv1_backward::WithTile(shape, [&](auto depth, auto cores) {
-    if (shape.dtype == DType::kFloat16) {
-      conv1_backward::Queue<__half, cores, depth>(shape, call, stream);
-    } else if constexpr (cores == TensorCores::kWholeWarp) {
-      conv1_backward::Queue<__nv_bfloat16, cores, depth>(shape, call, stream);
-    }
-  });
+  conv1_backward::WithTile(
+      shape, [&](auto tile) { conv1_backward::Queue<decltype(tile)>(shape, call, stream); });
 }
 
 }  // namespace trainer
