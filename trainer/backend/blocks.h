@@ -113,8 +113,9 @@ class Bottleneck : public Block {
                         const Tensor& diff_src, Stream& stream) = 0;
   // Fusion across blocks: `below` is end() of the block whose dst is this one's src, and is there
   // as long as this one runs; null: none.  Said before either is reserved.  From then on the two
-  // are used together, the lower one backward at the time after this one's, and what this one
-  // leaves in diff_src is for the two to know.
+  // are used together: forward this one at the time after the lower one's, which may leave dst to
+  // it, backward the lower one at the time after this one's, and what this one leaves in diff_src
+  // is for the two to know.
   virtual BlockEnd* end() { return nullptr; }
   virtual void set_below(BlockEnd* /*below*/) {}
   // Whoever is not made of ops of the back end tells `recorder`, or null for nobody, of the steps

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bottlenecks of the cuda back end that know which one is below them: gradients are those of blocks
-// that do not, a step has fewer kernels, a profile sees it, and the kernel for conv1's backward
-// pass is taken only where it is faster, and only where it gives what the passes give.
+// Bottlenecks of the cuda back end that know which one is below them: what they give is what blocks
+// give that do not, a step has fewer kernels, a profile sees it, and the kernels for conv1 are
+// taken only where they are faster, and only where they give what the passes give.
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -33,10 +33,10 @@ Values RunChain(const std::string& backend, Mode mode, const Shape& src,
   return values;
 }
 
-// The forward pass is the same to the bit.  Backward the shortcut's gradient is added behind the
-// product instead of before it, and sums are added in another order: what is rounded to 16 bits
-// differs in its last bit here and there, and what is made of that.
-TEST(BlockBelow, GivesTheGradientsOfBlocksApart) {
+// Products and sums are added in another order, and backward the shortcut's gradient is added
+// behind the product instead of before it: what is rounded to 16 bits differs in its last bit here
+// and there, and what is made of that.
+TEST(BlockBelow, GivesWhatBlocksApartGive) {
   struct Chain {
     Shape src;
     std::vector<BottleneckPlan> plans;
@@ -50,19 +50,21 @@ TEST(BlockBelow, GivesTheGradientsOfBlocksApart) {
       {{1, 256, 3, 5}, {{64, 256, 1}, {64, 256, 1}}},         // the same without a pair
       {{1, 256, 3, 5}, {{64, 256, 1}, {64, 256, 1}, {128, 512, 2}}},  // read by conv1 from diff_dst
       {{1, 96, 3, 3}, {{24, 96, 1}, {200, 96, 1}}},                   // products in shares
-      {{1, 96, 3, 3}, {{24, 96, 1}, {264, 96, 1}}},  // for which there is no kernel
+      {{1, 96, 3, 3}, {{24, 96, 1}, {264, 96, 1}}},               // for which there is no kernel
+      {{1, 40, 3, 5}, {{16, 40, 1}, {130, 40, 1}, {16, 40, 1}}},  // for which there is one backward
+      {{1, 256, 3, 3}, {{8, 512, 1}, {120, 512, 1}, {8, 512, 2}}},  // with much shared memory
   };
   for (const std::string backend : {"cuda_fp16", "cuda_bf16"}) {
     const double allowed = backend == "cuda_fp16" ? 0.004 : 0.03;
     for (const Chain& chain : chains) {
-      for (const Mode mode : {Mode::kTraining, Mode::kFrozen}) {
+      for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
         const Values together = RunChain(backend, mode, chain.src, chain.plans, false);
         const Values apart = RunChain(backend, mode, chain.src, chain.plans, true);
         ASSERT_EQ(together.size(), apart.size());
         for (const auto& [name, values] : together) {
           const double error = RelativeError(values, apart.at(name));
           const bool is_forward = !name.starts_with("gradient");
-          EXPECT_LE(error, is_forward ? 0 : allowed)
+          EXPECT_LE(error, is_forward ? allowed / 32 : allowed)
               << backend << " " << Dimensions(chain.src) << " " << chain.plans.back().mid << ", "
               << chain.plans.size() << " blocks, " << name;
         }
@@ -157,7 +159,7 @@ std::map<std::string, OpWork> ProfilePair(const std::vector<BottleneckPlan>& pla
 }
 
 // `v` values and `t` bytes of what is between the blocks.
-TEST(ProfileOfTwoBottlenecks, ShowsTheGradientBetweenThem) {
+TEST(ProfileOfTwoBottlenecks, ShowsWhatIsBetweenThem) {
   const double v = 32 * 9;
   const double t = 2 * v;
   const double flop = 2 * 8 * v;                    // of the product
@@ -170,13 +172,25 @@ TEST(ProfileOfTwoBottlenecks, ShowsTheGradientBetweenThem) {
   EXPECT_EQ(identity.at(kSingle), (OpWork{flop + 5 * v, bytes + t + t}));
   EXPECT_EQ(identity.at("0.bn3.weight batch norm backward, but for its statistics"),
             (OpWork{4 * v, 3 * t}));
+  EXPECT_EQ(identity.at("1.conv1.weight convolution forward, with batch norm, addition and ReLU "
+                        "below"),
+            (OpWork{flop + 7 * v, bytes - t + 3 * t}));
+  EXPECT_FALSE(identity.contains("1.conv1.weight convolution forward"));
+  EXPECT_FALSE(identity.contains("0.bn3.weight batch norm forward"));
+  EXPECT_TRUE(identity.contains("1.bn3.weight batch norm forward"));  // nothing is above it
   EXPECT_FALSE(identity.contains("1.conv1.weight convolution backward data"));
   EXPECT_FALSE(identity.contains("0.bn3.weight batch norm backward"));
   EXPECT_TRUE(identity.contains("1.bn3.weight batch norm backward"));  // nothing is above it
   const auto frozen = ProfilePair({{8, 32, 1}, {8, 32, 1}}, 32, Mode::kFrozen);
   EXPECT_EQ(frozen.at("0.bn3.weight batch norm backward, but for its statistics"),
             (OpWork{v, 3 * t}));
+  EXPECT_EQ(
+      frozen.at("1.conv1.weight convolution forward, with batch norm, addition and ReLU below"),
+      (OpWork{flop + 4 * v, bytes - t + 3 * t}));
   const auto dual = ProfilePair({{8, 32, 1}, {8, 32, 1}}, 16, Mode::kTraining);
+  EXPECT_EQ(dual.at("1.conv1.weight convolution forward, with batch norm pair and ReLU below"),
+            (OpWork{flop + 12 * v, bytes - t + 3 * t}));
+  EXPECT_FALSE(dual.contains("0.bn3.weight batch norm pair forward"));
   EXPECT_EQ(dual.at(kDual), (OpWork{flop + 9 * v, bytes + t + 2 * t}));
   EXPECT_EQ(dual.at("0.bn3.weight batch norm pair backward, but for its statistics"),
             (OpWork{8 * v, 5 * t}));
@@ -215,52 +229,71 @@ bool IsConv1(const ConvolutionSpec& spec, const ConvolutionFusions& /*fusions*/)
 class Conv1VariantTest : public testing::Test {
  protected:
   // Of a block on one that reads `channels`: a pair is below unless they are 32.
-  Conv1Variant Choose(Kind kind, std::int64_t channels = 32, DType dtype = DType::kFloat16,
-                      std::int64_t stride = 1) {
+  struct Variants {
+    Conv1Variant forward, backward;
+    bool operator==(const Variants&) const = default;
+  };
+  Variants Choose(Kind kind, std::int64_t channels = 32, DType dtype = DType::kFloat16,
+                  std::int64_t stride = 1) {
     OddLibraries libraries(dtype, IsConv1, kind, plans_);
     CudaBottleneck below(libraries, {CudaImages({1, channels, 3, 5}, dtype), 8, 32, 1});
     CudaBottleneck above(libraries, {below.dst(), 8, 32, stride});
     above.set_below(below.end());
-    EXPECT_EQ(below.end()->partial_blocks > 0, above.conv1_variant() == Conv1Variant::kFused);
-    return above.conv1_variant();
+    const Variants variants = {above.conv1_forward_variant(), above.conv1_variant()};
+    EXPECT_EQ(below.end()->is_left, variants.forward == Conv1Variant::kFused);
+    EXPECT_EQ(below.end()->partial_blocks > 0, variants.backward == Conv1Variant::kFused);
+    return variants;
   }
 
-  static constexpr const char* kName =
+  static constexpr Variants kFused = {Conv1Variant::kFused, Conv1Variant::kFused};
+  static constexpr Variants kSeparate = {Conv1Variant::kSeparate, Conv1Variant::kSeparate};
+  static constexpr const char* kForward =
+      "convolution of 15 pixels from 32 to 8 channels with the end of the block below, F16";
+  static constexpr const char* kBackward =
       "data gradient of 15 pixels from 8 to 32 channels into the block below, F16";
   DevicePlanCache plans_{std::make_shared<PlanCache>(), "a GPU"};
 };
 
 TEST_F(Conv1VariantTest, IsTheKernelWhereThatIsFaster) {
-  EXPECT_EQ(Choose(Kind::kSlow), Conv1Variant::kFused);
-  EXPECT_EQ(plans_.Find(kName), "kernel");
-  EXPECT_EQ(Choose(Kind::kSlow, 16), Conv1Variant::kFused);
-  EXPECT_EQ(plans_.Find(kName + std::string(", dual")), "kernel");
-  EXPECT_EQ(Choose(Kind::kSlow, 32, DType::kBFloat16), Conv1Variant::kFused);
-  EXPECT_EQ(Choose(Kind::kSlow, 32, DType::kFloat16, 2), Conv1Variant::kFused);
-  EXPECT_EQ(plans_.Find(kName + std::string(", shortcut of stride 2")), "kernel");
+  EXPECT_EQ(Choose(Kind::kSlow), kFused);
+  EXPECT_EQ(plans_.Find(kForward), "kernel");
+  EXPECT_EQ(plans_.Find(kBackward), "kernel");
+  EXPECT_EQ(Choose(Kind::kSlow, 16), kFused);
+  EXPECT_EQ(plans_.Find(kForward + std::string(", dual")), "kernel");
+  EXPECT_EQ(plans_.Find(kBackward + std::string(", dual")), "kernel");
+  EXPECT_EQ(Choose(Kind::kSlow, 32, DType::kBFloat16), kFused);
+  EXPECT_EQ(Choose(Kind::kSlow, 32, DType::kFloat16, 2), kFused);
+  EXPECT_EQ(plans_.Find(kBackward + std::string(", shortcut of stride 2")), "kernel");
 }
 
 // The emulated kernel takes many times as long as loops.
 TEST_F(Conv1VariantTest, AreThePassesWhereTheKernelIsSlower) {
-  EXPECT_EQ(Choose(Kind::kRight), Conv1Variant::kSeparate);
-  EXPECT_EQ(plans_.Find(kName), "separate");
+  EXPECT_EQ(Choose(Kind::kRight), kSeparate);
+  EXPECT_EQ(plans_.Find(kForward), "separate");
+  EXPECT_EQ(plans_.Find(kBackward), "separate");
 }
 
 // However slow they are.
 TEST_F(Conv1VariantTest, AreThePassesWhereTheKernelGivesSomethingElse) {
-  for (const Kind kind : {Kind::kWrongData, Kind::kNotANumber}) {
-    for (const std::int64_t channels : {16, 32}) {
+  for (const std::int64_t channels : {16, 32}) {
+    for (const Kind kind : {Kind::kWrongData, Kind::kNotANumber}) {
       plans_ = {std::make_shared<PlanCache>(), "a GPU"};
-      EXPECT_EQ(Choose(kind, channels), Conv1Variant::kSeparate);
+      plans_.Add(kForward, "kernel");
+      EXPECT_EQ(Choose(kind, channels).backward, Conv1Variant::kSeparate);
     }
+    plans_ = {std::make_shared<PlanCache>(), "a GPU"};
+    plans_.Add(kBackward, "kernel");
+    EXPECT_EQ(Choose(Kind::kWrongForward, channels).forward, Conv1Variant::kSeparate);
   }
 }
 
 TEST_F(Conv1VariantTest, IsAsThePlansHaveIt) {
-  plans_.Add(kName, "kernel");
-  EXPECT_EQ(Choose(Kind::kWrongData), Conv1Variant::kFused);
-  plans_.Add(kName, "separate");
-  EXPECT_EQ(Choose(Kind::kSlow), Conv1Variant::kSeparate);
+  plans_.Add(kForward, "kernel");
+  plans_.Add(kBackward, "separate");
+  EXPECT_EQ(Choose(Kind::kWrongForward), (Variants{Conv1Variant::kFused, Conv1Variant::kSeparate}));
+  plans_.Add(kForward, "separate");
+  plans_.Add(kBackward, "kernel");
+  EXPECT_EQ(Choose(Kind::kWrongData), (Variants{Conv1Variant::kSeparate, Conv1Variant::kFused}));
 }
 
 // The lower one of the two that are timed has a block below it, which is not there then.
@@ -273,26 +306,41 @@ TEST_F(Conv1VariantTest, IsFoundAboveABlockThatHasOne) {
   const int blocks = bottom.end()->partial_blocks;
   top.set_below(middle.end());
   EXPECT_EQ(top.conv1_variant(), Conv1Variant::kFused);
+  EXPECT_EQ(top.conv1_forward_variant(), Conv1Variant::kFused);
   EXPECT_EQ(middle.below(), bottom.end());
+  EXPECT_EQ(middle.below_forward(), bottom.end());
   EXPECT_EQ(bottom.end()->partial_blocks, blocks);
   EXPECT_GT(blocks, 0);
+  EXPECT_TRUE(bottom.end()->is_left);
   middle.set_below(nullptr);
   EXPECT_EQ(bottom.end()->partial_blocks, 0);
+  EXPECT_FALSE(bottom.end()->is_left);
 }
 
 // Where there is no kernel, and where results must not depend on a clock.
 TEST(Conv1Variant, IsSeparateWithoutAKernel) {
-  const auto choose = [](DType dtype, std::int64_t filters, bool deterministic) {
-    const auto libraries = MakeCudaLibraries({.storage = dtype}, deterministic, nullptr, "");
-    CudaBottleneck below(*libraries, {CudaImages({1, 32, 3, 5}, dtype), 8, 32, 1});
-    CudaBottleneck above(*libraries, {below.dst(), filters, 32, 1});
-    above.set_below(below.end());
-    return above.conv1_variant();
+  struct Case {
+    DType dtype;
+    std::int64_t filters, channels;
+    bool deterministic;
+    Conv1Variant forward, backward;
   };
-  EXPECT_EQ(choose(DType::kFloat16, 256, false), Conv1Variant::kFused);
-  EXPECT_EQ(choose(DType::kFloat16, 264, false), Conv1Variant::kSeparate);
-  EXPECT_EQ(choose(DType::kFloat16, 256, true), Conv1Variant::kSeparate);
-  EXPECT_EQ(choose(DType::kFloat32, 8, false), Conv1Variant::kSeparate);
+  constexpr Conv1Variant kFused = Conv1Variant::kFused;
+  constexpr Conv1Variant kSeparate = Conv1Variant::kSeparate;
+  for (const Case& of : {Case{DType::kFloat16, 128, 512, false, kFused, kFused},
+                         {DType::kFloat16, 136, 32, false, kSeparate, kFused},
+                         {DType::kBFloat16, 128, 520, false, kSeparate, kFused},
+                         {DType::kFloat16, 256, 32, false, kSeparate, kFused},
+                         {DType::kFloat16, 264, 32, false, kSeparate, kSeparate},
+                         {DType::kFloat16, 8, 32, true, kSeparate, kSeparate},
+                         {DType::kFloat32, 8, 32, false, kSeparate, kSeparate}}) {
+    const auto libraries = MakeCudaLibraries({.storage = of.dtype}, of.deterministic, nullptr, "");
+    CudaBottleneck below(*libraries, {CudaImages({1, 32, 3, 5}, of.dtype), 8, of.channels, 1});
+    CudaBottleneck above(*libraries, {below.dst(), of.filters, 32, 1});
+    above.set_below(below.end());
+    EXPECT_EQ(above.conv1_forward_variant(), of.forward) << of.filters << " " << of.channels;
+    EXPECT_EQ(above.conv1_variant(), of.backward) << of.filters << " " << of.channels;
+  }
 }
 
 }  // namespace

@@ -19,8 +19,8 @@
 
 namespace trainer {
 
-// A convolution that is slow, or gives wrong gradients.
-enum class Kind { kRight, kSlow, kWrongFilter, kWrongData, kNotANumber };
+// A convolution that is slow, or gives something wrong.
+enum class Kind { kRight, kSlow, kWrongForward, kWrongFilter, kWrongData, kNotANumber };
 class OddConvolution final : public CudaConvolution {
  public:
   OddConvolution(std::unique_ptr<CudaConvolution> right, Kind kind)
@@ -35,6 +35,10 @@ class OddConvolution final : public CudaConvolution {
   void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
                Stream& stream) override {
     right_->Forward(src, filter, dst, workspace, stream);
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
+      if (kind_ == Kind::kWrongForward) dst.As<__half>()[0] = __float2half_rn(1000);
+      if (kind_ != Kind::kRight) cuda_emulator::PassTime(std::chrono::hours(1));
+    });
   }
   void ForwardWithBnStats(const Tensor&, const Tensor&, const Tensor&, float*, void*,
                           Stream&) override {

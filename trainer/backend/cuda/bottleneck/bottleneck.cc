@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "trainer/backend/cuda/bottleneck/backward_autotune.h"
+#include "trainer/backend/cuda/bottleneck/bottleneck_autotune.h"
 #include "trainer/backend/cuda/norms/dual_batch_norm_kernels.h"
 #include "trainer/backend/cuda/norms/norm_autotune.h"
 #include "trainer/backend/cuda/runtime/layout.h"
@@ -80,6 +80,10 @@ CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& s
                      .dtype = conv1_.shape.dtype,
                      .sms = conv1_.shape.sms,
                      .compute_capability = ComputeCapabilityMajor()};
+  conv1_forward_ = {.src = NormShapeOf(src()),
+                    .filters = conv1_.shape.padded,
+                    .compute_capability = ComputeCapabilityMajor(),
+                    .max_shared_bytes = MaxSharedBytes()};
   conv3_backward_ = Conv3BackwardShapeOf(conv3_);
   if (conv3_backward_ && !libraries.deterministic()) {
     conv3_variant_ = FasterConv3Variant(libraries.autotuner(), *this);
@@ -93,10 +97,22 @@ Conv1BackwardShape CudaBottleneck::conv1_backward(const BlockEnd& below) const {
   return shape;
 }
 
+Conv1ForwardShape CudaBottleneck::conv1_forward(const BlockEnd& below) const {
+  Conv1ForwardShape shape = conv1_forward_;
+  shape.is_dual = below.is_dual;
+  return shape;
+}
+
 void CudaBottleneck::set_below(BlockEnd* below) {
   GoThrough(nullptr);
+  TakeEnd(nullptr);
   if (below == nullptr || libraries_.deterministic()) return;
-  const Conv1BackwardShape shape = conv1_backward(*below);
+  SetBackwardBelow(*below);
+  SetForwardBelow(*below);
+}
+
+void CudaBottleneck::SetBackwardBelow(BlockEnd& below) {
+  const Conv1BackwardShape shape = conv1_backward(below);
   if (!HasConv1Backward(shape)) return;
   if (shape.stride == 2 && compact_shortcut_ == nullptr) {
     const Shape& images = shortcut_->z.desc.shape;
@@ -104,14 +120,27 @@ void CudaBottleneck::set_below(BlockEnd* below) {
     compact_shortcut_ = libraries_.MakeConvolution(
         {.src = diff_compact_.desc, .out_channels = shortcut_->spec.out_channels});
   }
-  const Conv1Variant faster = FasterConv1Variant(libraries_.autotuner(), *this, *below);
-  GoThrough(faster == Conv1Variant::kFused ? below : nullptr);
+  const Conv1Variant faster = FasterConv1BackwardVariant(libraries_.autotuner(), *this, below);
+  GoThrough(faster == Conv1Variant::kFused ? &below : nullptr);
+}
+
+void CudaBottleneck::SetForwardBelow(BlockEnd& below) {
+  if (!HasConv1Forward(conv1_forward(below))) return;
+  const Conv1Variant faster = FasterConv1ForwardVariant(libraries_.autotuner(), *this, below);
+  TakeEnd(faster == Conv1Variant::kFused ? &below : nullptr);
 }
 
 void CudaBottleneck::GoThrough(BlockEnd* below) {
   if (below_ != nullptr) below_->partial_blocks = 0;
   below_ = below;
   if (below_ != nullptr) below_->partial_blocks = Conv1BackwardBlocks(conv1_backward(*below_));
+}
+
+void CudaBottleneck::TakeEnd(BlockEnd* below) {
+  if (below_forward_ != nullptr) below_forward_->is_left = false;
+  below_forward_ = below;
+  conv1_.partial_sums = below == nullptr ? 0 : Conv1ForwardBlocks(conv1_forward(*below));
+  if (below_forward_ != nullptr) below_forward_->is_left = true;
 }
 
 std::vector<BottleneckStage*> CudaBottleneck::stages() {
@@ -170,10 +199,15 @@ void CudaBottleneck::Reserve(const BlockTimes& times, const std::string& name,
     pieces_.Reserve(plan, name + what, bytes, first, last, to);
   };
   std::size_t scratch_bytes = end_scratch_bytes();
+  if (below_forward_ != nullptr) {
+    scratch_bytes = std::max(scratch_bytes, FloatBytes(DualNormScratchFloats(conv1_forward_.src)));
+  }
   for (BottleneckStage* stage : stages()) {
-    const CudaConvolution& convolution = *stage->convolution;
+    const bool is_at_end = stage == &conv3_ || (shortcut_ && stage == &*shortcut_);
     reserve(stage->name + ".z", stage->z.desc.bytes, forward, backward, stage->z.data);
-    reserve(stage->name + ".sums", convolution.bn_stats_bytes(), forward, forward, stage->sums);
+    // The block above reads those of an end that is left to it.
+    reserve(stage->name + ".sums", stage->sums_bytes(), forward,
+            forward + (is_at_end && end_.is_left ? 1 : 0), stage->sums);
     reserve(stage->name + ".gradient_sums", gradient_sums_bytes(*stage), backward, backward,
             stage->gradient_sums);
     scratch_bytes = std::max(scratch_bytes, stage->scratch_bytes());
@@ -229,13 +263,19 @@ void CudaBottleneck::BindEnd() {
 }
 
 void CudaBottleneck::Forward(Mode mode, const Tensor& src, const Tensor& dst, Stream& stream) {
-  Convolve(conv1_, mode, src, stream);
+  if (below_forward_ != nullptr) {
+    ConvolveWithEnd(mode, src, stream);
+  } else {
+    Convolve(conv1_, mode, src, stream);
+  }
   Normalize(conv1_, mode, /*residual=*/nullptr, a1_, stream);
   Convolve(conv2_, mode, a1_, stream);
   Normalize(conv2_, mode, /*residual=*/nullptr, a2_, stream);
   Convolve(conv3_, mode, a2_, stream);
-  if (shortcut_) {
-    Convolve(*shortcut_, mode, src, stream);
+  if (shortcut_) Convolve(*shortcut_, mode, src, stream);
+  if (end_.is_left) {
+    end_.forward = EndForward(mode, src, dst);
+  } else if (shortcut_) {
     NormalizeDual(mode, dst, stream);
   } else {
     Normalize(conv3_, mode, /*residual=*/src.data, dst, stream);
@@ -281,6 +321,35 @@ void CudaBottleneck::Backward(Mode mode, const Tensor& src, const Tensor& /*dst*
   } else {
     BackwardData(conv1_, nullptr, mode, diff_a1_, diff_src, conv1_scratch_, stream);
   }
+}
+
+BlockEndForward CudaBottleneck::EndForward(Mode mode, const Tensor& src, const Tensor& dst) const {
+  BlockEndForward end;
+  end.first = {conv3_.source(mode), conv3_.parameters};
+  if (shortcut_) {
+    end.second = {shortcut_->source(mode), shortcut_->parameters};
+  } else {
+    end.residual = src.data;
+  }
+  end.dst = dst.data;
+  end.of_batch = mode == Mode::kTraining;
+  if (mode == Mode::kInference) return end;
+  end.saved = conv3_.saved.channels;
+  end.mask = conv3_.saved.mask;
+  return end;
+}
+
+void CudaBottleneck::ConvolveWithEnd(Mode mode, const Tensor& src, Stream& stream) {
+  const Conv1Forward call = {.end = below_forward_->forward,
+                             .filter = conv1_.filter.value.data,
+                             .dst = conv1_.z.data,
+                             .partial_sums = mode == Mode::kTraining ? conv1_.sums : nullptr,
+                             .scratch = static_cast<float*>(forward_scratch_)};
+  DDL_CHECK(call.end.dst == src.data);
+  const Step step =
+      below_forward_->is_dual ? Step::kConvolutionBehindDualNorm : Step::kConvolutionBehindNorm;
+  steps_.Run(step, conv1_, mode, stream,
+             [&] { RunConv1Forward(conv1_forward(*below_forward_), call, HandleOf(stream)); });
 }
 
 void CudaBottleneck::Convolve(const BottleneckStage& stage, Mode mode, const Tensor& src,

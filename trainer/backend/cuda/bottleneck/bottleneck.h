@@ -13,6 +13,10 @@
 // or, where the shortcut has a convolution,
 //   its convolution, statistics of zs         src         zs
 //   bn3 + its batch norm, ReLU                z3, zs      dst, mask
+// The last of them is left to the block above, as Conv1Variant::kFused has it, which does
+//   bn3, + src, ReLU below; conv1, its        z3, src     dst, mask below; z1
+//     statistics                              (or zs) below
+// by one kernel.  dst is there for all that follows.
 //
 //   backward, d: gradient of                  reads                 writes
 //   bn3 (and the shortcut's), ReLU            d dst, mask, z3, zs   d z3, d src or d zs
@@ -50,6 +54,7 @@
 #include "trainer/backend/blocks.h"
 #include "trainer/backend/cuda/bottleneck/block_end.h"
 #include "trainer/backend/cuda/bottleneck/conv1_backward.h"
+#include "trainer/backend/cuda/bottleneck/conv1_forward.h"
 #include "trainer/backend/cuda/bottleneck/conv3_backward.h"
 #include "trainer/backend/cuda/bottleneck/stage.h"
 #include "trainer/backend/cuda/libraries/cuda_libraries.h"
@@ -87,11 +92,18 @@ class CudaBottleneck final : public Bottleneck {
   // The end that conv1's gradient goes through; null: none.
   BlockEnd* below() const { return below_; }
   Conv1BackwardShape conv1_backward(const BlockEnd& below) const;
+  // The same forward: the end that conv1 does together with itself.
+  Conv1Variant conv1_forward_variant() const {
+    return below_forward_ == nullptr ? Conv1Variant::kSeparate : Conv1Variant::kFused;
+  }
+  BlockEnd* below_forward() const { return below_forward_; }
+  Conv1ForwardShape conv1_forward(const BlockEnd& below) const;
 
   // For autotuning.  kFused REQUIRES that the block was reserved with it.
   void set_conv3_variant(Conv3Variant variant) { conv3_variant_ = variant; }
   // The same: `below` REQUIRES that its block was reserved with it, and a kernel; or null.
   void GoThrough(BlockEnd* below);
+  void TakeEnd(BlockEnd* below);  // forward
 
  private:
   std::vector<BottleneckStage*> stages();
@@ -106,9 +118,13 @@ class CudaBottleneck final : public Bottleneck {
   NormPartialSums end_sums(const Conv1Backward::Norm& norm) const {
     return {end_comes_summed() ? norm.partial : nullptr, end_.partial_blocks};
   }
+  void SetBackwardBelow(BlockEnd& below);
+  void SetForwardBelow(BlockEnd& below);
   void PlanBackward();
   void BindEnd();
 
+  BlockEndForward EndForward(Mode mode, const Tensor& src, const Tensor& dst) const;
+  void ConvolveWithEnd(Mode mode, const Tensor& src, Stream& stream);
   void Convolve(const BottleneckStage& stage, Mode mode, const Tensor& x, Stream& stream);
   void Normalize(const BottleneckStage& stage, Mode mode, const void* residual, const Tensor& dst,
                  Stream& stream);
@@ -136,12 +152,14 @@ class CudaBottleneck final : public Bottleneck {
   // The shortcut's with a stride of 1, on those pixels that it has read; null until there may be
   // use for it.
   std::unique_ptr<CudaConvolution> compact_shortcut_;
-  Conv1BackwardShape conv1_backward_;                 // but for what is below
+  Conv1ForwardShape conv1_forward_;                   // but for what is below
+  Conv1BackwardShape conv1_backward_;                 // the same
   std::optional<Conv3BackwardShape> conv3_backward_;  // none: there is no such kernel
   Conv3Variant conv3_variant_ = Conv3Variant::kSeparate;
   CudaLibraries& libraries_;
   BlockEnd end_;
   BlockEnd* below_ = nullptr;
+  BlockEnd* below_forward_ = nullptr;
   std::vector<ParameterSpec> parameters_;
   StepRecorder steps_;
 

@@ -25,9 +25,13 @@ std::size_t BottleneckStage::scratch_bytes() const {
   return std::max(convolution->workspace_bytes(), FloatBytes(NormScratchFloats(shape)));
 }
 
+std::size_t BottleneckStage::sums_bytes() const {
+  return std::max(convolution->bn_stats_bytes(), FloatBytes(partial_sums * NormSumsFloats(shape)));
+}
+
 NormSource BottleneckStage::source(Mode mode) const {
-  const bool has_sums = mode == Mode::kTraining && convolution->bn_stats_bytes() > 0;
-  return {z.data, has_sums ? sums : nullptr};
+  if (mode != Mode::kTraining || sums_bytes() == 0) return {z.data};
+  return {z.data, sums, partial_sums};
 }
 
 namespace {
@@ -56,10 +60,25 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
     work.bytes += norms * ValueBytes(stage.spec.src);
     return work;
   };
+  // Writes what it reads instead of reading it, after it has been made of two tensors.
+  const auto behind_norms = [&](double flop_of_value) {
+    OpWork work = ConvolutionForwardWork(stage.spec, filter, dst);
+    work.flop += flop_of_value * static_cast<double>(stage.spec.src.shape.elements());
+    work.bytes += 2 * ValueBytes(stage.spec.src);
+    return work;
+  };
+  const double of_norms[] = {mode == Mode::kTraining ? 7.0 : 4.0,
+                             mode == Mode::kTraining ? 12.0 : 6.0};
   switch (step) {
     case Step::kConvolution:
       return {"", "convolution forward", of_convolution,
               ConvolutionForwardWork(stage.spec, filter, dst)};
+    case Step::kConvolutionBehindNorm:
+      return {"", "convolution forward, with batch norm, addition and ReLU below", of_convolution,
+              behind_norms(of_norms[0])};
+    case Step::kConvolutionBehindDualNorm:
+      return {"", "convolution forward, with batch norm pair and ReLU below", of_convolution,
+              behind_norms(of_norms[1])};
     case Step::kBackwardData:
       return {"", "convolution backward data", of_convolution,
               ConvolutionBackwardDataWork(stage.spec, filter, dst)};
@@ -92,10 +111,7 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
     case Step::kNormBackwardStats:  // 4 for the sums, 1 for the ReLU; reads z and the gradient
       return {"", "batch norm backward statistics", of_norm, {5 * values, 2 * tensor}};
     case Step::kDualNorm:
-      return {"",
-              "batch norm pair forward",
-              of_dual,
-              {(mode == Mode::kTraining ? 12 : 6) * values, 3 * tensor}};
+      return {"", "batch norm pair forward", of_dual, {of_norms[1] * values, 3 * tensor}};
     case Step::kDualNormBackward:  // reads both z, the gradient and dst; writes two gradients
       return {
           "", "batch norm pair backward", of_dual, {(2 * (4 + of_value) + 1) * values, 6 * tensor}};

@@ -49,6 +49,7 @@ struct BottleneckStage {
                   bool follows_norm, bool adds, bool relu);
 
   std::size_t scratch_bytes() const;
+  std::size_t sums_bytes() const;
   NormSource source(Mode mode) const;
 
   std::string name;  // of its memory
@@ -64,6 +65,7 @@ struct BottleneckStage {
   // Of z, for its batch norm, and of the gradient of x, for the batch norm before; null where the
   // convolution has none.
   float* sums = nullptr;
+  int partial_sums = 0;  // NormSource's: not 0 where a kernel of our own is the convolution
   float* gradient_sums = nullptr;
 
   ParameterBinding filter, scale, shift;
@@ -73,6 +75,8 @@ struct BottleneckStage {
 // The steps of a bottleneck, as --profile shows them.
 enum class Step : std::uint8_t {
   kConvolution,
+  kConvolutionBehindNorm,      // with the end of the block below: one batch norm
+  kConvolutionBehindDualNorm,  // or two
   kBackwardData,
   kBackwardDataToNorm,           // Conv1Variant::kFused
   kBackwardDataToDualNorm,       // the same, of a block below with two batch norms

@@ -35,6 +35,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   StorePartial(sum, squares, columns, padded, partial);
 }
 
+// Without `src` the sums are of x itself.
 template <typename T>
 __global__ void FinishBatch(const T* src, const float* partial, int blocks, std::int64_t pixels,
                             int padded, float* means, float* variances) {
@@ -43,7 +44,7 @@ __global__ void FinishBatch(const T* src, const float* partial, int blocks, std:
   if (threadIdx.y != 0 || channel >= padded) return;
   const float count = static_cast<float>(pixels);
   const float moved = sums.first / count;
-  means[channel] = ToFloat(src[channel]) + moved;
+  means[channel] = (src == nullptr ? 0.0F : ToFloat(src[channel])) + moved;
   variances[channel] = fmaxf(sums.second / count - moved * moved, 0.0F);
 }
 
@@ -63,16 +64,12 @@ __global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
     if (adds) more[u] = LoadEight(residual + at);
   };
   const auto write = [&](int u, std::int64_t at) {
-    unsigned passes = 0;
     float y[8];
     float added[8];
     Widen(x[u], y);
     Widen(more[u], added);
-    for (int i = 0; i < 8; ++i) {
-      y[i] = channels.Normalize(i, y[i]) + added[i];
-      if (y[i] > 0) passes |= 1U << i;
-      if (relu && y[i] < 0) y[i] = 0;  // what is not a number stays it
-    }
+    for (int i = 0; i < 8; ++i) y[i] = channels.Normalize(i, y[i]) + added[i];
+    const unsigned passes = Rectify(y, relu);
     Store8(y, dst + at);
     if (mask != nullptr) mask[at / 8] = static_cast<std::uint8_t>(passes);
   };
@@ -88,7 +85,7 @@ Statistics FindStatistics(const NormShape& shape, const NormParameters& paramete
   Statistics of = {.parameters = parameters,
                    .first = parameters.running_mean,
                    .second = parameters.running_variance,
-                   .are_sums = of_batch && src.sums != nullptr,
+                   .are_sums = of_batch && src.sums != nullptr && src.partial_sums == 0,
                    .of_batch = of_batch,
                    .pixels = static_cast<float>(shape.pixels),
                    .channels = shape.channels,
@@ -100,17 +97,22 @@ Statistics FindStatistics(const NormShape& shape, const NormParameters& paramete
     of.second = src.sums + padded;
     return of;
   }
-  const Sweep sweep = SweepOf(shape);
   float* means = scratch;
   float* variances = scratch + padded;
-  float* partial = scratch + 2 * padded;
   WithElement(shape.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const auto* values = static_cast<const T*>(src.values);
-    Launch(BatchSums<T>, sweep.grid(), kThreads, stream, values, shape.pixels, padded,
-           sweep.columns, partial);
-    Launch(FinishBatch<T>, LaneGrid(padded), dim3(kLaneChannels, kLanes), stream, values, partial,
-           sweep.blocks, shape.pixels, padded, means, variances);
+    const T* origin = nullptr;
+    NormPartialSums partial = {src.sums, src.partial_sums};
+    if (src.sums == nullptr) {
+      const Sweep sweep = SweepOf(shape);
+      float* const own = scratch + 2 * padded;
+      origin = static_cast<const T*>(src.values);
+      partial = {own, sweep.blocks};
+      Launch(BatchSums<T>, sweep.grid(), kThreads, stream, origin, shape.pixels, padded,
+             sweep.columns, own);
+    }
+    Launch(FinishBatch<T>, LaneGrid(padded), dim3(kLaneChannels, kLanes), stream, origin,
+           partial.values, partial.blocks, shape.pixels, padded, means, variances);
   });
   of.first = means;
   of.second = variances;

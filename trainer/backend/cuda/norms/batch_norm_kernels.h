@@ -62,6 +62,7 @@ struct NormSource {
   // Of each channel the sum over all pixels, then of each the sum of squares, `padded` of both;
   // null: they are not known.
   const float* sums = nullptr;
+  int partial_sums = 0;  // not 0: `sums` has so many of them, each of some of the pixels
 };
 
 // How the passes of one batch norm go over its tensors.  It tells in their speed alone: the same

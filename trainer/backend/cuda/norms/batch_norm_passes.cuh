@@ -107,6 +107,17 @@ __device__ inline void LoadChannels(const float* src, int channel, float (&value
   for (int i = 0; i < 8; ++i) values[i] = src[channel + i];
 }
 
+// Where the ReLU passes, as bits of a mask; without `relu` the values stay what they are.
+template <int count>
+__device__ inline unsigned Rectify(float (&values)[count], bool relu = true) {
+  unsigned passes = 0;
+  for (int i = 0; i < count; ++i) {
+    if (values[i] > 0) passes |= 1U << i;
+    if (relu && values[i] < 0) values[i] = 0;  // what is not a number stays it
+  }
+  return passes;
+}
+
 // Two sums of each of 8 channels, added over the rows of the block; the first row stores them.
 __device__ inline void StorePartial(const float (&first)[8], const float (&second)[8], int columns,
                                     int padded, float* partial) {

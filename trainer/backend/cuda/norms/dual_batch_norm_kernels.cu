@@ -28,16 +28,14 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     more[u] = LoadEight(second_src + at);
   };
   const auto write = [&](int u, std::int64_t at) {
-    unsigned passes = 0;
     float y[8];
     float added[8];
     Widen(x[u], y);
     Widen(more[u], added);
     for (int i = 0; i < 8; ++i) {
       y[i] = (y[i] - of_first.mean[i]) * of_first.factor[i] + of_second.Normalize(i, added[i]);
-      if (y[i] > 0) passes |= 1U << i;
-      if (y[i] < 0) y[i] = 0;  // what is not a number stays it
     }
+    const unsigned passes = Rectify(y);
     Store8(y, dst + at);
     if (mask != nullptr) mask[at / 8] = static_cast<std::uint8_t>(passes);
   };

@@ -37,15 +37,6 @@ struct Product {
   }
 };
 
-// Small integers are exact in every type, and so is what is made of them.
-enum class ValueKind { kIntegers, kNoise };
-std::vector<float> Draw(ValueKind kind, std::size_t count, unsigned seed, float deviation) {
-  std::vector<float> values = Noise(count, seed, kind == ValueKind::kNoise ? deviation : 1);
-  if (kind == ValueKind::kNoise) return values;
-  for (float& value : values) value = std::round(std::clamp(value, -1.0F, 1.0F));
-  return values;
-}
-
 template <typename T>
 struct DgradOperands {
   Product size;

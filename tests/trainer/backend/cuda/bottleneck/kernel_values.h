@@ -9,6 +9,8 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <cmath>
 #include <random>
 #include <string>
 #include <vector>
@@ -74,6 +76,15 @@ inline std::vector<float> Noise(std::size_t count, unsigned seed, float deviatio
   std::normal_distribution<float> normal(0, deviation);
   std::vector<float> values(count);
   for (float& value : values) value = normal(engine);
+  return values;
+}
+
+// Small integers are exact in every type, and so is what is made of them.
+enum class ValueKind { kIntegers, kNoise };
+inline std::vector<float> Draw(ValueKind kind, std::size_t count, unsigned seed, float deviation) {
+  std::vector<float> values = Noise(count, seed, kind == ValueKind::kNoise ? deviation : 1);
+  if (kind == ValueKind::kNoise) return values;
+  for (float& value : values) value = std::round(std::clamp(value, -1.0F, 1.0F));
   return values;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cuda/bottleneck/backward_autotune.h"
+#include "trainer/backend/cuda/bottleneck/bottleneck_autotune.h"
 
 #include <deque>
 #include <functional>
@@ -15,17 +15,22 @@
 namespace trainer {
 namespace {
 
-// Both variants round what is between the two products of conv3, and their results.
+// Both variants round what is between two products, and their results.
 double AllowedDifference(DType dtype) { return dtype == DType::kFloat16 ? 1.0 / 256 : 1.0 / 32; }
 
 void Check(cudaError_t result) { CheckCuda(result, "autotuning a bottleneck"); }
+
+enum class Pass { kForward, kBackward };
 
 // A step of some blocks in training, one on top of the other, the lowest first, on noise.
 class Trial {
  public:
   // As they are now, which takes more memory than the other way.
   explicit Trial(std::vector<CudaBottleneck*> blocks)
-      : blocks_(std::move(blocks)), below_(blocks_.front()->below()) {
+      : blocks_(std::move(blocks)),
+        below_(blocks_.front()->below()),
+        below_forward_(blocks_.front()->below_forward()) {
+    blocks_.front()->TakeEnd(nullptr);
     tensors_.push_back(Make(blocks_.front()->src()));
     gradients_.push_back(Make(blocks_.front()->src()));
     for (CudaBottleneck* block : blocks_) {
@@ -34,42 +39,49 @@ class Trial {
     }
     seed_of_last_ = seed_;
     results_.push_back(gradients_.front());
+    results_.insert(results_.end(), tensors_.begin() + 1, tensors_.end());
     MakeFloor();
     MakeMemory();
-    BorrowedStream stream;
-    for (std::size_t i = 0; i < blocks_.size(); ++i) {
-      blocks_[i]->Forward(Mode::kTraining, tensors_[i], tensors_[i + 1], stream);
-    }
-    stream.Synchronize();
+    Step(nullptr);
   }
   ~Trial() {
     if (below_ != nullptr) blocks_.front()->GoThrough(below_);
+    if (below_forward_ != nullptr) blocks_.front()->TakeEnd(below_forward_);
   }
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  void Backward(cudaStream_t stream) {
+  void Run(Pass pass, cudaStream_t stream) {
     BorrowedStream borrowed(stream);
-    for (std::size_t i = blocks_.size(); i-- > 0;) {
+    for (std::size_t i = 0; pass == Pass::kForward && i < blocks_.size(); ++i) {
+      blocks_[i]->Forward(Mode::kTraining, tensors_[i], tensors_[i + 1], borrowed);
+    }
+    for (std::size_t i = blocks_.size(); pass == Pass::kBackward && i-- > 0;) {
       blocks_[i]->Backward(Mode::kTraining, tensors_[i], tensors_[i + 1], gradients_[i + 1],
                            gradients_[i], borrowed);
     }
   }
 
-  // Whether both ways give the same gradients, of parameters and of what the lowest block reads.
+  void Step(cudaStream_t stream) {
+    Run(Pass::kForward, stream);
+    Run(Pass::kBackward, stream);
+  }
+
+  // Whether both ways give the same: what blocks give, statistics, gradients of parameters and of
+  // what the lowest block reads.
   bool Agree(const std::function<void(bool is_fused)>& set) {
     set(false);
-    Backward(nullptr);
+    Restart();
+    Step(nullptr);
     std::vector<Tensor> expected;
     for (const Tensor& result : results_) {
       expected.push_back(Make(result.desc));
       Check(cudaMemcpyAsync(expected.back().data, result.data, result.desc.bytes,
                             cudaMemcpyDeviceToDevice, nullptr));
     }
-    // A block may write over it.
-    Fill(gradients_.back(), seed_of_last_);
     set(true);
-    Backward(nullptr);
+    Restart();
+    Step(nullptr);
     for (std::size_t i = 0; i < results_.size(); ++i) {
       const TensorDesc& desc = expected[i].desc;
       const double difference =
@@ -81,6 +93,12 @@ class Trial {
   }
 
  private:
+  // What a step moves or may write over is as it was.
+  void Restart() {
+    Fill(gradients_.back(), seed_of_last_);
+    for (const Tensor& statistic : statistics_) FillWithHalves(statistic);
+  }
+
   void* Memory(std::size_t bytes) { return memory_.emplace_back(bytes).data(); }
   Tensor Make(const TensorDesc& desc) {
     const Tensor tensor = {desc, Memory(desc.bytes)};
@@ -126,7 +144,11 @@ class Trial {
         ParameterBinding& binding = bindings.emplace_back();
         binding.value = Make(parameter.desc);
         if (parameter.desc.dtype == DType::kFloat32) FillWithHalves(binding.value);
-        if (parameter.statistic) continue;
+        if (parameter.statistic) {
+          statistics_.push_back(binding.value);
+          results_.push_back(binding.value);
+          continue;
+        }
         binding.gradient = Make(parameter.desc);
         results_.push_back(binding.gradient);
       }
@@ -147,13 +169,14 @@ class Trial {
   std::int64_t seed_of_last_ = 0;
   const std::vector<CudaBottleneck*> blocks_;
   BlockEnd* const below_;
+  BlockEnd* const below_forward_;
   BlockEnd floor_;
   std::vector<Tensor> tensors_, gradients_;  // in front of each block, and behind the last
-  std::vector<Tensor> results_;
+  std::vector<Tensor> results_, statistics_;
 };
 
 // set(is_fused) lets the blocks run one way or the other.  By number, fused first.
-std::size_t Faster(std::vector<CudaBottleneck*> blocks,
+std::size_t Faster(Pass pass, std::vector<CudaBottleneck*> blocks,
                    const std::function<void(bool is_fused)>& set) {
   set(true);  // which takes more memory
   Trial trial(std::move(blocks));
@@ -161,22 +184,22 @@ std::size_t Faster(std::vector<CudaBottleneck*> blocks,
   if (trial.Agree(set)) {
     faster = FastestOf(2, [&](std::size_t i, cudaStream_t stream) {
       set(i == 0);
-      trial.Backward(stream);
+      trial.Run(pass, stream);
     });
   }
   // The convolutions' library remembers its last stream, which must be one that is still there.
   set(false);
-  trial.Backward(nullptr);
+  trial.Step(nullptr);
   Check(cudaStreamSynchronize(nullptr));
   return faster;
 }
 
 // By either variant.
-std::size_t Choose(Autotuner& autotuner, const std::string& name,
+std::size_t Choose(Autotuner& autotuner, const std::string& name, Pass pass,
                    std::vector<CudaBottleneck*> blocks,
                    const std::function<void(bool is_fused)>& set) {
   static const std::string kPlans[] = {"kernel", "separate"};
-  return autotuner.Choose(name, kPlans, [&] { return Faster(std::move(blocks), set); });
+  return autotuner.Choose(name, kPlans, [&] { return Faster(pass, std::move(blocks), set); });
 }
 
 }  // namespace
@@ -192,10 +215,11 @@ Conv3Variant FasterConv3Variant(Autotuner& autotuner, CudaBottleneck& block) {
   const auto set = [&](bool is_fused) {
     block.set_conv3_variant(is_fused ? Conv3Variant::kFused : Conv3Variant::kSeparate);
   };
-  return static_cast<Conv3Variant>(Choose(autotuner, name, {&block}, set));
+  return static_cast<Conv3Variant>(Choose(autotuner, name, Pass::kBackward, {&block}, set));
 }
 
-Conv1Variant FasterConv1Variant(Autotuner& autotuner, CudaBottleneck& above, BlockEnd& below) {
+Conv1Variant FasterConv1BackwardVariant(Autotuner& autotuner, CudaBottleneck& above,
+                                        BlockEnd& below) {
   const Conv1BackwardShape shape = above.conv1_backward(below);
   const std::string name = "data gradient of " + std::to_string(shape.pixels) + " pixels from " +
                            std::to_string(shape.filters) + " to " + std::to_string(shape.channels) +
@@ -203,7 +227,21 @@ Conv1Variant FasterConv1Variant(Autotuner& autotuner, CudaBottleneck& above, Blo
                            (shape.is_dual ? ", dual" : "") +
                            (shape.stride == 2 ? ", shortcut of stride 2" : "");
   const auto set = [&](bool is_fused) { above.GoThrough(is_fused ? &below : nullptr); };
-  return static_cast<Conv1Variant>(Choose(autotuner, name, {below.block, &above}, set));
+  return static_cast<Conv1Variant>(
+      Choose(autotuner, name, Pass::kBackward, {below.block, &above}, set));
+}
+
+Conv1Variant FasterConv1ForwardVariant(Autotuner& autotuner, CudaBottleneck& above,
+                                       BlockEnd& below) {
+  const Conv1ForwardShape shape = above.conv1_forward(below);
+  const std::string name = "convolution of " + std::to_string(shape.src.pixels) + " pixels from " +
+                           std::to_string(shape.src.padded) + " to " +
+                           std::to_string(shape.filters) +
+                           " channels with the end of the block below, " +
+                           std::string(NameOf(shape.src.dtype)) + (shape.is_dual ? ", dual" : "");
+  const auto set = [&](bool is_fused) { above.TakeEnd(is_fused ? &below : nullptr); };
+  return static_cast<Conv1Variant>(
+      Choose(autotuner, name, Pass::kForward, {below.block, &above}, set));
 }
 
 }  // namespace trainer

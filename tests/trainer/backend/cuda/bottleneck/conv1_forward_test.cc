@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The end of a block inside the 1x1 convolution of the block above, forward, against loops and
+// against the passes of batch norm: on the GPU, and on the emulator by the instructions of all
+// generations.
+
+#include "trainer/backend/cuda/bottleneck/conv1_forward.h"
+
+#include <span>
+#include <tuple>
+#include <type_traits>
+
+#include "tests/trainer/backend/cuda/bottleneck/kernel_values.h"
+#include "trainer/backend/cuda/norms/dual_batch_norm_kernels.h"
+
+namespace trainer {
+namespace {
+
+std::size_t Padded(std::size_t channels) { return (channels + 7) / 8 * 8; }
+
+struct ForwardSize {
+  std::size_t pixels, channels, filters;  // filters padded
+
+  std::size_t padded() const { return Padded(channels); }
+};
+
+// What a batch norm has read, and its parameters.
+template <typename T>
+struct ForwardNorm {
+  std::vector<T> z;
+  std::vector<float> scale, shift, mean, variance, sums;
+
+  ForwardNorm(const ForwardSize& size, ValueKind kind, unsigned seed)
+      : scale(size.channels),
+        shift(Draw(kind, size.channels, seed + 1, 0.5F)),
+        mean(Draw(kind, size.channels, seed + 2, 0.5F)),
+        variance(size.channels, 1),
+        sums(2 * size.padded()) {
+    const std::size_t padded = size.padded();
+    std::vector<float> values = Draw(kind, size.pixels * padded, seed, 1);
+    for (std::size_t at = 0; at < values.size(); ++at) {
+      if (at % padded >= size.channels) values[at] = 0;
+    }
+    z = Stored<T>(values);
+    const auto pixels = static_cast<float>(size.pixels);
+    for (std::size_t c = 0; c < size.channels; ++c) {
+      scale[c] = static_cast<float>(c % 4) - 1;
+      // Another mean than that of the running ones; the variance is 1.
+      const float of_batch = 1 - mean[c];
+      sums[c] = of_batch * pixels;
+      sums[padded + c] = (1 + of_batch * of_batch) * pixels;
+    }
+  }
+};
+
+template <typename T>
+struct ForwardOperands {
+  ForwardSize size;
+  ForwardNorm<T> first, second;
+  std::vector<T> residual, filter;
+
+  explicit ForwardOperands(const ForwardSize& of, ValueKind kind = ValueKind::kIntegers)
+      : size(of),
+        first(of, kind, 10),
+        second(of, kind, 20),
+        residual(Stored<T>(Draw(kind, of.pixels * of.padded(), 1, 1))),
+        filter(Stored<T>(Draw(kind, of.filters * of.padded(), 2, 0.1F))) {
+    for (std::size_t at = 0; at < residual.size(); ++at) {
+      if (at % of.padded() >= of.channels) Assign(residual[at], 0);
+    }
+  }
+};
+
+// Where the statistics come from: the running ones, or of the batch its sums, or z.
+enum class From { kRunning, kSums, kValues };
+
+struct ForwardRun {
+  int capability = 8;
+  int sms = 2;
+  bool is_dual = false;
+  From from = From::kRunning;
+  bool keeps = true;
+};
+
+struct ForwardResults {
+  Doubles src, dst;  // what the convolution reads, and gives
+  std::vector<std::uint8_t> mask;
+  std::vector<float> saved, running;
+  Doubles sums;  // of dst, then of its squares
+
+  // All but what is the convolution's.
+  auto end() const { return std::tie(src, mask, saved, running); }
+};
+
+// The end of a block in device memory.
+template <typename T>
+class ForwardEnd {
+ public:
+  ForwardEnd(const ForwardOperands<T>& of, const ForwardRun& run)
+      : run_(run),
+        norms_{Norm(of.first), Norm(of.second)},
+        residual_(of.residual),
+        dst_(of.residual.size()),
+        saved_(of.size.padded() * (run.is_dual ? 8 : 4)),
+        mask_(of.residual.size() / 8),
+        scratch_(static_cast<std::size_t>(DualNormScratchFloats(ShapeOf(of.size, run)))) {
+    end.first = CallOf(norms_[0]);
+    if (run.is_dual) {
+      end.second = CallOf(norms_[1]);
+    } else {
+      end.residual = residual_.data();
+    }
+    end.dst = dst_.data();
+    end.of_batch = run.from != From::kRunning;
+    if (!run.keeps) return;
+    end.saved = saved_.data();
+    end.mask = mask_.data();
+  }
+
+  static NormShape ShapeOf(const ForwardSize& size, const ForwardRun& run) {
+    return {.pixels = static_cast<std::int64_t>(size.pixels),
+            .channels = static_cast<int>(size.channels),
+            .padded = static_cast<int>(size.padded()),
+            .dtype = std::is_same_v<T, __half> ? DType::kFloat16 : DType::kBFloat16,
+            .sms = run.sms};
+  }
+  float* scratch() const { return scratch_.data(); }
+
+  void Download(ForwardResults& to) const {
+    to.src = Loaded(dst_.Download());
+    if (run_.keeps) {
+      to.mask = mask_.Download();
+      to.saved = saved_.Download();
+    }
+    for (std::size_t n = 0; n < (run_.is_dual ? 2 : 1); ++n) {
+      for (const DeviceValues<float>* values : {&norms_[n].mean, &norms_[n].variance}) {
+        const std::vector<float> moved = values->Download();
+        to.running.insert(to.running.end(), moved.begin(), moved.end());
+      }
+    }
+  }
+
+  BlockEndForward end;
+
+ private:
+  struct Norm {
+    explicit Norm(const ForwardNorm<T>& of)
+        : z(of.z),
+          scale(of.scale),
+          shift(of.shift),
+          mean(of.mean),
+          variance(of.variance),
+          sums(of.sums) {}
+    DeviceValues<T> z;
+    DeviceValues<float> scale, shift, mean, variance, sums;
+  };
+  BlockEndForward::Norm CallOf(const Norm& norm) const {
+    return {{norm.z.data(), run_.from == From::kSums ? norm.sums.data() : nullptr},
+            {norm.scale.data(), norm.shift.data(), norm.mean.data(), norm.variance.data(),
+             /*epsilon=*/0, /*kept=*/0.5F}};
+  }
+
+  const ForwardRun run_;
+  const Norm norms_[2];
+  const DeviceValues<T> residual_, dst_;
+  const DeviceValues<float> saved_;
+  const DeviceValues<std::uint8_t> mask_;
+  const DeviceValues<float> scratch_;
+};
+
+template <typename T>
+ForwardResults RunForward(const ForwardOperands<T>& of, const ForwardRun& run) {
+  const ForwardEnd<T> end(of, run);
+  const Conv1ForwardShape shape = {.src = ForwardEnd<T>::ShapeOf(of.size, run),
+                                   .filters = static_cast<int>(of.size.filters),
+                                   .is_dual = run.is_dual,
+                                   .compute_capability = run.capability,
+                                   .max_shared_bytes = std::size_t{163} << 10};
+  EXPECT_TRUE(HasConv1Forward(shape));
+  const int blocks = Conv1ForwardBlocks(shape);
+  EXPECT_LE(blocks, run.sms);
+  const std::size_t filters = of.size.filters;
+  const DeviceValues<T> filter(of.filter);
+  const DeviceValues<T> dst(of.size.pixels * filters);
+  const DeviceValues<float> partial(2 * filters * static_cast<std::size_t>(blocks));
+  Conv1Forward call;
+  call.end = end.end;
+  call.filter = filter.data();
+  call.dst = dst.data();
+  call.partial_sums = partial.data();
+  call.scratch = end.scratch();
+  RunConv1Forward(shape, call, nullptr);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ForwardResults results;
+  end.Download(results);
+  results.dst = Loaded(dst.Download());
+  results.sums.resize(2 * filters);
+  const std::vector<float> values = partial.Download();
+  for (std::size_t i = 0; i < values.size(); ++i) results.sums[i % (2 * filters)] += values[i];
+  return results;
+}
+
+// The end alone, by the passes.
+template <typename T>
+ForwardResults RunPasses(const ForwardOperands<T>& of, const ForwardRun& run) {
+  const ForwardEnd<T> memory(of, run);
+  const BlockEndForward& end = memory.end;
+  const NormShape shape = ForwardEnd<T>::ShapeOf(of.size, run);
+  if (run.is_dual) {
+    RunDualNormForward(shape, end.first.parameters, end.second.parameters,
+                       {end.first.src, end.second.src, end.dst, end.of_batch, end.saved, end.mask,
+                        memory.scratch()},
+                       nullptr);
+  } else {
+    NormForward call;
+    call.src = end.first.src;
+    call.residual = end.residual;
+    call.dst = end.dst;
+    call.relu = true;
+    call.of_batch = end.of_batch;
+    call.saved = end.saved;
+    call.mask = end.mask;
+    call.scratch = memory.scratch();
+    RunNormForward(shape, end.first.parameters, call, nullptr);
+  }
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ForwardResults results;
+  memory.Download(results);
+  return results;
+}
+
+// Of what the convolution has read.
+template <typename T>
+Doubles ExpectedDst(const ForwardOperands<T>& of, const Doubles& src) {
+  const std::size_t padded = of.size.padded();
+  const Doubles filter = Loaded(of.filter);
+  Doubles dst;
+  for (std::size_t pixel = 0; pixel < of.size.pixels; ++pixel) {
+    for (std::size_t k = 0; k < of.size.filters; ++k) {
+      double value = 0;
+      for (std::size_t c = 0; c < padded; ++c) {
+        value += src[pixel * padded + c] * filter[k * padded + c];
+      }
+      dst.push_back(Rounded<T>(value));
+    }
+  }
+  return dst;
+}
+Doubles SumsOf(const Doubles& dst, std::size_t filters) {
+  Doubles sums(2 * filters);
+  for (std::size_t at = 0; at < dst.size(); ++at) {
+    sums[at % filters] += dst[at];
+    sums[filters + at % filters] += dst[at] * dst[at];
+  }
+  return sums;
+}
+
+// Of variances that are 1.
+template <typename T>
+Doubles ExpectedSrc(const ForwardOperands<T>& of, bool is_dual, bool of_batch) {
+  const std::size_t padded = of.size.padded();
+  Doubles src(of.size.pixels * padded);
+  for (std::size_t at = 0; at < src.size(); ++at) {
+    const std::size_t c = at % padded;
+    if (c >= of.size.channels) continue;
+    const auto normalized = [&](const ForwardNorm<T>& norm) {
+      const double mean = of_batch ? 1 - norm.mean[c] : norm.mean[c];
+      return (ToFloat(norm.z[at]) - mean) * norm.scale[c] + norm.shift[c];
+    };
+    const double more = is_dual ? normalized(of.second) : ToFloat(of.residual[at]);
+    src[at] = std::max(0.0, normalized(of.first) + more);
+  }
+  return src;
+}
+
+// Fewer pixels than a tile has, several tiles of a block, a rest in each direction, padding; a
+// filter in registers, and partly in shared memory.
+constexpr ForwardSize kForwardSizes[] = {{1, 8, 8},      {31, 12, 40},    {33, 256, 64},
+                                         {150, 72, 64},  {130, 256, 128}, {70, 130, 72},
+                                         {97, 512, 128}, {40, 264, 16}};
+
+std::vector<ForwardRun> RunsOf(const ForwardSize& size, bool is_half) {
+  std::vector<ForwardRun> runs;
+  for (const int capability : Capabilities()) {
+    if (capability < 8 && (!is_half || size.channels > 256 || size.filters > 64)) continue;
+    for (const int sms : {1, 3, 108}) {
+      for (const bool is_dual : {false, true}) runs.push_back({capability, sms, is_dual});
+    }
+  }
+  return runs;
+}
+std::string Describe(const ForwardSize& size, const ForwardRun& run) {
+  return std::to_string(size.pixels) + " x " + std::to_string(size.channels) + " x " +
+         std::to_string(size.filters) + ", " + std::to_string(run.capability) + ", " +
+         std::to_string(run.sms) + (run.is_dual ? ", dual" : "");
+}
+
+template <typename T>
+void ExpectExactForward() {
+  for (const ForwardSize& size : kForwardSizes) {
+    const ForwardOperands<T> operands(size);
+    for (ForwardRun run : RunsOf(size, std::is_same_v<T, __half>)) {
+      SCOPED_TRACE(Describe(size, run));
+      run.from = run.sms == 3 ? From::kRunning : From::kSums;
+      const ForwardResults results = RunForward(operands, run);
+      const Doubles src = ExpectedSrc(operands, run.is_dual, run.from == From::kSums);
+      EXPECT_EQ(results.src, src);
+      for (std::size_t at = 0; at < src.size(); ++at) {
+        ASSERT_EQ((results.mask[at / 8] >> at % 8 & 1) != 0, src[at] > 0) << at;
+      }
+      const Doubles dst = ExpectedDst(operands, src);
+      EXPECT_EQ(results.dst, dst);
+      EXPECT_EQ(results.sums, SumsOf(dst, size.filters));
+    }
+  }
+}
+
+using Conv1ForwardKernel = GpuTest;
+
+TEST_F(Conv1ForwardKernel, IsExactForSmallIntegersInFp16) { ExpectExactForward<__half>(); }
+TEST_F(Conv1ForwardKernel, IsExactForSmallIntegersInBf16) { ExpectExactForward<__nv_bfloat16>(); }
+
+// Statistics, mask, what is kept for backward and what moves are those of the passes, to the bit.
+template <typename T>
+void ExpectEndsOfPasses() {
+  for (const ForwardSize& size : {ForwardSize{100, 76, 64}, ForwardSize{70, 512, 72}}) {
+    const ForwardOperands<T> operands(size, ValueKind::kNoise);
+    for (ForwardRun run : RunsOf(size, std::is_same_v<T, __half>)) {
+      for (const From from : {From::kRunning, From::kSums, From::kValues}) {
+        SCOPED_TRACE(Describe(size, run) + ", " + std::to_string(static_cast<int>(from)));
+        run.from = from;
+        run.keeps = run.sms != 3 || from != From::kRunning;
+        const ForwardResults results = RunForward(operands, run);
+        EXPECT_EQ(results.end(), RunPasses(operands, run).end());
+        ExpectNear(results.dst, ExpectedDst(operands, results.src),
+                   std::is_same_v<T, __half> ? 1e-3 : 8e-3, "dst");
+        ExpectNear(results.sums, SumsOf(results.dst, size.filters), 2e-6, "sums");
+      }
+    }
+  }
+}
+TEST_F(Conv1ForwardKernel, EndsABlockAsThePassesInFp16) { ExpectEndsOfPasses<__half>(); }
+TEST_F(Conv1ForwardKernel, EndsABlockAsThePassesInBf16) { ExpectEndsOfPasses<__nv_bfloat16>(); }
+
+// It passes the ReLU, which does not pass it back.
+TEST_F(Conv1ForwardKernel, KeepsWhatIsNotANumber) {
+  for (const int capability : Capabilities()) {
+    ForwardOperands<__half> operands({40, 64, 64});
+    Assign(operands.first.z[5 * 64 + 9], NAN);
+    const ForwardResults results = RunForward(operands, {.capability = capability});
+    EXPECT_TRUE(std::isnan(results.src[5 * 64 + 9]));
+    EXPECT_EQ(results.mask[5 * 8 + 1] >> 1 & 1, 0);
+    EXPECT_TRUE(std::isnan(results.dst[5 * 64]));
+    EXPECT_FALSE(std::isnan(results.dst[4 * 64]));
+    EXPECT_TRUE(std::isnan(results.sums[0]));
+  }
+}
+
+// Without a GPU too.
+TEST(HasConv1Forward, IsForWhatFitsIntoRegistersAndSharedMemory) {
+  const auto has = [](DType dtype, int capability, int channels, int filters, int shared_kb) {
+    return HasConv1Forward({.src = {.padded = channels, .dtype = dtype},
+                            .filters = filters,
+                            .compute_capability = capability,
+                            .max_shared_bytes = static_cast<std::size_t>(shared_kb) << 10});
+  };
+  EXPECT_FALSE(has(DType::kFloat16, 6, 64, 64, 163));
+  EXPECT_TRUE(has(DType::kFloat16, 7, 256, 64, 64));
+  EXPECT_FALSE(has(DType::kFloat16, 7, 264, 64, 96));
+  EXPECT_FALSE(has(DType::kFloat16, 7, 256, 72, 96));
+  EXPECT_FALSE(has(DType::kBFloat16, 7, 256, 64, 96));
+  EXPECT_TRUE(has(DType::kFloat16, 8, 256, 128, 99));
+  EXPECT_FALSE(has(DType::kFloat16, 8, 264, 128, 156));
+  EXPECT_TRUE(has(DType::kFloat16, 8, 264, 128, 157));
+  EXPECT_TRUE(has(DType::kBFloat16, 12, 512, 128, 163));
+  EXPECT_FALSE(has(DType::kFloat16, 9, 520, 64, 227));
+  EXPECT_FALSE(has(DType::kFloat16, 9, 256, 136, 227));
+  EXPECT_FALSE(has(DType::kFloat32, 9, 64, 64, 227));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which variant of a fused kernel is the faster one in a bottleneck, or in two of them, by running
+// whole blocks both ways.
+
+#pragma once
+
+#include "trainer/backend/cuda/bottleneck/bottleneck.h"
+#include "trainer/backend/cuda/runtime/timing.h"
+
+namespace trainer {
+
+// As the autotuner knows it; else both are timed.  A kernel with which a step gives other results
+// than with the passes, by more than rounding, does not take part.  For construction only, as
+// FastestOf, in memory of its own; blocks are to be reserved and bound after that.  REQUIRES: there
+// is the kernel.
+Conv3Variant FasterConv3Variant(Autotuner& autotuner, CudaBottleneck& block);
+// Of `above`, which is to become the variant, on top of the block of `below`.
+Conv1Variant FasterConv1BackwardVariant(Autotuner& autotuner, CudaBottleneck& above,
+                                        BlockEnd& below);
+Conv1Variant FasterConv1ForwardVariant(Autotuner& autotuner, CudaBottleneck& above,
+                                       BlockEnd& below);
+
+}  // namespace trainer
