@@ -7,15 +7,19 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "tests/support/test.h"
 #include "tests/trainer/backend/block_memory.h"
 #include "tests/trainer/backend/cuda_emulator/odd_libraries.h"
 #include "tests/trainer/backend/probe.h"
 #include "trainer/backend/cuda/bottleneck/bottleneck.h"
+#include "trainer/backend/cuda/norms/dual_batch_norm_kernels.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/backend/measured_backend.h"
 #include "trainer/backend/op_work.h"
+#include "trainer/core/memory_planner.h"
 #include "trainer/model/network.h"
 
 namespace trainer {
@@ -82,6 +86,28 @@ TEST(BlockBelow, Repeats) {
   EXPECT_EQ(run("cuda_fp16", false), run("cuda_fp16", false));
   EXPECT_EQ(run("cuda_fp16_repeating", false), run("cuda_fp16_repeating", true));
   EXPECT_EQ(run("cuda", false), run("cuda", true));
+}
+
+// What the lower one has left is there when the upper one runs, which has room for the passes of
+// sums of both batch norms below.
+TEST(BlockBelow, HasMemoryForTheEndThatItTakes) {
+  const auto libraries = MakeCudaLibraries({.storage = DType::kFloat16}, false, nullptr, "");
+  CudaBottleneck below(*libraries, {CudaImages({1, 16, 3, 5}, DType::kFloat16), 8, 32, 1});
+  CudaBottleneck above(*libraries, {below.dst(), 8, 32, 1});
+  above.set_below(below.end());
+  MemoryPlanner plan;
+  below.Reserve({.forward = 0, .backward = 3}, "below", plan);
+  above.Reserve({.forward = 1, .backward = 2}, "above", plan);
+  // The first one of that name: forward.
+  const auto request = [&](const std::string& name) {
+    return *std::ranges::find(plan.requests(), name, &MemoryPlanner::Request::name);
+  };
+  EXPECT_EQ(request("below.1.sums").last_use, 0);
+  EXPECT_EQ(request("below.3.sums").last_use, 1);
+  EXPECT_EQ(request("below.downsample.sums").last_use, 1);
+  EXPECT_GE(request("above.scratch").bytes,
+            FloatBytes(DualNormScratchFloats(NormShapeOf(below.dst()))));
+  EXPECT_EQ(request("above.3.sums").last_use, 1);  // nothing is above it
 }
 
 // Pieces of work in a forward and a backward pass of ResNet-50, a call of the libraries for one.
