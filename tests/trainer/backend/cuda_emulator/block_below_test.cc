@@ -149,6 +149,23 @@ TEST(BlockBelow, SavesAKernelOfEachBlock) {
   EXPECT_LE(together, 289) << "a step has got more kernels";
 }
 
+// Forward as many pieces of work as before: sums come in parts, which one of them adds up.
+TEST(BlockBelow, IsEndedInSixPlacesOfResNet50) {
+  Device device("cuda_fp16");
+  const NetworkDefinition definition = DefineNetwork(
+      device.backend(), {.arch = "resnet50", .batch_size = 1, .height = 32, .width = 32});
+  std::vector<std::string> forward;
+  std::size_t backward = 0;
+  for (const NetworkDefinition::Body& body : definition.bodies) {
+    const auto& block = dynamic_cast<const CudaBottleneck&>(*body.block);
+    if (block.conv1_forward_variant() == Conv1Variant::kFused) forward.push_back(body.name);
+    if (block.conv1_variant() == Conv1Variant::kFused) ++backward;
+  }
+  EXPECT_EQ(forward, (std::vector<std::string>{"layer1.1", "layer1.2", "layer2.0", "layer2.1",
+                                               "layer2.2", "layer2.3"}));
+  EXPECT_EQ(backward, 12);
+}
+
 // What --profile shows of two blocks, by layer, and its work.
 std::map<std::string, OpWork> ProfilePair(const std::vector<BottleneckPlan>& plans,
                                           std::int64_t channels, Mode mode) {

@@ -6,8 +6,8 @@
 // in fp32, as the passes of batch_norm_passes.cuh have their values.
 //
 // A thread block stays: it takes its columns of the filter into registers (and shared memory),
-// once, and goes over tiles of pixels, gridDim.y tiles apart.  While a tile is multiplied, what its end reads and the
-// source of the next tile are under way.  blockIdx.x says which columns.
+// once, and goes over tiles of pixels, gridDim.y tiles apart.  While a tile is multiplied, what its
+// end reads and the source of the next tile are under way.  blockIdx.x says which columns.
 //
 // Clocks of a tile of 32 pixels on an H200, where a multiprocessor has 18 bytes of memory a clock:
 //                                          memory           shared memory   mma.sync
