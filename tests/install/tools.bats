@@ -17,9 +17,13 @@ setup() { tools=$BATS_TEST_DIRNAME/../../tools; }
   run -0 "$tools/wheel" --help
   [[ $output == *"usage: tools/wheel [--arch x86_64|aarch64|ppc64le]"* ]]
   run -64 "$tools/wheel" --ach
-  [ "$output" = "tools/wheel: '--ach' is not understood: --arch x86_64" ]
+  [ "$output" = "tools/wheel: '--ach' is not understood: --arch ARCHITECTURE, ddlrun, ddlrun-train" ]
+  run -64 "$tools/wheel" ddlrun --arch x86_64
+  [ "$output" = "tools/wheel: '--arch' is not understood: --arch ARCHITECTURE, ddlrun, ddlrun-train" ]
   run -64 "$tools/wheel" --arch sparc
   [ "$output" = "tools/wheel: no wheel is made for 'sparc': x86_64, aarch64, ppc64le" ]
+  run -64 "$tools/wheel" --arch aarch64 ddlrun ddlrun-train
+  [ "$output" = "tools/wheel: no wheel of ddlrun-train is made for 'aarch64': x86_64" ]
   run -64 "$tools/zig" cc
   [[ $output == "usage: tools/zig"* ]]
   mkdir "$BATS_TEST_TMPDIR/bin"

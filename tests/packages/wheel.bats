@@ -5,38 +5,14 @@
 
 bats_require_minimum_version 1.5.0
 load ../module_systems
+load wheels
 
 setup_file() {
-  cd "$BATS_TEST_DIRNAME/../.." || exit 1
-  local wheel
-  here=$PWD
-  version=$(sed -n 's/^project(ddlrun VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
-  export version here
-  for wheel in build/wheels/ddlrun-"$version"-*.whl; do
-    [ -e "$wheel" ] || { echo "there is no wheel: tools/wheel" >&2; return 1; }
-    mkdir -p "$BATS_FILE_TMPDIR/$(basename "$wheel")"
-    python3 -m zipfile -e "$wheel" "$BATS_FILE_TMPDIR/$(basename "$wheel")"
-    chmod +x "$BATS_FILE_TMPDIR/$(basename "$wheel")"/*.data/data/{bin,libexec/ddlrun}/* # as pip does by the archive's modes
-  done
+  unpack_wheels ddlrun
 }
 
 setup() {
   cd "$BATS_FILE_TMPDIR" || exit 1
-  data=ddlrun-$version.data/data info=ddlrun-$version.dist-info
-}
-
-architecture() { # WHEEL
-  sed 's/.*manylinux_[0-9]*_[0-9]*_\(.*\)\.whl/\1/' <<< "$1"
-}
-
-# on ARCHITECTURE COMMAND ...: here, or where programs of that processor run; skips the test where none do.
-on() {
-  if [ "$1" = "$(uname -m)" ]; then
-    run "${@:2}"
-  else
-    run "$here/tools/cross" "$1" run "${@:2}"
-    [ $status -ne 69 ] || skip "programs of $1 do not run here: ${lines[-1]}"
-  fi
 }
 
 @test "it is made for every Python, and for the glibc that its name says" {
@@ -48,22 +24,15 @@ on() {
     tag=manylinux_${glibc/./_}_$(architecture "$wheel")
     [ $glibc != 2.17 ] || tag=manylinux2014_$(architecture "$wheel").$tag
     [ "$wheel" = "ddlrun-$version-py3-none-$tag.whl" ]
-    for program in "$wheel/$data"/bin/ddl* "$wheel/$data"/libexec/ddlrun/*; do
-      readelf -hW "$program" | grep -qiE "Machine:.*($(sed 's/x86_64/x86-64/; s/ppc64le/powerpc64/' <<< "$(architecture "$wheel")"))"
-      newest=$(readelf -VW "$program" | grep -o 'GLIBC_2[0-9.]*' | sort -uV | tail -n 1)
-      echo "$program $newest"
-      [ "$(printf '%s\n' "${newest:-GLIBC_2.0}" GLIBC_$glibc | sort -V | tail -n 1)" = GLIBC_$glibc ]
-    done
+    expect_processor_and_glibc "$(architecture "$wheel")" $glibc "$wheel/$data"/bin/ddl* "$wheel/$data"/libexec/ddlrun/*
   done
 }
 
 @test "programs need nothing but the C library, the shim not even that" {
   for program in *.whl/"$data"/bin/ddl* *.whl/"$data"/libexec/ddlrun/*; do
     run -0 readelf -dW "$program"
-    needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<< "$output")
-    echo "$program $needed"
-    [ "${program##*/}" != ddlrun-rank ] || [ -z "$needed" ]
-    [ -z "$needed" ] || ! grep -vxE '(libc|libm|libdl|libpthread|librt)\.so\.[0-9]|ld-linux.*|ld64\.so\.2' <<< "$needed"
+    [ "${program##*/}" != ddlrun-rank ] || [[ $output != *"(NEEDED)"* ]]
+    [ -z "$(needed_beside_libc "$program")" ] || { echo "$program needs $(needed_beside_libc "$program")"; return 1; }
     [[ $output != *RUNPATH* && $output != *RPATH* ]]
   done
 }
@@ -108,7 +77,7 @@ on() {
 EOF
 )" ]
   done
-  run ! grep -rlaF -e "$here" -e "${XDG_CACHE_HOME:-$HOME/.cache}" .
+  expect_no_path_of_the_build
 }
 
 @test "modulefiles find the programs wherever they are put" {
@@ -125,48 +94,22 @@ EOF
   done
 }
 
-@test "its metadata says where the project is, where bugs are reported, and what its extra brings" {
-  contact() { sed -n "s/^$1 = //p" "$here/CONTACT"; }
+@test "its metadata says where bugs are reported, and what its extras are" {
   for wheel in *.whl; do
-    for line in "Maintainer-email: $(contact maintainer)" "Project-URL: Homepage, $(contact home)" "Project-URL: Issues, $(contact bugs)"; do
-      grep -qxF "$line" "$wheel/$info/METADATA" || { echo "$line"; return 1; }
-    done
-    [ "$(grep -E '^(Provides-Extra|Requires-Dist)' "$wheel/$info/METADATA")" = "Provides-Extra: diagnose
-Requires-Dist: py-spy ; extra == 'diagnose'" ]
+    expect_contacts "$wheel"
+    grep -qxF "Requires-Dist: ddlrun-train == $version ; extra == 'train'" "$wheel/$info/METADATA"
+    grep -qxF "Requires-Dist: py-spy ; extra == 'diagnose'" "$wheel/$info/METADATA"
+    [ "$(grep -c '^Requires-Dist' "$wheel/$info/METADATA")" -eq "$(grep -c '^Provides-Extra' "$wheel/$info/METADATA")" ]
   done
 }
 
 @test "RECORD has the digest of every file" {
-  for wheel in *.whl; do
-    python3 - "$wheel" "$info" << 'EOF'
-import base64, csv, hashlib, pathlib, sys
-root, info = pathlib.Path(sys.argv[1]), sys.argv[2]
-rows = {name: (digest, size) for name, digest, size in csv.reader((root / info / "RECORD").open())}
-files = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-assert rows.keys() == files.keys()
-assert rows.pop(f"{info}/RECORD") == ("", "")
-for name, (digest, size) in rows.items():
-    made = base64.urlsafe_b64encode(hashlib.sha256(files[name]).digest()).rstrip(b"=").decode()
-    assert (digest, int(size)) == (f"sha256={made}", len(files[name])), name
-EOF
-  done
+  for wheel in *.whl; do expect_right_digests "$wheel"; done
 }
 
-@test "the licence of everything that is linked is in it" {
+@test "the licence and version of everything that is linked is in it, and in its SPDX document" {
   for wheel in *.whl; do
-    for library in CLI11 fmt glibc-startup hwloc isa-l libc++-libunwind libpciaccess musl nlohmann-json spdlog yaml-cpp zig-compiler-rt; do
-      grep -qiE 'copyright|license' "$wheel/$info/licenses/$library/LICENCE"
-      grep -qx "License-File: $library/LICENCE" "$wheel/$info/METADATA"
-    done
-    [ "$(find "$wheel/$info/licenses" -type f | wc -l)" -eq "$(grep -c '^License-File: ' "$wheel/$info/METADATA")" ]
-    cmp "$wheel/$info/licenses/NOTICE" "$here/NOTICE"
-  done
-}
-
-@test "its SPDX document has a version and the licence of each library" {
-  for wheel in *.whl; do
-    jq -e '(.packages | length) > 10 and all(.packages[1:][]; (.versionInfo // .comment) and (.attributionTexts[0] | test("copyright|license"; "i")))
-      and all(.relationships[1:][]; .relationshipType == "STATIC_LINK")' "$wheel/$info/sboms/ddlrun.spdx.json"
+    expect_licences "$wheel" CLI11 fmt glibc-startup hwloc isa-l libc++-libunwind libpciaccess musl nlohmann-json spdlog yaml-cpp zig-compiler-rt
     [ "$(jq -r '.packages[] | select(.name == "hwloc").versionInfo' "$wheel/$info/sboms/ddlrun.spdx.json")" = \
       "$(sed -n 's#.*hwloc_\([0-9.]*\)[.]orig.*#\1#p' "$here/packaging/wheel/libraries.py")" ]
   done
