@@ -127,7 +127,8 @@ def build(target, zig, goal, is_cross, is_trainer):
     # The tools are a line that names zig: ccache shall not go by their date.
     environment = {**os.environ, "PKG_CONFIG_LIBDIR": ":".join(f"{one}/lib/pkgconfig" for one in prefixes), "SOURCE_DATE_EPOCH": str(epoch()),
                    "CCACHE_COMPILERCHECK": "content"}
-    includes = " ".join(f"-isystem {one}/include" for one in prefixes)
+    # ccache has them from the build directory on: messages name sources alike with and without it.
+    includes = " ".join([*(f"-isystem {one}/include" for one in prefixes), "-fmacro-prefix-map=../../="])
     parts = ("WITH_TRAINER", "WITH_MPI", "WITH_ONEDNN", "WITH_PNG")
     say(f"ddlrun for {target.name} (log: {log})")
     libraries.run(["cmake", "-G", "Ninja", "-S", ROOT, "-B", directory, *libraries.cmake_options(target, tools, is_cross),
