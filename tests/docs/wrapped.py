@@ -17,7 +17,7 @@ ENTRY = re.compile(r"( *)([-*] \[.\] |[-*] |\d+\. )")
 
 
 def pages(root):
-    places = ["*.md", "doc/**/*.md", "rankfile/*.md", "tests/**/*.md"]  # not what builds and runs leave
+    places = ["*.md", "doc/**/*.md", "rankfile/*.md", "tests/**/*.md", "packaging/**/*.md"]  # not what builds and runs leave
     return sorted(page for place in places for page in root.glob(place))
 
 

@@ -44,7 +44,8 @@ class Communicator {
   // Memory of the device, not zeroed, whose contents are reduced faster than those of other memory;
   // none where it makes no difference.  All ranks ask for the same sizes in the same order, before
   // their first StartAllReduce.  Its content is at the same offset on all ranks when it is reduced.
-  // May outlive the communicator.
+  // May outlive the communicator.  REQUIRES, when it is released: no work is under way that uses
+  // it, for which, unlike cudaFree, NCCL does not wait.
   virtual Buffer AllocateReduced(std::size_t /*bytes*/) { return {}; }
 
   // Starts reducing `count` elements at `data` over all ranks, in place, after the work queued on

@@ -58,7 +58,7 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
-// Gives memory, zeroed and aligned for any plain type; the host's unless something else is said.
+// Gives memory, zeroed and aligned for any plain type; the host's unless stated otherwise.
 using AllocateMemory = std::function<Buffer(std::size_t bytes)>;
 
 inline Buffer AllocateOrdinaryMemory(std::size_t bytes) {

@@ -60,6 +60,7 @@ bool IsWrite([[maybe_unused]] const void* context) {
 }
 
 // Lets the access through, and later ones of its kind.  A fault elsewhere is one of the program.
+// May allocate: an access to the device's memory is never inside of malloc.
 void Count(int /*signal*/, siginfo_t* info, void* context) {
   const std::size_t page = PageSize();
   auto* const address = static_cast<std::byte*>(info->si_addr);

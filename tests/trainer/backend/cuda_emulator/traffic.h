@@ -3,7 +3,8 @@
 // Bytes that kernels, and calls of libraries, read and write of the device's memory.  A piece of
 // work is counted by whole pages, each once for reading and once for writing, as a GPU moves it
 // whose cache holds what one kernel uses again; what it writes before it reads is not read.  Pages
-// that an allocation shares with others are left out, so small arrays do not count.
+// that an allocation shares with others are left out, so small arrays do not count.  Copies and
+// memsets belong to the piece of work before them.
 //
 // Memory is protected while work runs, and the first access to each page is a SIGSEGV.
 //

@@ -11,12 +11,11 @@
 //   * Whether a sum is of a recording is the same on all ranks, else it fails on all.
 //     docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/cudagraph.html
 //   * A recording that has sums holds their communicator: neither ncclCommFinalize nor
-//   ncclCommAbort
-//     is done before all that was recorded is gone.
+//     ncclCommAbort is done before all that was recorded is gone.
 //   * Memory of ncclMemAlloc is registered before the first sum of a communicator, and neither
-//   freed
-//     nor left to ncclCommFinalize as long as it is.  What is summed lies in registered memory on
-//     all ranks, at the same offset, or on none: stricter than NCCL, which is only slower then.
+//     freed nor left to ncclCommFinalize as long as it is.  What is summed lies in registered
+//     memory on all ranks, at the same offset, or on none: stricter than NCCL, which is only slower
+//     then.
 //   * A rank that is gone without ncclCommFinalize is ncclRemoteError for the others.
 //   * A communicator that was asked for as a blocking one is refused.
 // Sums are taken in the order of the ranks.

@@ -65,7 +65,7 @@ struct BottleneckStage {
   // Of z, for its batch norm, and of the gradient of x, for the batch norm before; null where the
   // convolution has none.
   float* sums = nullptr;
-  int partial_sums = 0;  // NormSource's: not 0 where a kernel of our own is the convolution
+  int partial_sums = 0;  // NormSource's: not 0 where conv1_forward.h has the convolution
   float* gradient_sums = nullptr;
 
   ParameterBinding filter, scale, shift;
