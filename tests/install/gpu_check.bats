@@ -74,6 +74,18 @@ sample_contract_tests() {
   [[ $output != *contract-* ]]
 }
 
+@test "cuDNN's fused engines are timed at both batch sizes where the back end is cuda" {
+  cp -r "$bundle" "$BATS_TEST_TMPDIR/gpu-check"
+  printf '%s\n' '#!/bin/sh' "printf 'ddltraind 1\nback ends: cuda reference\n'" > "$BATS_TEST_TMPDIR/gpu-check/bin/ddltraind"
+  printf '%s\n' '#!/bin/sh' 'echo "timed $*"' > "$BATS_TEST_TMPDIR/gpu-check/tests/cudnn_fusions"
+  chmod +x "$BATS_TEST_TMPDIR/gpu-check/tests/cudnn_fusions"
+  run "$BATS_TEST_TMPDIR/gpu-check/gpu-check" run --only account --batch 256 --seconds 600 --logs "$BATS_TEST_TMPDIR/logs.tar.gz"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  grep -qE '^account-cudnn-fusions +ok ' <<< "$output"
+  [ "$(tar -xOzf "$BATS_TEST_TMPDIR/logs.tar.gz" ./account-cudnn-fusions.log)" = 'timed 256 32' ]
+}
+
 @test "what is wrong with several ranks is the part's, and where it is said" {
   cp -r "$bundle" "$BATS_TEST_TMPDIR/gpu-check"
   printf '%s\n' '#!/bin/sh' 'echo nothing' > "$BATS_TEST_TMPDIR/gpu-check/bin/ddltraind"

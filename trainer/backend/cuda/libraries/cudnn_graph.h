@@ -16,72 +16,13 @@
 #include <string>
 #include <vector>
 
+#include "trainer/backend/cuda/libraries/cudnn_api.h"
 #include "trainer/core/dtype.h"
 
 namespace trainer {
 
-// One descriptor of cuDNN's graph API, owned.  Everything of that API is a descriptor: it is
-// created, given attributes and finalized; then it can be used and read.  cuDNN keeps what a
-// finalized descriptor refers to alive.  Used from one thread at a time.
-
-// Throws Error, "<action>: <cuDNN's text>", unless `status` is success: EX_OSERR when memory is
-// short, EX_UNAVAILABLE for what cuDNN does not do on this device, EX_SOFTWARE for the rest.
-void CheckCudnn(cudnnStatus_t status, const std::string& action);
-
-cudnnDataType_t CudnnType(DType dtype);
-
-class CudnnDescriptor {
- public:
-  explicit CudnnDescriptor(cudnnBackendDescriptorType_t type);
-  ~CudnnDescriptor();
-  CudnnDescriptor(CudnnDescriptor&& other) noexcept;
-  CudnnDescriptor& operator=(CudnnDescriptor&&) = delete;
-
-  cudnnBackendDescriptor_t get() const { return descriptor_; }
-
-  // The attribute's C type must be the one that cuDNN documents for `type`.
-  template <typename T>
-  void Set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
-    SetArray(name, type, 1, &value);
-  }
-  template <typename T>
-  void Set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-           const std::vector<T>& values) {
-    SetArray(name, type, static_cast<std::int64_t>(values.size()), values.data());
-  }
-  void Set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value);
-  void Set(cudnnBackendAttributeName_t name, const std::vector<CudnnDescriptor>& values);
-
-  // May fail for what is legal but not supported: the status says so.
-  cudnnStatus_t TryFinalize();
-  void Finalize();
-
-  // REQUIRES: finalized.  At most `most` values; fewer if there are fewer.
-  template <typename T>
-  std::vector<T> Get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                     std::int64_t max) const {
-    std::vector<T> values(static_cast<std::size_t>(max));
-    values.resize(static_cast<std::size_t>(GetArray(name, type, max, values.data())));
-    return values;
-  }
-  // Descriptors are read into new ones of `type`.
-  std::vector<CudnnDescriptor> GetDescriptors(cudnnBackendAttributeName_t name,
-                                              cudnnBackendDescriptorType_t type) const;
-
- private:
-  void SetArray(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                std::int64_t count, const void* values);
-  // Returns how many were written.
-  std::int64_t GetArray(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                        std::int64_t max, void* values) const;
-
-  cudnnBackendDescriptor_t descriptor_ = nullptr;
-};
-
 // What one pass of a convolution computes on channels-last memory, with what may be done together
 // with it.  Pure.
-
-enum class ConvolutionPass : std::uint8_t { kForward, kBackwardData, kBackwardFilter };
 
 // One convolution (backend/ops.h) on channels-last memory.  Channels and filters are counted with
 // their padding (layout.h).  Sums are fp32.
@@ -105,12 +46,6 @@ struct ConvolutionGraph {
 
 // "backward data of a convolution 256x64x56x56 to 64 channels, kernel 3, stride 1, padding 1, F16".
 std::string ToString(const ConvolutionGraph& graph);
-
-inline constexpr std::int64_t kTensorAlignment = 16;  // bytes
-
-// Of the gradient that has gone through the dReLU, for each channel: the sum of its products with
-// the normalized input, its sum, and three that cuDNN makes of them.
-inline constexpr int kGradientSumArrays = 5;
 
 // What a pass of a convolution reads and writes, all aligned to kTensorAlignment.  src, filter,
 // dst: tensors or their gradients, as the pass has it; the output is overwritten or added to.
@@ -143,12 +78,6 @@ struct EngineRules {
   std::size_t workspace_limit = kMinWorkspaceLimit;
 
   bool operator==(const EngineRules&) const = default;
-};
-
-// The device that plans are made for.
-struct CudnnTarget {
-  cudnnHandle_t handle = nullptr;           // a device that is here, or
-  std::shared_ptr<CudnnDescriptor> device;  // one that is described, from cuDNN 9.8 on
 };
 
 // A plan among those that cuDNN can build for a graph under some rules on a device: the same one
@@ -205,11 +134,7 @@ std::optional<CudnnExecutionPlan> FindPlanAgain(const CudnnTarget& target,
 // `handle` is null for a device that is described.
 CudnnDescriptor MakeOperationGraph(const ConvolutionGraph& graph, cudnnHandle_t handle);
 
-// The tensors of such a graph that are in memory: what it calls them, and where they are.
-struct TensorPointers {
-  std::vector<std::int64_t> ids;
-  std::vector<void*> pointers;
-};
+// Of the tensors of such a graph that are in memory.
 TensorPointers PointersOf(const ConvolutionGraph& graph, const ConvolutionOperands& operands);
 
 }  // namespace trainer

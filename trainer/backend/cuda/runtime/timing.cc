@@ -109,6 +109,8 @@ class Stopwatch {
   const std::array<Lap, kRuns> laps_{};
 };
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
 double MedianTime(Stopwatch& stopwatch, double best, const std::function<void(cudaStream_t)>& run) {
   stopwatch.RunOnce(run);
   const double first = stopwatch.Time(1, run);
@@ -117,6 +119,12 @@ double MedianTime(Stopwatch& stopwatch, double best, const std::function<void(cu
   for (double& time : times) time = stopwatch.Time(kRuns, run);
   std::nth_element(times.begin(), times.begin() + kTimes / 2, times.end());
   return times[kTimes / 2];
+}
+
+// Two at once would distort each other.
+std::mutex& OneTimingAtATime() {
+  static std::mutex one;
+  return one;
 }
 
 }  // namespace
@@ -139,12 +147,10 @@ ScratchMemory::~ScratchMemory() { cudaFree(data_); }
 std::size_t FastestOf(std::size_t candidates,
                       const std::function<void(std::size_t, cudaStream_t)>& run) {
   DDL_CHECK(candidates > 0);
-  // Two timings at once would distort each other.
-  static std::mutex one_at_a_time;
-  const std::scoped_lock lock(one_at_a_time);
+  const std::scoped_lock lock(OneTimingAtATime());
   Stopwatch stopwatch;
   std::size_t fastest = candidates;
-  double best = std::numeric_limits<double>::infinity();
+  double best = kNever;
   std::optional<Error> problem;
   for (std::size_t i = 0; i < candidates; ++i) {
     try {
@@ -159,6 +165,12 @@ std::size_t FastestOf(std::size_t candidates,
   }
   if (fastest == candidates) throw *problem;
   return fastest;
+}
+
+double MedianSeconds(const std::function<void(cudaStream_t)>& run) {
+  const std::scoped_lock lock(OneTimingAtATime());
+  Stopwatch stopwatch;
+  return MedianTime(stopwatch, kNever, run);
 }
 
 std::size_t PlanAutotuner::Choose(const std::string& what, std::span<const std::string> plans,

@@ -46,6 +46,9 @@ constexpr std::size_t FloatBytes(std::int64_t count) {
 std::size_t FastestOf(std::size_t candidates,
                       const std::function<void(std::size_t, cudaStream_t)>& run);
 
+// The median of such runs of one.
+double MedianSeconds(const std::function<void(cudaStream_t)>& run);
+
 // Whoever chooses by the clock asks it.  On the emulator another one takes its place.
 class Autotuner {
  public:
