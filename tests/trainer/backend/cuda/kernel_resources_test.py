@@ -20,9 +20,8 @@ import sys
 # Bytes of stores and loads of a thread, all in all, by CUDA 13.0. Those kernels have as many registers as let so many blocks of them
 # run on a multiprocessor at once; with more there would be a block less.
 KNOWN = {
-    "sm_90": {"batch_norm_backward_kernels.cu GradientSums": 64, "batch_norm_kernels.cu BatchSums": 8, "stem_kernels.cu NormalizeAndPool<float>": 188},
-    "sm_100": {"conv3_backward.cu BackwardKernel": 32, "batch_norm_kernels.cu BatchSums": 8, "stem_forward_passes.cu ConvolveAndPool<__nv_bfloat16": 8,
-               "stem_kernels.cu NormalizeAndPool<float>": 168},
+    "sm_90": {},
+    "sm_100": {"stem_forward_passes.cu ConvolveAndPool<__nv_bfloat16": 8},
 }
 KERNEL = re.compile(r"Compiling entry function '(\S+)'.*\n(?:.*\n)??\s*\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads\n"
                     r".*Used (\d+) registers(?:.*?(\d+) bytes smem)?")

@@ -13,6 +13,13 @@ namespace {
 constexpr int kFilterValues = kFilters * kChannels;
 constexpr int kPartialFloats = kFilterValues + 2 * kChannels;
 
+// Steps of the product for diff_filter: but on Hopper ptxas has no registers for two.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
+constexpr int kDepthsAtOnce = 1;
+#else
+constexpr int kDepthsAtOnce = 2;
+#endif
+
 // Over the lanes that have the same columns.
 template <TensorCores cores>
 __device__ inline float OverRows(float value) {
@@ -57,7 +64,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1) BackwardKernel(Conv3Backward
     Apply(call, first, block_tile * Of::kPixels, pixels, loaded, shared);
     __syncthreads();
 
-#pragma unroll
+#pragma unroll kDepthsAtOnce
     for (int depth = 0; depth < Of::kPixels; depth += kEdge) {
       Operand<T, cores, Side::kA, Major::kMN> gradient[2];
 #pragma unroll

@@ -140,7 +140,8 @@ __device__ inline void LoadEights(const Conv3Backward& call, int first, int e, i
   const int thread = static_cast<int>(threadIdx.x);
   const int pixel = first + thread / 32 + e * kWarps;
   if (pixel < 0 || pixel >= pixels) return;
-  const std::int64_t at = static_cast<std::int64_t>(pixel) * kFilters + thread % 32 * 8;
+  const std::int64_t at = static_cast<std::int64_t>(first) * kFilters +
+                          ((thread / 32 + e * kWarps) * kFilters + thread % 32 * 8);
   to.gradient[e] = LoadEight(static_cast<const T*>(call.gradient) + at);
   to.convolved[e] = LoadEight(static_cast<const T*>(call.convolved) + at);
   to.mask[e] = call.mask == nullptr ? 0xFFU : call.mask[at / 8];
@@ -152,7 +153,8 @@ __device__ inline void LoadPair(const Conv3Backward& call, int first, int e, int
   const int pixel = first + thread / 32 + e * kWarps;
   if (pixel < 0 || pixel >= pixels) return;
   const T* from = static_cast<const T*>(call.before) +
-                  static_cast<std::int64_t>(pixel) * kChannels + thread % 32 * 2;
+                  static_cast<std::int64_t>(first) * kChannels +
+                  ((thread / 32 + e * kWarps) * kChannels + thread % 32 * 2);
   to.before[e] = *reinterpret_cast<const unsigned*>(from);
 }
 // All that a thread reads for the tile.
@@ -195,8 +197,8 @@ __device__ inline void Apply(const Conv3Backward& call, int first, int next, int
     const bool is_there = first + row < pixels;
     if (is_there && call.diff_residual != nullptr) {
       StoreEight(loaded.gradient[e], static_cast<T*>(call.diff_residual) +
-                                         static_cast<std::int64_t>(first + row) * kFilters +
-                                         group * 8);
+                                         static_cast<std::int64_t>(first) * kFilters +
+                                         (row * kFilters + group * 8));
     }
     StoreEight(is_there ? loaded.convolved[e] : Eight<T>{},
                shared.wide + row * kWideRow + group * 8);

@@ -12,7 +12,7 @@ namespace {
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     BatchSums(const T* src, int pixels, int padded, int columns, float* partial) {
-  constexpr int kAtOnce = 4 * kPixelsAtOnce<T>;  // there is no other tensor
+  constexpr int kAtOnce = 3 * kPixelsAtOnce<T>;  // there is no other tensor
   const Track track = TrackOf(columns, pixels);
   float sum[8] = {};
   float squares[8] = {};

@@ -210,9 +210,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   float products[8] = {};
   if (track.channel < padded) {
     float mean[8];
-    float inverse[8];
     LoadChannels(means, track.channel, mean);
-    LoadChannels(inverses, track.channel, inverse);
     Eight<T> x[kAtOnce];
     Eight<T> g[kAtOnce];
     unsigned passes[kAtOnce];
@@ -233,6 +231,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
       }
     };
     Walk<kAtOnce, From::kStart>(track, pixels, padded, load, add);
+    float inverse[8];
+    LoadChannels(inverses, track.channel, inverse);
     for (int i = 0; i < 8; ++i) products[i] *= inverse[i];
   }
   StorePartial(sum, products, columns, padded, partial);

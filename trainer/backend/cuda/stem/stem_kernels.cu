@@ -79,6 +79,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
     NormalizeAndPool(const T* src, Statistics of, Extents e, int windows, int columns, T* dst,
                      Kept kept) {
+  constexpr int kAtOnce = sizeof(T) == sizeof(float) ? 3 : 9;  // as many as registers have room for
   const int padded = of.padded;
   const Track track = TrackOf(columns, windows);
   if (track.channel >= padded) return;
@@ -86,30 +87,33 @@ __global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
   for (int first = track.first; first < windows; first += track.step) {
     const int index = windows - 1 - first;
     const Window window = WindowOf(index, e);
-    Eight<T> x[9];
-    bool is_there[9];
-    for (int place = 0; place < 9; ++place) {
-      const int h = 2 * window.h - 1 + place / 3;
-      const int w = 2 * window.w - 1 + place % 3;
-      is_there[place] = h >= 0 && h < e.height && w >= 0 && w < e.width;
-      if (!is_there[place]) continue;
-      const int pixel = (window.n * e.height + h) * e.width + w;
-      x[place] = LoadEight(src + ElementOf(pixel, padded) + track.channel);
-    }
     float best[8] = {};  // of those that the ReLU lets through, or not a number, which stays
     float input[8] = {};
     unsigned winner[8];
     for (int i = 0; i < 8; ++i) winner[i] = kNobody;
-    for (int place = 0; place < 9; ++place) {
-      if (!is_there[place]) continue;
-      float value[8];
-      Widen(x[place], value);
-      for (int i = 0; i < 8; ++i) {
-        const float y = channels.Normalize(i, value[i]);
-        if (y <= best[i] || isnan(best[i])) continue;
-        best[i] = y;
-        input[i] = value[i];
-        winner[i] = static_cast<unsigned>(place);
+    for (int line = 0; line < 9; line += kAtOnce) {
+      Eight<T> x[kAtOnce];
+      bool is_there[kAtOnce];
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int place = line + u;
+        const int h = 2 * window.h - 1 + place / 3;
+        const int w = 2 * window.w - 1 + place % 3;
+        is_there[u] = h >= 0 && h < e.height && w >= 0 && w < e.width;
+        if (!is_there[u]) continue;
+        const int pixel = (window.n * e.height + h) * e.width + w;
+        x[u] = LoadEight(src + ElementOf(pixel, padded) + track.channel);
+      }
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (!is_there[u]) continue;
+        float value[8];
+        Widen(x[u], value);
+        for (int i = 0; i < 8; ++i) {
+          const float y = channels.Normalize(i, value[i]);
+          if (y <= best[i] || isnan(best[i])) continue;
+          best[i] = y;
+          input[i] = value[i];
+          winner[i] = static_cast<unsigned>(line + u);
+        }
       }
     }
     const std::int64_t at = ElementOf(index, padded) + track.channel;
