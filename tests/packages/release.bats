@@ -82,7 +82,6 @@ EOF
   run ! grep -nE '.{100}' packaging/spack/*.in
   # A repository of Spack 1, whose directories and package.py are modules of Python: the name of the last one is its own.
   grep -qx "  namespace: ddlrun" "$release/spack/spack_repo/ddlrun/repo.yaml"
-  python3 -m py_compile "$release/spack/spack_repo/ddlrun/packages/ddlrun/package.py"
   # rattler-build fills in the version by itself.
   grep -qx "schema_version: 1" "$release/conda/recipe.yaml"
   grep -qx '  url: https://ddlrun.example/a/ddlrun-${{ version }}.tar.gz' "$release/conda/recipe.yaml"
@@ -107,7 +106,7 @@ EOF
   [ "$(jq -r '.packages[0].downloadLocation' "$document")" = "https://ddlrun.example/a/ddlrun-$version.tar.gz" ]
 }
 
-@test "the tarball is configured without git and without a network" {
+@test "the tarball is configured without git and without a network, with the options of the recipes" {
   unshare -n true 2> /dev/null || skip "this machine allows no namespaces"
   tools/release > /dev/null
   tar -xzf "$release/ddlrun-$version.tar.gz"
@@ -118,6 +117,8 @@ EOF
   echo "$output"
   [ "$status" -eq 0 ]
   [[ $output == *"ddlrun $version: what is in this build"* && $output != *"git is not"* ]]
+  # Spack's recipe imports what it uses, and sets options that there are.
+  python3 tests/packages/spack_recipe.py "$release/spack/spack_repo/ddlrun/packages/ddlrun/package.py" b/CMakeCache.txt
 }
 
 @test "a commit whose files do not agree is refused" {
