@@ -121,6 +121,15 @@ EOF
   python3 tests/packages/spack_recipe.py "$release/spack/spack_repo/ddlrun/packages/ddlrun/package.py" b/CMakeCache.txt
 }
 
+@test "the tarball is a source package of Debian, and lintian has nothing to say" {
+  command -v lintian > /dev/null || skip "no lintian (tools/bootstrap pack)"
+  tools/release > /dev/null
+  cp "$release/ddlrun-$version.tar.gz" "ddlrun_$version.orig.tar.gz"
+  tar -xzf "ddlrun_$version.orig.tar.gz"
+  dpkg-source -b "ddlrun-$version"
+  lintian --allow-root --fail-on error,warning ddlrun_*.dsc
+}
+
 @test "a commit whose files do not agree is refused" {
   change debian/changelog '1s/(.*)/(9.9.9-1)/'
   run -1 tools/release
