@@ -147,7 +147,7 @@ struct MemoryModel {
 
 MemoryModel PlanIn(std::string_view precision) {
   const bool is_half = precision == "fp16" || precision == "bf16" || precision == "amp";
-  return is_half ? MemoryModel{0.42e9, 41.8e6} : MemoryModel{0.32e9, 85.2e6};
+  return is_half ? MemoryModel{0.42e9, 40.6e6} : MemoryModel{0.32e9, 85.2e6};
 }
 
 bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }

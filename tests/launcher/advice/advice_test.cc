@@ -41,8 +41,8 @@ std::string RejectionOf(const AdviceBasis& basis) {
 TEST(Advice, SaysWhatTheBatchTakesOfTheGpu) {
   AdviceBasis basis = OfBede();
   EXPECT_THAT(AdviceText(basis),
-              HasSubstr("256 images of a GPU, as --batch_size says; some 12.6 of the 32 GB of a "
-                        "V100-SXM2-32GB, the largest is about 712 (computed; ddltraind --dry_run "
+              HasSubstr("256 images of a GPU, as --batch_size says; some 12.3 of the 32 GB of a "
+                        "V100-SXM2-32GB, the largest is about 736 (computed; ddltraind --dry_run "
                         "on a node knows)"));
   basis.machine.gpu = "V100";
   basis.requested =
@@ -67,7 +67,7 @@ TEST(Advice, DoesNotGuessTheMemoryOfAGpuThatIsNotKnown) {
   AdviceBasis basis = OfBede();
   basis.machine.gpu = "MI250X";
   basis.images_per_s = 1000;
-  EXPECT_THAT(AdviceText(basis), AllOf(HasSubstr("says; some 12.6 GB of a GPU (computed;"),
+  EXPECT_THAT(AdviceText(basis), AllOf(HasSubstr("says; some 12.3 GB of a GPU (computed;"),
                                        Not(HasSubstr("the largest is"))));
 }
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "trainer/backend/cuda/bottleneck/conv1_backward.h"
-#include "trainer/backend/cuda/bottleneck/conv1_forward.h"
+#include "trainer/backend/cuda/bottleneck/conv1x1_forward.h"
 
 namespace trainer {
 
@@ -21,7 +21,7 @@ struct BlockEnd {
   // Forward: `block` leaves it to the block above, which does it together with its conv1: what the
   // last call of Forward has left.
   bool is_left = false;
-  BlockEndForward forward;
+  NormsForward forward;
 
   // Backward: NormPartialSums::blocks that the block above leaves, together with the gradient of
   // dst behind the ReLU; 0: it leaves the gradient of dst as it is.

@@ -83,9 +83,17 @@ CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& s
                     .filters = conv1_.shape.padded,
                     .compute_capability = ComputeCapabilityMajor(),
                     .max_shared_bytes = MaxSharedBytes()};
+  conv3_forward_ = {.src = conv2_.shape,
+                    .filters = conv3_.shape.padded,
+                    .norms = NormsInFront::kNorm,
+                    .compute_capability = ComputeCapabilityMajor(),
+                    .max_shared_bytes = MaxSharedBytes()};
   conv3_backward_ = Conv3BackwardShapeOf(conv3_);
-  if (conv3_backward_ && !libraries.deterministic()) {
-    conv3_variant_ = FasterConv3Variant(libraries.autotuner(), *this);
+  if (libraries.deterministic()) return;
+  if (conv3_backward_) conv3_variant_ = FasterConv3Variant(libraries.autotuner(), *this);
+  if (HasConv1x1Forward(conv3_forward_)) {
+    set_conv3_forward_variant(FasterConv3ForwardVariant(libraries.autotuner(), *this));
+    has_a2_ = needs_a2();
   }
 }
 
@@ -96,10 +104,14 @@ Conv1BackwardShape CudaBottleneck::conv1_backward(const BlockEnd& below) const {
   return shape;
 }
 
-Conv1ForwardShape CudaBottleneck::conv1_forward(const BlockEnd& below) const {
-  Conv1ForwardShape shape = conv1_forward_;
-  shape.is_dual = below.is_dual;
+Conv1x1ForwardShape CudaBottleneck::conv1_forward(const BlockEnd& below) const {
+  Conv1x1ForwardShape shape = conv1_forward_;
+  shape.norms = below.is_dual ? NormsInFront::kDualNorm : NormsInFront::kNormAndResidual;
   return shape;
+}
+
+void CudaBottleneck::set_conv3_forward_variant(Conv3Variant variant) {
+  conv3_.partial_sums = variant == Conv3Variant::kFused ? Conv1x1ForwardBlocks(conv3_forward_) : 0;
 }
 
 void CudaBottleneck::set_below(BlockEnd* below) {
@@ -124,7 +136,7 @@ void CudaBottleneck::SetBackwardBelow(BlockEnd& below) {
 }
 
 void CudaBottleneck::SetForwardBelow(BlockEnd& below) {
-  if (!HasConv1Forward(conv1_forward(below))) return;
+  if (!HasConv1x1Forward(conv1_forward(below))) return;
   const Conv1Variant faster = FasterConv1ForwardVariant(libraries_.autotuner(), *this, below);
   TakeEnd(faster == Conv1Variant::kFused ? &below : nullptr);
 }
@@ -138,7 +150,7 @@ void CudaBottleneck::GoThrough(BlockEnd* below) {
 void CudaBottleneck::TakeEnd(BlockEnd* below) {
   if (below_forward_ != nullptr) below_forward_->is_left = false;
   below_forward_ = below;
-  conv1_.partial_sums = below == nullptr ? 0 : Conv1ForwardBlocks(conv1_forward(*below));
+  conv1_.partial_sums = below == nullptr ? 0 : Conv1x1ForwardBlocks(conv1_forward(*below));
   if (below_forward_ != nullptr) below_forward_->is_left = true;
 }
 
@@ -219,7 +231,7 @@ void CudaBottleneck::Reserve(const BlockTimes& times, const std::string& name,
             backward, stage->saved.mask);
   }
   reserve(".a1", a1_.desc.bytes, forward, backward, a1_.data);
-  reserve(".a2", a2_.desc.bytes, forward, backward, a2_.data);
+  reserve(".a2", has_a2_ ? a2_.desc.bytes : 0, forward, backward, a2_.data);
   if (conv3_variant_ == Conv3Variant::kFused) {
     reserve(".coefficients", FloatBytes(NormCoefficientsFloats(conv3_.shape)), backward, backward,
             coefficients_);

@@ -9,6 +9,9 @@
 //   conv2, statistics of z2                   a1          z2
 //   bn2, ReLU                                 z2          a2, mask
 //   conv3, statistics of z3                   a2          z3
+// or the last two by one kernel, as Conv3Variant::kFused has it,
+//   bn2, ReLU; conv3, statistics of z3        z2          a2, mask, z3
+// without a2 where backward has one kernel, too, which computes it again from z2,
 //   bn3, + src, ReLU                          z3, src     dst, mask
 // or, where the shortcut has a convolution,
 //   its convolution, statistics of zs         src         zs
@@ -54,7 +57,7 @@
 #include "trainer/backend/blocks.h"
 #include "trainer/backend/cuda/bottleneck/block_end.h"
 #include "trainer/backend/cuda/bottleneck/conv1_backward.h"
-#include "trainer/backend/cuda/bottleneck/conv1_forward.h"
+#include "trainer/backend/cuda/bottleneck/conv1x1_forward.h"
 #include "trainer/backend/cuda/bottleneck/conv3_backward.h"
 #include "trainer/backend/cuda/bottleneck/stage.h"
 #include "trainer/backend/cuda/libraries/cuda_libraries.h"
@@ -85,7 +88,16 @@ class CudaBottleneck final : public Bottleneck {
                 const Tensor& diff_src, Stream& stream) override;
 
   bool is_dual() const { return shortcut_.has_value(); }
-  Conv3Variant conv3_variant() const { return conv3_variant_; }
+  Conv3Variant conv3_variant() const { return conv3_variant_; }  // backward
+  Conv3Variant conv3_forward_variant() const {
+    return conv3_.partial_sums > 0 ? Conv3Variant::kFused : Conv3Variant::kSeparate;
+  }
+  const Conv1x1ForwardShape& conv3_forward() const { return conv3_forward_; }
+  // Whether anything reads what bn2 gives.
+  bool needs_a2() const {
+    return conv3_variant_ == Conv3Variant::kSeparate ||
+           conv3_forward_variant() == Conv3Variant::kSeparate;
+  }
   Conv1Variant conv1_variant() const {
     return below_ == nullptr ? Conv1Variant::kSeparate : Conv1Variant::kFused;
   }
@@ -97,10 +109,12 @@ class CudaBottleneck final : public Bottleneck {
     return below_forward_ == nullptr ? Conv1Variant::kSeparate : Conv1Variant::kFused;
   }
   BlockEnd* below_forward() const { return below_forward_; }
-  Conv1ForwardShape conv1_forward(const BlockEnd& below) const;
+  Conv1x1ForwardShape conv1_forward(const BlockEnd& below) const;
 
   // For autotuning.  kFused REQUIRES that the block was reserved with it.
   void set_conv3_variant(Conv3Variant variant) { conv3_variant_ = variant; }
+  // The same.  kSeparate REQUIRES that the block was made or reserved with it.
+  void set_conv3_forward_variant(Conv3Variant variant);
   // The same: `below` REQUIRES that its block was reserved with it, and a kernel; or null.
   void GoThrough(BlockEnd* below);
   void TakeEnd(BlockEnd* below);  // forward
@@ -123,8 +137,9 @@ class CudaBottleneck final : public Bottleneck {
   void PlanBackward();
   void BindEnd();
 
-  BlockEndForward EndForward(Mode mode, const Tensor& src, const Tensor& dst) const;
+  NormsForward EndForward(Mode mode, const Tensor& src, const Tensor& dst) const;
   void ConvolveWithEnd(Mode mode, const Tensor& src, Stream& stream);
+  void ConvolveWithNorm(Mode mode, Stream& stream);
   void Convolve(const BottleneckStage& stage, Mode mode, const Tensor& x, Stream& stream);
   void Normalize(const BottleneckStage& stage, Mode mode, const void* residual, const Tensor& dst,
                  Stream& stream);
@@ -152,10 +167,12 @@ class CudaBottleneck final : public Bottleneck {
   // The shortcut's with a stride of 1, on those pixels that it has read; null until there may be
   // use for it.
   std::unique_ptr<CudaConvolution> compact_shortcut_;
-  Conv1ForwardShape conv1_forward_;                   // but for what is below
+  Conv1x1ForwardShape conv1_forward_;  // but for what is below
+  Conv1x1ForwardShape conv3_forward_;
   Conv1BackwardShape conv1_backward_;                 // the same
   std::optional<Conv3BackwardShape> conv3_backward_;  // none: there is no such kernel
   Conv3Variant conv3_variant_ = Conv3Variant::kSeparate;
+  bool has_a2_ = true;  // memory for it; as long as variants may change, there is
   CudaLibraries& libraries_;
   BlockEnd end_;
   BlockEnd* below_ = nullptr;

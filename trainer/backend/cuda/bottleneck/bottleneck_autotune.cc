@@ -218,6 +218,20 @@ Conv3Variant FasterConv3Variant(Autotuner& autotuner, CudaBottleneck& block) {
   return static_cast<Conv3Variant>(Choose(autotuner, name, Pass::kBackward, {&block}, set));
 }
 
+Conv3Variant FasterConv3ForwardVariant(Autotuner& autotuner, CudaBottleneck& block) {
+  const Conv1x1ForwardShape& shape = block.conv3_forward();
+  const auto set = [&](bool is_fused) {
+    block.set_conv3_forward_variant(is_fused ? Conv3Variant::kFused : Conv3Variant::kSeparate);
+  };
+  set(true);
+  const std::string name = "convolution of " + std::to_string(shape.src.pixels) + " pixels from " +
+                           std::to_string(shape.src.padded) + " to " +
+                           std::to_string(shape.filters) + " channels with its batch norm, " +
+                           std::string(NameOf(shape.src.dtype)) +
+                           (block.needs_a2() ? ", written" : "");
+  return static_cast<Conv3Variant>(Choose(autotuner, name, Pass::kForward, {&block}, set));
+}
+
 Conv1Variant FasterConv1BackwardVariant(Autotuner& autotuner, CudaBottleneck& above,
                                         BlockEnd& below) {
   const Conv1BackwardShape shape = above.conv1_backward(below);
@@ -233,12 +247,12 @@ Conv1Variant FasterConv1BackwardVariant(Autotuner& autotuner, CudaBottleneck& ab
 
 Conv1Variant FasterConv1ForwardVariant(Autotuner& autotuner, CudaBottleneck& above,
                                        BlockEnd& below) {
-  const Conv1ForwardShape shape = above.conv1_forward(below);
+  const Conv1x1ForwardShape shape = above.conv1_forward(below);
   const std::string name = "convolution of " + std::to_string(shape.src.pixels) + " pixels from " +
                            std::to_string(shape.src.padded) + " to " +
                            std::to_string(shape.filters) +
                            " channels with the end of the block below, " +
-                           std::string(NameOf(shape.src.dtype)) + (shape.is_dual ? ", dual" : "");
+                           std::string(NameOf(shape.src.dtype)) + (below.is_dual ? ", dual" : "");
   const auto set = [&](bool is_fused) { above.TakeEnd(is_fused ? &below : nullptr); };
   return static_cast<Conv1Variant>(
       Choose(autotuner, name, Pass::kForward, {below.block, &above}, set));

@@ -15,6 +15,8 @@ namespace trainer {
 // FastestOf, in memory of its own; blocks are to be reserved and bound after that.  REQUIRES: there
 // is the kernel.
 Conv3Variant FasterConv3Variant(Autotuner& autotuner, CudaBottleneck& block);
+// Whose backward pass is as it is to be.
+Conv3Variant FasterConv3ForwardVariant(Autotuner& autotuner, CudaBottleneck& block);
 // Of `above`, which is to become the variant, on top of the block of `below`.
 Conv1Variant FasterConv1BackwardVariant(Autotuner& autotuner, CudaBottleneck& above,
                                         BlockEnd& below);

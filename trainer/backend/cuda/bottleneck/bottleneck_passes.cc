@@ -18,8 +18,12 @@ void CudaBottleneck::Forward(Mode mode, const Tensor& src, const Tensor& dst, St
   }
   Normalize(conv1_, mode, /*residual=*/nullptr, a1_, stream);
   Convolve(conv2_, mode, a1_, stream);
-  Normalize(conv2_, mode, /*residual=*/nullptr, a2_, stream);
-  Convolve(conv3_, mode, a2_, stream);
+  if (conv3_forward_variant() == Conv3Variant::kFused) {
+    ConvolveWithNorm(mode, stream);
+  } else {
+    Normalize(conv2_, mode, /*residual=*/nullptr, a2_, stream);
+    Convolve(conv3_, mode, a2_, stream);
+  }
   if (shortcut_) Convolve(*shortcut_, mode, src, stream);
   if (end_.is_left) {
     end_.forward = EndForward(mode, src, dst);
@@ -71,8 +75,8 @@ void CudaBottleneck::Backward(Mode mode, const Tensor& src, const Tensor& /*dst*
   }
 }
 
-BlockEndForward CudaBottleneck::EndForward(Mode mode, const Tensor& src, const Tensor& dst) const {
-  BlockEndForward end;
+NormsForward CudaBottleneck::EndForward(Mode mode, const Tensor& src, const Tensor& dst) const {
+  NormsForward end;
   end.first = {conv3_.source(mode), conv3_.parameters};
   if (shortcut_) {
     end.second = {shortcut_->source(mode), shortcut_->parameters};
@@ -88,16 +92,36 @@ BlockEndForward CudaBottleneck::EndForward(Mode mode, const Tensor& src, const T
 }
 
 void CudaBottleneck::ConvolveWithEnd(Mode mode, const Tensor& src, Stream& stream) {
-  const Conv1Forward call = {.end = below_forward_->forward,
-                             .filter = conv1_.filter.value.data,
-                             .dst = conv1_.z.data,
-                             .partial_sums = mode == Mode::kTraining ? conv1_.sums : nullptr,
-                             .scratch = static_cast<float*>(forward_scratch_)};
-  DDL_CHECK(call.end.dst == src.data);
+  const Conv1x1Forward call = {.front = below_forward_->forward,
+                               .filter = conv1_.filter.value.data,
+                               .dst = conv1_.z.data,
+                               .partial_sums = mode == Mode::kTraining ? conv1_.sums : nullptr,
+                               .scratch = static_cast<float*>(forward_scratch_)};
+  DDL_CHECK(call.front.dst == src.data);
   const Step step =
       below_forward_->is_dual ? Step::kConvolutionBehindDualNorm : Step::kConvolutionBehindNorm;
   steps_.Run(step, conv1_, mode, stream,
-             [&] { RunConv1Forward(conv1_forward(*below_forward_), call, HandleOf(stream)); });
+             [&] { RunConv1x1Forward(conv1_forward(*below_forward_), call, HandleOf(stream)); });
+}
+
+void CudaBottleneck::ConvolveWithNorm(Mode mode, Stream& stream) {
+  NormsForward front;
+  front.first = {conv2_.source(mode), conv2_.parameters};
+  front.of_batch = mode == Mode::kTraining;
+  if (mode != Mode::kInference) front.saved = conv2_.saved.channels;
+  const bool keeps_a2 = mode != Mode::kInference && needs_a2();
+  if (keeps_a2) {
+    front.dst = a2_.data;
+    front.mask = conv2_.saved.mask;
+  }
+  const Conv1x1Forward call = {.front = front,
+                               .filter = conv3_.filter.value.data,
+                               .dst = conv3_.z.data,
+                               .partial_sums = mode == Mode::kTraining ? conv3_.sums : nullptr,
+                               .scratch = static_cast<float*>(forward_scratch_)};
+  const Step step = keeps_a2 ? Step::kConvolutionBehindOwnNorm : Step::kConvolutionOfOwnNorm;
+  steps_.Run(step, conv3_, mode, stream,
+             [&] { RunConv1x1Forward(conv3_forward_, call, HandleOf(stream)); });
 }
 
 void CudaBottleneck::Convolve(const BottleneckStage& stage, Mode mode, const Tensor& src,

@@ -12,9 +12,10 @@
 // Clocks of a tile of 32 pixels on an H200, where a multiprocessor has 18 bytes of memory a clock:
 //                                          memory           shared memory   mma.sync
 //   conv1_backward, 128 to 256 channels    2,900 (53 KB)    about 1,750     800
-//   conv1_forward, 256 to 64               3,000 (54 KB)    about 1,550     400
-//                  256 to 128              3,250 (58 KB)    about 2,050     800
-//                  512 to 128              6,000 (109 KB)   about 3,850     1,600
+//   conv1x1_forward, 256 to 64             3,000 (54 KB)    about 1,550     400
+//                    256 to 128            3,250 (58 KB)    about 2,050     800
+//                    512 to 128            6,000 (109 KB)   about 3,850     1,600
+//     one batch norm, 64 to 256            1,150 (20 KB)    about 1,050     400
 // Of shared memory about half is for the source, which the warps of each column tile read.
 
 #pragma once
@@ -34,12 +35,13 @@ constexpr int kWarps = kBlockThreads / 32;
 // Each warp has kEdge columns of the filter, over a share of the depth: all of it in 32 registers,
 // or part of it in 24 and the rest in shared memory, which leaves room for others.  The filter in
 // memory is depth x columns (Major::kMN) or columns x depth (Major::kK).
-template <typename Element, TensorCores cores, int depth, int columns, Major filter_major>
+template <typename Element, TensorCores cores, int depth, int columns, Major filter_major,
+          int pixels = 32>
 struct Tile {
   using T = Element;
   static constexpr TensorCores kCores = cores;
   static constexpr Major kFilterMajor = filter_major;
-  static constexpr int kPixels = 32;
+  static constexpr int kPixels = pixels;
   static constexpr int kDepth = depth;
   static constexpr int kColumns = columns;
   static constexpr int kColumnTiles = kColumns / kEdge;

@@ -67,6 +67,13 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
     work.bytes += 2 * ValueBytes(stage.spec.src);
     return work;
   };
+  // Reads what the batch norm in front reads.
+  const auto behind_own_norm = [&](bool writes) {
+    OpWork work = ConvolutionForwardWork(stage.spec, filter, dst);
+    work.flop += BatchNormForwardWork({.src = stage.spec.src, .relu = true}, mode).flop;
+    if (writes) work.bytes += ValueBytes(stage.spec.src);
+    return work;
+  };
   const double of_norms[] = {mode == Mode::kTraining ? 7.0 : 4.0,
                              mode == Mode::kTraining ? 12.0 : 6.0};
   switch (step) {
@@ -79,6 +86,12 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
     case Step::kConvolutionBehindDualNorm:
       return {"", "convolution forward, with batch norm pair and ReLU below", of_convolution,
               behind_norms(of_norms[1])};
+    case Step::kConvolutionBehindOwnNorm:
+      return {"", "convolution forward, with batch norm and ReLU in front", of_convolution,
+              behind_own_norm(/*writes=*/true)};
+    case Step::kConvolutionOfOwnNorm:
+      return {"", "convolution forward, with batch norm and ReLU in front, unwritten",
+              of_convolution, behind_own_norm(/*writes=*/false)};
     case Step::kBackwardData:
       return {"", "convolution backward data", of_convolution,
               ConvolutionBackwardDataWork(stage.spec, filter, dst)};

@@ -65,7 +65,7 @@ struct BottleneckStage {
   // Of z, for its batch norm, and of the gradient of x, for the batch norm before; null where the
   // convolution has none.
   float* sums = nullptr;
-  int partial_sums = 0;  // NormSource's: not 0 where conv1_forward.h has the convolution
+  int partial_sums = 0;  // NormSource's: not 0 where conv1x1_forward.h convolves
   float* gradient_sums = nullptr;
 
   ParameterBinding filter, scale, shift;
@@ -77,6 +77,8 @@ enum class Step : std::uint8_t {
   kConvolution,
   kConvolutionBehindNorm,      // with the end of the block below: one batch norm
   kConvolutionBehindDualNorm,  // or two
+  kConvolutionBehindOwnNorm,   // with the batch norm in front, whose result is written
+  kConvolutionOfOwnNorm,       // or not
   kBackwardData,
   kBackwardDataToNorm,           // Conv1Variant::kFused
   kBackwardDataToDualNorm,       // the same, of a block below with two batch norms

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of a block inside the 1x1 convolution of the block above, forward, against loops and
-// against the passes of batch norm: on the GPU, and on the emulator by the instructions of all
-// generations.
+// Batch norms in front of a 1x1 convolution, forward, in its kernel, against loops and against the
+// passes of batch norm: on the GPU, and on the emulator by the instructions of all generations.
 
-#include "trainer/backend/cuda/bottleneck/conv1_forward.h"
+#include "trainer/backend/cuda/bottleneck/conv1x1_forward.h"
 
 #include <span>
 #include <tuple>
@@ -77,9 +76,12 @@ enum class From { kRunning, kSums, kValues };
 struct ForwardRun {
   int capability = 8;
   int sms = 2;
-  bool is_dual = false;
+  NormsInFront norms = NormsInFront::kNormAndResidual;
   From from = From::kRunning;
   bool keeps = true;
+  bool writes = true;  // what the convolution reads
+
+  bool is_dual() const { return norms == NormsInFront::kDualNorm; }
 };
 
 struct ForwardResults {
@@ -92,29 +94,26 @@ struct ForwardResults {
   auto end() const { return std::tie(src, mask, saved, running); }
 };
 
-// The end of a block in device memory.
+// What is in front of a convolution, in device memory.
 template <typename T>
-class ForwardEnd {
+class ForwardFront {
  public:
-  ForwardEnd(const ForwardOperands<T>& of, const ForwardRun& run)
+  ForwardFront(const ForwardOperands<T>& of, const ForwardRun& run)
       : run_(run),
         norms_{Norm(of.first), Norm(of.second)},
         residual_(of.residual),
         dst_(of.residual.size()),
-        saved_(of.size.padded() * (run.is_dual ? 8 : 4)),
+        saved_(of.size.padded() * (run.is_dual() ? 8 : 4)),
         mask_(of.residual.size() / 8),
         scratch_(static_cast<std::size_t>(DualNormScratchFloats(ShapeOf(of.size, run)))) {
-    end.first = CallOf(norms_[0]);
-    if (run.is_dual) {
-      end.second = CallOf(norms_[1]);
-    } else {
-      end.residual = residual_.data();
-    }
-    end.dst = dst_.data();
-    end.of_batch = run.from != From::kRunning;
+    call.first = CallOf(norms_[0]);
+    if (run.is_dual()) call.second = CallOf(norms_[1]);
+    if (run.norms == NormsInFront::kNormAndResidual) call.residual = residual_.data();
+    if (run.writes) call.dst = dst_.data();
+    call.of_batch = run.from != From::kRunning;
     if (!run.keeps) return;
-    end.saved = saved_.data();
-    end.mask = mask_.data();
+    call.saved = saved_.data();
+    call.mask = mask_.data();
   }
 
   static NormShape ShapeOf(const ForwardSize& size, const ForwardRun& run) {
@@ -132,7 +131,7 @@ class ForwardEnd {
       to.mask = mask_.Download();
       to.saved = saved_.Download();
     }
-    for (std::size_t n = 0; n < (run_.is_dual ? 2 : 1); ++n) {
+    for (std::size_t n = 0; n < (run_.is_dual() ? 2 : 1); ++n) {
       for (const DeviceValues<float>* values : {&norms_[n].mean, &norms_[n].variance}) {
         const std::vector<float> moved = values->Download();
         to.running.insert(to.running.end(), moved.begin(), moved.end());
@@ -140,7 +139,7 @@ class ForwardEnd {
     }
   }
 
-  BlockEndForward end;
+  NormsForward call;
 
  private:
   struct Norm {
@@ -154,7 +153,7 @@ class ForwardEnd {
     DeviceValues<T> z;
     DeviceValues<float> scale, shift, mean, variance, sums;
   };
-  BlockEndForward::Norm CallOf(const Norm& norm) const {
+  NormsForward::Norm CallOf(const Norm& norm) const {
     return {{norm.z.data(), run_.from == From::kSums ? norm.sums.data() : nullptr},
             {norm.scale.data(), norm.shift.data(), norm.mean.data(), norm.variance.data(),
              /*epsilon=*/0, /*kept=*/0.5F}};
@@ -170,29 +169,29 @@ class ForwardEnd {
 
 template <typename T>
 ForwardResults RunForward(const ForwardOperands<T>& of, const ForwardRun& run) {
-  const ForwardEnd<T> end(of, run);
-  const Conv1ForwardShape shape = {.src = ForwardEnd<T>::ShapeOf(of.size, run),
-                                   .filters = static_cast<int>(of.size.filters),
-                                   .is_dual = run.is_dual,
-                                   .compute_capability = run.capability,
-                                   .max_shared_bytes = std::size_t{163} << 10};
-  EXPECT_TRUE(HasConv1Forward(shape));
-  const int blocks = Conv1ForwardBlocks(shape);
+  const ForwardFront<T> front(of, run);
+  const Conv1x1ForwardShape shape = {.src = ForwardFront<T>::ShapeOf(of.size, run),
+                                     .filters = static_cast<int>(of.size.filters),
+                                     .norms = run.norms,
+                                     .compute_capability = run.capability,
+                                     .max_shared_bytes = std::size_t{163} << 10};
+  EXPECT_TRUE(HasConv1x1Forward(shape));
+  const int blocks = Conv1x1ForwardBlocks(shape);
   EXPECT_LE(blocks, run.sms);
   const std::size_t filters = of.size.filters;
   const DeviceValues<T> filter(of.filter);
   const DeviceValues<T> dst(of.size.pixels * filters);
   const DeviceValues<float> partial(2 * filters * static_cast<std::size_t>(blocks));
-  Conv1Forward call;
-  call.end = end.end;
+  Conv1x1Forward call;
+  call.front = front.call;
   call.filter = filter.data();
   call.dst = dst.data();
   call.partial_sums = partial.data();
-  call.scratch = end.scratch();
-  RunConv1Forward(shape, call, nullptr);
+  call.scratch = front.scratch();
+  RunConv1x1Forward(shape, call, nullptr);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   ForwardResults results;
-  end.Download(results);
+  front.Download(results);
   results.dst = Loaded(dst.Download());
   results.sums.resize(2 * filters);
   const std::vector<float> values = partial.Download();
@@ -200,28 +199,28 @@ ForwardResults RunForward(const ForwardOperands<T>& of, const ForwardRun& run) {
   return results;
 }
 
-// The end alone, by the passes.
+// What is in front alone, by the passes.
 template <typename T>
 ForwardResults RunPasses(const ForwardOperands<T>& of, const ForwardRun& run) {
-  const ForwardEnd<T> memory(of, run);
-  const BlockEndForward& end = memory.end;
-  const NormShape shape = ForwardEnd<T>::ShapeOf(of.size, run);
-  if (run.is_dual) {
-    RunDualNormForward(shape, end.first.parameters, end.second.parameters,
-                       {end.first.src, end.second.src, end.dst, end.of_batch, end.saved, end.mask,
-                        memory.scratch()},
+  const ForwardFront<T> memory(of, run);
+  const NormsForward& front = memory.call;
+  const NormShape shape = ForwardFront<T>::ShapeOf(of.size, run);
+  if (run.is_dual()) {
+    RunDualNormForward(shape, front.first.parameters, front.second.parameters,
+                       {front.first.src, front.second.src, front.dst, front.of_batch, front.saved,
+                        front.mask, memory.scratch()},
                        nullptr);
   } else {
     NormForward call;
-    call.src = end.first.src;
-    call.residual = end.residual;
-    call.dst = end.dst;
+    call.src = front.first.src;
+    call.residual = front.residual;
+    call.dst = front.dst;
     call.relu = true;
-    call.of_batch = end.of_batch;
-    call.saved = end.saved;
-    call.mask = end.mask;
+    call.of_batch = front.of_batch;
+    call.saved = front.saved;
+    call.mask = front.mask;
     call.scratch = memory.scratch();
-    RunNormForward(shape, end.first.parameters, call, nullptr);
+    RunNormForward(shape, front.first.parameters, call, nullptr);
   }
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   ForwardResults results;
@@ -257,7 +256,7 @@ Doubles SumsOf(const Doubles& dst, std::size_t filters) {
 
 // Of variances that are 1.
 template <typename T>
-Doubles ExpectedSrc(const ForwardOperands<T>& of, bool is_dual, bool of_batch) {
+Doubles ExpectedSrc(const ForwardOperands<T>& of, NormsInFront norms, bool of_batch) {
   const std::size_t padded = of.size.padded();
   Doubles src(of.size.pixels * padded);
   for (std::size_t at = 0; at < src.size(); ++at) {
@@ -267,24 +266,35 @@ Doubles ExpectedSrc(const ForwardOperands<T>& of, bool is_dual, bool of_batch) {
       const double mean = of_batch ? 1 - norm.mean[c] : norm.mean[c];
       return (ToFloat(norm.z[at]) - mean) * norm.scale[c] + norm.shift[c];
     };
-    const double more = is_dual ? normalized(of.second) : ToFloat(of.residual[at]);
-    src[at] = std::max(0.0, normalized(of.first) + more);
+    double value = normalized(of.first);
+    if (norms == NormsInFront::kDualNorm) value += normalized(of.second);
+    if (norms == NormsInFront::kNormAndResidual) value += ToFloat(of.residual[at]);
+    src[at] = std::max(0.0, value);
   }
   return src;
 }
 
 // Fewer pixels than a tile has, several tiles of a block, a rest in each direction, padding; a
-// filter in registers, and partly in shared memory.
-constexpr ForwardSize kForwardSizes[] = {{1, 8, 8},      {31, 12, 40},    {33, 256, 64},
-                                         {150, 72, 64},  {130, 256, 128}, {70, 130, 72},
-                                         {97, 512, 128}, {40, 264, 16}};
+// filter in registers, and partly in shared memory; several blocks across.
+constexpr ForwardSize kForwardSizes[] = {
+    {1, 8, 8},      {31, 12, 40},   {33, 256, 64},   {150, 72, 64}, {130, 256, 128},
+    {70, 130, 72},  {97, 512, 128}, {40, 264, 16},  // and with one batch norm alone
+    {150, 64, 256}, {65, 60, 264},  {200, 128, 512}, {33, 65, 520}};
+
+bool HasKernel(const ForwardSize& size, NormsInFront norms, int capability, bool is_half) {
+  if (capability < 8 && !is_half) return false;
+  if (norms == NormsInFront::kNorm) return size.channels <= (capability < 8 ? 64 : 128);
+  if (capability < 8) return size.channels <= 256 && size.filters <= 64;
+  return size.channels <= 512 && size.filters <= 128;
+}
 
 std::vector<ForwardRun> RunsOf(const ForwardSize& size, bool is_half) {
   std::vector<ForwardRun> runs;
   for (const int capability : Capabilities()) {
-    if (capability < 8 && (!is_half || size.channels > 256 || size.filters > 64)) continue;
-    for (const int sms : {1, 3, 108}) {
-      for (const bool is_dual : {false, true}) runs.push_back({capability, sms, is_dual});
+    for (const NormsInFront norms :
+         {NormsInFront::kNorm, NormsInFront::kNormAndResidual, NormsInFront::kDualNorm}) {
+      if (!HasKernel(size, norms, capability, is_half)) continue;
+      for (const int sms : {1, 3, 108}) runs.push_back({capability, sms, norms});
     }
   }
   return runs;
@@ -292,7 +302,7 @@ std::vector<ForwardRun> RunsOf(const ForwardSize& size, bool is_half) {
 std::string Describe(const ForwardSize& size, const ForwardRun& run) {
   return std::to_string(size.pixels) + " x " + std::to_string(size.channels) + " x " +
          std::to_string(size.filters) + ", " + std::to_string(run.capability) + ", " +
-         std::to_string(run.sms) + (run.is_dual ? ", dual" : "");
+         std::to_string(run.sms) + ", norms " + std::to_string(static_cast<int>(run.norms));
 }
 
 template <typename T>
@@ -303,7 +313,7 @@ void ExpectExactForward() {
       SCOPED_TRACE(Describe(size, run));
       run.from = run.sms == 3 ? From::kRunning : From::kSums;
       const ForwardResults results = RunForward(operands, run);
-      const Doubles src = ExpectedSrc(operands, run.is_dual, run.from == From::kSums);
+      const Doubles src = ExpectedSrc(operands, run.norms, run.from == From::kSums);
       EXPECT_EQ(results.src, src);
       for (std::size_t at = 0; at < src.size(); ++at) {
         ASSERT_EQ((results.mask[at / 8] >> at % 8 & 1) != 0, src[at] > 0) << at;
@@ -315,15 +325,41 @@ void ExpectExactForward() {
   }
 }
 
-using Conv1ForwardKernel = GpuTest;
+using Conv1x1ForwardKernel = GpuTest;
 
-TEST_F(Conv1ForwardKernel, IsExactForSmallIntegersInFp16) { ExpectExactForward<__half>(); }
-TEST_F(Conv1ForwardKernel, IsExactForSmallIntegersInBf16) { ExpectExactForward<__nv_bfloat16>(); }
+TEST_F(Conv1x1ForwardKernel, IsExactForSmallIntegersInFp16) { ExpectExactForward<__half>(); }
+TEST_F(Conv1x1ForwardKernel, IsExactForSmallIntegersInBf16) { ExpectExactForward<__nv_bfloat16>(); }
+
+// What the convolution reads need not be written.
+template <typename T>
+void ExpectTheSameUnwritten() {
+  for (const ForwardSize& size : {ForwardSize{100, 60, 264}, ForwardSize{70, 8, 8}}) {
+    const ForwardOperands<T> operands(size);
+    for (ForwardRun run : RunsOf(size, std::is_same_v<T, __half>)) {
+      SCOPED_TRACE(Describe(size, run));
+      run.from = From::kSums;
+      const ForwardResults expected = RunForward(operands, run);
+      run.writes = false;
+      const ForwardResults results = RunForward(operands, run);
+      EXPECT_TRUE(std::ranges::all_of(results.src, [](double value) { return std::isnan(value); }));
+      EXPECT_EQ(
+          std::tie(results.dst, results.sums, results.mask, results.saved, results.running),
+          std::tie(expected.dst, expected.sums, expected.mask, expected.saved, expected.running));
+    }
+  }
+}
+TEST_F(Conv1x1ForwardKernel, WritesWhatItReadsWhereThatIsAskedForInFp16) {
+  ExpectTheSameUnwritten<__half>();
+}
+TEST_F(Conv1x1ForwardKernel, WritesWhatItReadsWhereThatIsAskedForInBf16) {
+  ExpectTheSameUnwritten<__nv_bfloat16>();
+}
 
 // Statistics, mask, what is kept for backward and what moves are those of the passes, to the bit.
 template <typename T>
-void ExpectEndsOfPasses() {
-  for (const ForwardSize& size : {ForwardSize{100, 76, 64}, ForwardSize{70, 512, 72}}) {
+void ExpectResultsOfPasses() {
+  for (const ForwardSize& size :
+       {ForwardSize{100, 76, 64}, ForwardSize{70, 512, 72}, ForwardSize{100, 60, 520}}) {
     const ForwardOperands<T> operands(size, ValueKind::kNoise);
     for (ForwardRun run : RunsOf(size, std::is_same_v<T, __half>)) {
       for (const From from : {From::kRunning, From::kSums, From::kValues}) {
@@ -339,11 +375,13 @@ void ExpectEndsOfPasses() {
     }
   }
 }
-TEST_F(Conv1ForwardKernel, EndsABlockAsThePassesInFp16) { ExpectEndsOfPasses<__half>(); }
-TEST_F(Conv1ForwardKernel, EndsABlockAsThePassesInBf16) { ExpectEndsOfPasses<__nv_bfloat16>(); }
+TEST_F(Conv1x1ForwardKernel, NormalizesAsThePassesInFp16) { ExpectResultsOfPasses<__half>(); }
+TEST_F(Conv1x1ForwardKernel, NormalizesAsThePassesInBf16) {
+  ExpectResultsOfPasses<__nv_bfloat16>();
+}
 
 // It passes the ReLU, which does not pass it back.
-TEST_F(Conv1ForwardKernel, KeepsWhatIsNotANumber) {
+TEST_F(Conv1x1ForwardKernel, KeepsWhatIsNotANumber) {
   for (const int capability : Capabilities()) {
     ForwardOperands<__half> operands({40, 64, 64});
     Assign(operands.first.z[5 * 64 + 9], NAN);
@@ -357,25 +395,38 @@ TEST_F(Conv1ForwardKernel, KeepsWhatIsNotANumber) {
 }
 
 // Without a GPU too.
-TEST(HasConv1Forward, IsForWhatFitsIntoRegistersAndSharedMemory) {
-  const auto has = [](DType dtype, int capability, int channels, int filters, int shared_kb) {
-    return HasConv1Forward({.src = {.padded = channels, .dtype = dtype},
-                            .filters = filters,
-                            .compute_capability = capability,
-                            .max_shared_bytes = static_cast<std::size_t>(shared_kb) << 10});
+TEST(HasConv1x1Forward, IsForWhatFitsIntoRegistersAndSharedMemory) {
+  constexpr auto kHalf = DType::kFloat16;
+  const auto has = [](NormsInFront norms, DType dtype, int capability, int channels, int filters,
+                      int shared_kb) {
+    return HasConv1x1Forward({.src = {.padded = channels, .dtype = dtype},
+                              .filters = filters,
+                              .norms = norms,
+                              .compute_capability = capability,
+                              .max_shared_bytes = static_cast<std::size_t>(shared_kb) << 10});
   };
-  EXPECT_FALSE(has(DType::kFloat16, 6, 64, 64, 163));
-  EXPECT_TRUE(has(DType::kFloat16, 7, 256, 64, 64));
-  EXPECT_FALSE(has(DType::kFloat16, 7, 264, 64, 96));
-  EXPECT_FALSE(has(DType::kFloat16, 7, 256, 72, 96));
-  EXPECT_FALSE(has(DType::kBFloat16, 7, 256, 64, 96));
-  EXPECT_TRUE(has(DType::kFloat16, 8, 256, 128, 99));
-  EXPECT_FALSE(has(DType::kFloat16, 8, 264, 128, 156));
-  EXPECT_TRUE(has(DType::kFloat16, 8, 264, 128, 157));
-  EXPECT_TRUE(has(DType::kBFloat16, 12, 512, 128, 163));
-  EXPECT_FALSE(has(DType::kFloat16, 9, 520, 64, 227));
-  EXPECT_FALSE(has(DType::kFloat16, 9, 256, 136, 227));
-  EXPECT_FALSE(has(DType::kFloat32, 9, 64, 64, 227));
+  for (const NormsInFront norms : {NormsInFront::kNormAndResidual, NormsInFront::kDualNorm}) {
+    EXPECT_FALSE(has(norms, kHalf, 6, 64, 64, 163));
+    EXPECT_TRUE(has(norms, kHalf, 7, 256, 64, 64));
+    EXPECT_FALSE(has(norms, kHalf, 7, 264, 64, 96));
+    EXPECT_FALSE(has(norms, kHalf, 7, 256, 72, 96));
+    EXPECT_FALSE(has(norms, DType::kBFloat16, 7, 256, 64, 96));
+    EXPECT_TRUE(has(norms, kHalf, 8, 256, 128, 99));
+    EXPECT_FALSE(has(norms, kHalf, 8, 264, 128, 152));
+    EXPECT_TRUE(has(norms, kHalf, 8, 264, 128, 157));
+    EXPECT_TRUE(has(norms, DType::kBFloat16, 12, 512, 128, 163));
+    EXPECT_FALSE(has(norms, kHalf, 9, 520, 64, 227));
+    EXPECT_FALSE(has(norms, kHalf, 9, 256, 136, 227));
+    EXPECT_FALSE(has(norms, DType::kFloat32, 9, 64, 64, 227));
+  }
+  EXPECT_FALSE(has(NormsInFront::kNorm, kHalf, 6, 64, 256, 163));
+  EXPECT_TRUE(has(NormsInFront::kNorm, kHalf, 7, 64, 256, 64));
+  EXPECT_FALSE(has(NormsInFront::kNorm, kHalf, 7, 72, 256, 96));
+  EXPECT_FALSE(has(NormsInFront::kNorm, DType::kBFloat16, 7, 64, 256, 96));
+  EXPECT_TRUE(has(NormsInFront::kNorm, kHalf, 8, 128, 2048, 99));
+  EXPECT_FALSE(has(NormsInFront::kNorm, kHalf, 8, 128, 8, 82));
+  EXPECT_TRUE(has(NormsInFront::kNorm, DType::kBFloat16, 9, 64, 256, 85));
+  EXPECT_FALSE(has(NormsInFront::kNorm, kHalf, 9, 136, 256, 227));
 }
 
 }  // namespace
