@@ -54,8 +54,9 @@ TEST(BlockBelow, GivesWhatBlocksApartGive) {
       {{1, 256, 3, 5}, {{64, 256, 1}, {64, 256, 1}}},         // the same without a pair
       {{1, 256, 3, 5}, {{64, 256, 1}, {64, 256, 1}, {128, 512, 2}}},  // read by conv1 from diff_dst
       {{1, 96, 3, 3}, {{24, 96, 1}, {200, 96, 1}}},                   // products in shares
-      {{1, 96, 3, 3}, {{24, 96, 1}, {264, 96, 1}}},               // for which there is no kernel
-      {{1, 40, 3, 5}, {{16, 40, 1}, {130, 40, 1}, {16, 40, 1}}},  // for which there is one backward
+      {{1, 96, 3, 3}, {{24, 96, 1}, {264, 96, 1}}},                 // for which there is no kernel
+      {{1, 40, 3, 5}, {{16, 40, 1}, {130, 40, 1}, {16, 40, 1}}},    // with a filter in chunks
+      {{1, 600, 3, 3}, {{8, 600, 1}, {8, 600, 1}, {16, 600, 2}}},   // the same, of a wide source
       {{1, 256, 3, 3}, {{8, 512, 1}, {120, 512, 1}, {8, 512, 2}}},  // with much shared memory
   };
   for (const std::string backend : {"cuda_fp16", "cuda_bf16"}) {
@@ -150,7 +151,7 @@ TEST(BlockBelow, SavesAKernelOfEachBlock) {
 }
 
 // Forward as many pieces of work as before: sums come in parts, which one of them adds up.
-TEST(BlockBelow, IsEndedInSixPlacesOfResNet50) {
+TEST(BlockBelow, IsEndedInTwelvePlacesOfResNet50) {
   Device device("cuda_fp16");
   const NetworkDefinition definition = DefineNetwork(
       device.backend(), {.arch = "resnet50", .batch_size = 1, .height = 32, .width = 32});
@@ -162,7 +163,8 @@ TEST(BlockBelow, IsEndedInSixPlacesOfResNet50) {
     if (block.conv1_variant() == Conv1Variant::kFused) ++backward;
   }
   EXPECT_EQ(forward, (std::vector<std::string>{"layer1.1", "layer1.2", "layer2.0", "layer2.1",
-                                               "layer2.2", "layer2.3"}));
+                                               "layer2.2", "layer2.3", "layer3.0", "layer3.1",
+                                               "layer3.2", "layer3.3", "layer3.4", "layer3.5"}));
   EXPECT_EQ(backward, 12);
 }
 
@@ -371,9 +373,8 @@ TEST(Conv1Variant, IsSeparateWithoutAKernel) {
   constexpr Conv1Variant kFused = Conv1Variant::kFused;
   constexpr Conv1Variant kSeparate = Conv1Variant::kSeparate;
   for (const Case& of : {Case{DType::kFloat16, 128, 512, false, kFused, kFused},
-                         {DType::kFloat16, 136, 32, false, kSeparate, kFused},
-                         {DType::kBFloat16, 128, 520, false, kSeparate, kFused},
-                         {DType::kFloat16, 256, 32, false, kSeparate, kFused},
+                         {DType::kFloat16, 256, 1024, false, kFused, kFused},
+                         {DType::kBFloat16, 256, 1032, false, kSeparate, kFused},
                          {DType::kFloat16, 264, 32, false, kSeparate, kSeparate},
                          {DType::kFloat16, 8, 32, true, kSeparate, kSeparate},
                          {DType::kFloat32, 8, 32, false, kSeparate, kSeparate}}) {

@@ -11,6 +11,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/device_vector.h"
+#include "trainer/backend/cuda/runtime/async_copy.cuh"
 #include "trainer/backend/cuda/runtime/launch.cuh"
 
 namespace {
@@ -128,6 +129,32 @@ TEST(Emulator, SharedMemoryIsNotANumberWhenABlockBegins) {
   Launch(ReadUnwrittenSharedMemory<float>, 3, 2, nullptr, out.data());
   EXPECT_THAT(out, Each(testing::IsNan()));
   EXPECT_EQ(not_of_a_kernel, 5);
+}
+
+// What a thread's copy has left behind before and after it has waited for it.
+__global__ void CopyFours(const float* in, float* before, float* after) {
+  alignas(16) __shared__ float fours[2 * 64];
+  const unsigned first = 4 * threadIdx.x;
+  for (unsigned i = 0; i < 4; ++i) fours[first + i] = 1;
+  trainer::StartCopy(fours + first, in + first);
+  for (unsigned i = 0; i < 4; ++i) before[first + i] = fours[first + i];
+  trainer::WaitForCopies();
+  for (unsigned i = 0; i < 4; ++i) after[first + i] = fours[first + i];
+}
+__global__ void CopyFromAnOddPlace(const float* in) {
+  alignas(16) __shared__ float fours[4];
+  trainer::StartCopy(fours, in + 1);
+}
+
+TEST(Emulator, ACopyIsThereWhenItsThreadHasWaited) {
+  DeviceVector<float> in(128);
+  std::iota(in.begin(), in.end(), 0.0F);
+  DeviceVector<float> before(128);
+  DeviceVector<float> after(128);
+  Launch(CopyFours, 2, 32, nullptr, in.data(), before.data(), after.data());
+  EXPECT_THAT(before, Each(testing::IsNan()));
+  EXPECT_EQ(after, in);
+  EXPECT_THAT(Failure(CopyFromAnOddPlace, 1, 1, in.data()), HasSubstr("not aligned"));
 }
 
 __global__ void SumWarps(const float* in, float* out) {

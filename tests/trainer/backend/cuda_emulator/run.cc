@@ -38,7 +38,9 @@ struct Thread {
   unsigned source = 0;
   void* own = nullptr;  // of Together
   WarpWork work = nullptr;
+  std::vector<std::pair<void*, const void*>> copies;  // under way: to, from
 };
+constexpr std::size_t kCopyBytes = 16;
 
 bool Waits(const Thread& thread) {
   return thread.state == State::kInSyncBlock || thread.state == State::kInExchange;
@@ -220,6 +222,7 @@ void Machine::RunBlock(bool descending) {
   for (Thread& thread : threads_) {
     thread.state = State::kReady;
     thread.fiber = nullptr;
+    thread.copies.clear();
   }
   const std::size_t warps = (threads_.size() + kWarp - 1) / kWarp;
   do {
@@ -317,6 +320,23 @@ void Together(void* own, WarpWork work, Place place) {
   self.work = work;
   self.source = Lane();
   TheMachine().Wait(State::kInExchange, place);
+}
+
+void StartCopy(void* to, const void* from, Place place) {
+  if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) %
+          kCopyBytes !=
+      0) {
+    throw std::runtime_error(std::string("emulated kernel: a copy that is not aligned at ") +
+                             place.file + ":" + std::to_string(place.line));
+  }
+  std::memset(to, 0xFF, kCopyBytes);
+  TheMachine().current().copies.emplace_back(to, from);
+}
+
+void WaitForCopies() {
+  Thread& self = TheMachine().current();
+  for (const auto& [to, from] : self.copies) std::memcpy(to, from, kCopyBytes);
+  self.copies.clear();
 }
 
 unsigned Lane() {

@@ -9,6 +9,8 @@
 //     (for one in a function: of that function).  A thread that has returned is missing, too.
 //   * Shuffles and __syncwarp are for whole warps: all threads of the warp that have not returned
 //     must reach the same one.  The value of a lane that is not there has all bits set.
+//   * A copy of 16 bytes that a thread starts leaves no numbers behind until that thread waits for
+//   it.
 //   * The instructions of tensor_cores.h need all 32 lanes: none may have returned.
 //   * __shared__ memory has all bits set (not a number) when a block begins.
 //   * No argument may be, or hold, an address of the host's memory (arguments.h).
@@ -40,6 +42,9 @@ void SyncBlock(Place place);
 // Offers `value` to the lanes of this warp and returns what lane `source` offers.
 std::uint64_t Exchange(unsigned mask, std::uint64_t value, unsigned source, Place place);
 unsigned Lane();
+// Of 16 bytes, both aligned to that; what `from` has when the thread waits for it.
+void StartCopy(void* to, const void* from, Place place);
+void WaitForCopies();  // for those of this thread
 // For what a warp does as one: calls work(lanes) once, when all 32 lanes are there, with what each
 // gives as `own`.
 using WarpWork = void (*)(void* const* lanes);

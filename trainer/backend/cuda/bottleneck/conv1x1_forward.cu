@@ -5,6 +5,7 @@
 #include "trainer/backend/cuda/bottleneck/conv1x1_forward.h"
 #include "trainer/backend/cuda/bottleneck/norm_rows.cuh"
 #include "trainer/backend/cuda/bottleneck/rows_product.cuh"
+#include "trainer/backend/cuda/bottleneck/streamed_product.cuh"
 
 namespace trainer {
 namespace conv1x1_forward {
@@ -20,10 +21,40 @@ constexpr int kMaxFilters = 128;
 // The same where registers have room for the filter.
 constexpr int kMaxKeptChannels = 256;
 constexpr int kMaxFiltersOfQuadPairs = 64;
+// The same where the filter comes in chunks.
+constexpr int kMaxStreamedChannels = 1024;
+constexpr int kMaxStreamedFilters = 256;
 // With one batch norm in front, which each of the blocks across does anew.
 constexpr int kMaxChannelsBehindNorm = 128;
 constexpr int kMaxChannelsBehindNormOfQuadPairs = 64;
 constexpr int kFiltersBehindNorm = 256;  // of a block
+
+template <typename T, int channels>
+using StreamedTile = streamed_product::Tile<T, channels>;
+
+// The product's, by the type of its tile.
+template <typename Of>
+struct Product {
+  using Shared = rows_product::Shared<Of>;
+  template <typename Front>
+  static __device__ void MultiplyRows(const rows_product::Product<typename Of::T>& product,
+                                      Shared& shared, Front& front, SummedRows<Of>& behind) {
+    rows_product::MultiplyRows<Of>(product, shared, front, behind);
+    behind.AddUp(shared);
+  }
+};
+template <typename T, int channels>
+struct Product<StreamedTile<T, channels>> {
+  using Of = StreamedTile<T, channels>;
+  using Shared = streamed_product::Shared<Of>;
+  template <typename Front>
+  static __device__ void MultiplyRows(const rows_product::Product<T>& product, Shared& shared,
+                                      Front& front, SummedRows<Of>& behind) {
+    streamed_product::MultiplyRows<Of>(product, shared, front, behind);
+  }
+};
+template <typename Of>
+using Shared = typename Product<Of>::Shared;
 
 template <typename Of, NormsInFront norms>
 __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
@@ -31,14 +62,14 @@ __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
                   int filters) {
   using T = typename Of::T;
   using Front = NormalizedRows<Of, norms>;
-  auto& shared = *reinterpret_cast<rows_product::Shared<Of>*>(GivenShared());
+  auto& shared = *reinterpret_cast<Shared<Of>*>(GivenShared());
   __shared__ typename Front::Coefficients coefficients;
   Front front(call.front, first, second, pixels, coefficients);
   SummedRows<Of> behind(static_cast<T*>(call.dst), pixels, filters);
   const rows_product::Product<T> product = {static_cast<const T*>(call.filter), pixels,
                                             first.padded, filters};
-  rows_product::MultiplyRows<Of>(product, shared, front, behind);
-  if (call.partial_sums != nullptr) behind.StorePartialSums(call.partial_sums, shared);
+  Product<Of>::MultiplyRows(product, shared, front, behind);
+  if (call.partial_sums != nullptr) behind.StorePartialSums(call.partial_sums);
 }
 
 template <typename T, TensorCores cores, int channels, int filters, int pixels = 32>
@@ -72,6 +103,9 @@ auto WithTileOf(const Conv1x1ForwardShape& shape, Kind norms, const Call& call) 
     }
   }
   constexpr TensorCores kCores = TensorCores::kWholeWarp;
+  if (shape.src.padded > kMaxChannels || shape.filters > kMaxFilters) {
+    return call(StreamedTile<T, kMaxStreamedChannels>(), norms);
+  }
   if (shape.src.padded > kMaxKeptChannels) {
     return call(Tile<T, kCores, kMaxChannels, kMaxFilters>(), norms);
   }
@@ -102,8 +136,7 @@ auto WithTile(const Conv1x1ForwardShape& shape, const Call& call) {
 std::size_t SharedBytes(const Conv1x1ForwardShape& shape) {
   return WithTile(shape, [](auto tile, auto norms) {
     using Of = decltype(tile);
-    return sizeof(rows_product::Shared<Of>) +
-           sizeof(typename NormalizedRows<Of, norms>::Coefficients);
+    return sizeof(Shared<Of>) + sizeof(typename NormalizedRows<Of, norms>::Coefficients);
   });
 }
 
@@ -120,8 +153,8 @@ bool HasTile(const Conv1x1ForwardShape& shape) {
     return channels <=
            (has_quad_pairs ? kMaxChannelsBehindNormOfQuadPairs : kMaxChannelsBehindNorm);
   }
-  return channels <= (has_quad_pairs ? kMaxKeptChannels : kMaxChannels) &&
-         shape.filters <= (has_quad_pairs ? kMaxFiltersOfQuadPairs : kMaxFilters);
+  return channels <= (has_quad_pairs ? kMaxKeptChannels : kMaxStreamedChannels) &&
+         shape.filters <= (has_quad_pairs ? kMaxFiltersOfQuadPairs : kMaxStreamedFilters);
 }
 
 }  // namespace
@@ -159,7 +192,7 @@ void RunConv1x1Forward(const Conv1x1ForwardShape& shape, const Conv1x1Forward& c
   }
   conv1x1_forward::WithTile(shape, [&](auto tile, auto norms) {
     using Of = decltype(tile);
-    LaunchWithShared(sizeof(rows_product::Shared<Of>), conv1x1_forward::ForwardKernel<Of, norms>,
+    LaunchWithShared(sizeof(conv1x1_forward::Shared<Of>), conv1x1_forward::ForwardKernel<Of, norms>,
                      conv1x1_forward::GridOf<Of>(shape), rows_product::kBlockThreads, stream, call,
                      first, second, static_cast<int>(shape.src.pixels), shape.filters);
   });

@@ -30,12 +30,13 @@ struct Conv1x1ForwardShape {
   int compute_capability = 0;        // its major number
   std::size_t max_shared_bytes = 0;  // of a thread block (MaxSharedBytes)
 };
-// Whether there is a kernel, if a thread block may have its shared memory:
-//                       from 8.0 on, fp16 and bf16                       7.x, fp16
-//   kNorm               128 channels of src at most, 85 KB               64 channels, 38 KB
-//   kNormAndResidual,   128 filters and 256 channels, 59 KB,             64 filters and 256
-//   channels,
-//     kDualNorm         or 512, 157 KB                                   57 KB
+// Whether there is a kernel, for so many channels of src and filters at most, if a thread block may
+// have its shared memory:
+//                       from 8.0 on, fp16 and bf16            7.x, fp16
+//   kNorm               128 channels, 85 KB                   64 channels, 38 KB
+//   kNormAndResidual,   256 channels, 128 filters, 59 KB      256 channels, 64 filters, 59 KB
+//     kDualNorm         512 channels, 128 filters, 157 KB
+//                       1,024 channels, 256 filters, 128 KB
 bool HasConv1x1Forward(const Conv1x1ForwardShape& shape);
 
 // NormSource::partial_sums of what it gives.

@@ -39,11 +39,7 @@ class NormalizedRows {
   // `coefficients` are in shared memory: the block is to wait before Store.
   __device__ NormalizedRows(const NormsForward& call, const Statistics& first,
                             const Statistics& second, int pixels, Coefficients& coefficients)
-      : call_(call),
-        pixels_(pixels),
-        channels_(first.padded),
-        channel_(rows_product::SourceChannel<Of>()),
-        by_(coefficients) {
+      : call_(call), pixels_(pixels), channels_(first.padded), by_(coefficients) {
     // Those of the first block keep and move what Statistics say.
     const batch_norm::Track track = {rows_product::Thread() * 8,
                                      static_cast<int>(blockIdx.x + blockIdx.y), 0, 0};
@@ -62,7 +58,9 @@ class NormalizedRows {
     }
   }
 
-  __device__ void Load(int first) {
+  // `depth`: the first channel of a chunk, where the source comes in such.
+  __device__ void Load(int first, int depth = 0) {
+    channel_ = depth + rows_product::SourceChannel<Of>();
     const auto* more = static_cast<const T*>(kIsDual ? call_.second.src.values : call_.residual);
 #pragma unroll
     for (int e = 0; e < Of::kSourceRows; ++e) {
@@ -74,6 +72,10 @@ class NormalizedRows {
   }
 
   __device__ void Store(int first, rows_product::Shared<Of>& shared) {
+    Store(first, 0, shared.source);
+  }
+  __device__ void Store(int first, int depth, T* rows) {
+    channel_ = depth + rows_product::SourceChannel<Of>();
     unsigned passes = 0;  // of row e eight bits from 8 * e on
     static_assert(Of::kSourceRows <= 4);
 #pragma unroll
@@ -81,11 +83,13 @@ class NormalizedRows {
 #pragma unroll
     for (int e = 0; e < Of::kSourceRows; ++e) {
       if (!rows_product::HasSourceRow<Of>(e)) continue;
+      T* const row = rows + rows_product::SourceRow<Of>(e) * Of::kSourceStride +
+                     rows_product::SourceChannel<Of>();
       if (!IsThere(e, first)) {
-        rows_product::StoreSource<Of>(e, Eight<T>{}, shared);
+        StoreEight(Eight<T>{}, row);
         continue;
       }
-      rows_product::StoreSource<Of>(e, z_[e], shared);
+      StoreEight(z_[e], row);
       if (blockIdx.x != 0) continue;
       const std::int64_t at = ElementOf(e, first);
       if (call_.dst != nullptr) StoreEight(z_[e], static_cast<T*>(call_.dst) + at);
@@ -134,7 +138,8 @@ class NormalizedRows {
   }
 
   const NormsForward& call_;
-  const int pixels_, channels_, channel_;
+  const int pixels_, channels_;
+  int channel_ = 0;  // of what is loaded, or stored
   Coefficients& by_;
   Eight<T> z_[Of::kSourceRows] = {};
   Eight<T> more_[kHasMore ? Of::kSourceRows : 1] = {};
@@ -163,11 +168,21 @@ class SummedRows {
     }
   }
 
-  // `shared`: of the product, which is done.
-  __device__ void StorePartialSums(float* partial, rows_product::Shared<Of>& shared) {
-    float* to = partial + static_cast<std::int64_t>(blockIdx.y) * 2 * filters_;
-    rows_product::SumOverRows<Of>(sum_, filters_, shared, to);
-    rows_product::SumOverRows<Of>(squares_, filters_, shared, to + filters_);
+  // What was used so far, which makes room in registers.  `shared`: of the product.
+  template <typename Shared>
+  __device__ void AddUp(Shared& shared) {
+    all_ += rows_product::SumOverRows<Of>(sum_, shared);
+    all_squares_ += rows_product::SumOverRows<Of>(squares_, shared);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum_[i] = squares_[i] = 0;
+  }
+  // Of all that was added up.
+  __device__ void StorePartialSums(float* partial) const {
+    const int filter = rows_product::OwnSum<Of>();
+    if (rows_product::Thread() >= Of::kColumns || filter >= filters_) return;
+    float* to = partial + static_cast<std::int64_t>(blockIdx.y) * 2 * filters_ + filter;
+    to[0] = all_;
+    to[filters_] = all_squares_;
   }
 
  private:
@@ -175,6 +190,8 @@ class SummedRows {
   const int pixels_, filters_, filter_;
   float sum_[8] = {};
   float squares_[8] = {};
+  float all_ = 0;  // of the column OwnSum()
+  float all_squares_ = 0;
 };
 
 }  // namespace norm_rows

@@ -255,8 +255,8 @@ __device__ inline void Multiply(const typename Of::FilterOperand (&filter)[Of::k
 }
 
 // A thread's eight columns of one row, added up over the shares.
-template <typename Of>
-__device__ inline void ReadSums(const Shared<Of>& shared, int row, float (&values)[8]) {
+template <typename Of, typename SharedMemory>
+__device__ inline void ReadSums(const SharedMemory& shared, int row, float (&values)[8]) {
   // Eight neighbouring threads read 16 bytes each at once: from different banks if every second
   // four of them begin with their second half.
   const int half = Thread() / 4 % 2;
@@ -313,10 +313,14 @@ __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of
   }
 }
 
-// Adds a thread's values of its columns up over the rows of the block, to to[column].
+// Adds the threads' values of their columns up over the rows of the block: of the first threads,
+// for each its column, OwnSum().
 template <typename Of>
-__device__ inline void SumOverRows(const float (&values)[8], int columns, Shared<Of>& shared,
-                                   float* to) {
+__device__ inline int OwnSum() {
+  return static_cast<int>(blockIdx.x) * Of::kColumns + Thread();
+}
+template <typename Of, typename SharedMemory>
+__device__ inline float SumOverRows(const float (&values)[8], SharedMemory& shared) {
   static_assert(sizeof(shared.sums) >= sizeof(float) * Of::kRowsAtOnce * Of::kColumns);
   float* const rows = &shared.sums[0][0];
   __syncthreads();  // others may still read it
@@ -325,11 +329,18 @@ __device__ inline void SumOverRows(const float (&values)[8], int columns, Shared
     rows[OwnRow<Of>(0) * Of::kColumns + Thread() % Of::kThreadsAcross * 8 + i] = values[i];
   }
   __syncthreads();
-  const int column = static_cast<int>(blockIdx.x) * Of::kColumns + Thread();
-  if (Thread() >= Of::kColumns || column >= columns) return;
   float all = 0;
+  if (Thread() >= Of::kColumns) return all;
   for (int row = 0; row < Of::kRowsAtOnce; ++row) all += rows[row * Of::kColumns + Thread()];
-  to[column] = all;
+  return all;
+}
+
+// To to[column].
+template <typename Of>
+__device__ inline void SumOverRows(const float (&values)[8], int columns, Shared<Of>& shared,
+                                   float* to) {
+  const float all = SumOverRows<Of>(values, shared);
+  if (Thread() < Of::kColumns && OwnSum<Of>() < columns) to[OwnSum<Of>()] = all;
 }
 
 }  // namespace rows_product

@@ -2,8 +2,9 @@
 //
 // Starting a kernel.  Kernels of this directory keep to a small part of CUDA: threadIdx, blockIdx,
 // blockDim, gridDim, __shared__ arrays of fixed size and one that a launch gives, __syncthreads,
-// __shfl_xor_sync over whole warps, tensor_cores.cuh.  tests/trainer/backend/cuda_emulator runs
-// just that part on a CPU, so that every kernel is tested where there is no GPU.
+// __shfl_xor_sync over whole warps, tensor_cores.cuh, async_copy.cuh.  Just that part is what
+// tests/trainer/backend/cuda_emulator runs on a CPU, so that every kernel is tested where there is
+// no GPU.
 
 #pragma once
 

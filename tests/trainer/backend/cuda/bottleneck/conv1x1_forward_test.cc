@@ -275,17 +275,18 @@ Doubles ExpectedSrc(const ForwardOperands<T>& of, NormsInFront norms, bool of_ba
 }
 
 // Fewer pixels than a tile has, several tiles of a block, a rest in each direction, padding; a
-// filter in registers, and partly in shared memory; several blocks across.
+// filter in registers, partly in shared memory, and in chunks; several blocks across.
 constexpr ForwardSize kForwardSizes[] = {
-    {1, 8, 8},      {31, 12, 40},   {33, 256, 64},   {150, 72, 64}, {130, 256, 128},
+    {1, 8, 8},      {31, 12, 40},   {33, 256, 64},   {150, 72, 64},  {130, 256, 128},
     {70, 130, 72},  {97, 512, 128}, {40, 264, 16},  // and with one batch norm alone
-    {150, 64, 256}, {65, 60, 264},  {200, 128, 512}, {33, 65, 520}};
+    {150, 64, 256}, {65, 60, 264},  {200, 128, 512}, {33, 65, 520},  // but those in chunks
+    {1, 8, 136},    {300, 60, 200}, {129, 520, 256}, {65, 1018, 136}};
 
 bool HasKernel(const ForwardSize& size, NormsInFront norms, int capability, bool is_half) {
   if (capability < 8 && !is_half) return false;
   if (norms == NormsInFront::kNorm) return size.channels <= (capability < 8 ? 64 : 128);
   if (capability < 8) return size.channels <= 256 && size.filters <= 64;
-  return size.channels <= 512 && size.filters <= 128;
+  return size.channels <= 1024 && size.filters <= 256;
 }
 
 std::vector<ForwardRun> RunsOf(const ForwardSize& size, bool is_half) {
@@ -294,7 +295,11 @@ std::vector<ForwardRun> RunsOf(const ForwardSize& size, bool is_half) {
     for (const NormsInFront norms :
          {NormsInFront::kNorm, NormsInFront::kNormAndResidual, NormsInFront::kDualNorm}) {
       if (!HasKernel(size, norms, capability, is_half)) continue;
-      for (const int sms : {1, 3, 108}) runs.push_back({capability, sms, norms});
+      for (const int sms : {1, 3, 108}) {
+        if (sms > 3 && size.filters > 128 && norms != NormsInFront::kNorm)
+          continue;  // one tile each
+        runs.push_back({capability, sms, norms});
+      }
     }
   }
   return runs;
@@ -358,8 +363,8 @@ TEST_F(Conv1x1ForwardKernel, WritesWhatItReadsWhereThatIsAskedForInBf16) {
 // Statistics, mask, what is kept for backward and what moves are those of the passes, to the bit.
 template <typename T>
 void ExpectResultsOfPasses() {
-  for (const ForwardSize& size :
-       {ForwardSize{100, 76, 64}, ForwardSize{70, 512, 72}, ForwardSize{100, 60, 520}}) {
+  for (const ForwardSize& size : {ForwardSize{100, 76, 64}, ForwardSize{70, 512, 72},
+                                  ForwardSize{100, 60, 520}, ForwardSize{140, 196, 136}}) {
     const ForwardOperands<T> operands(size, ValueKind::kNoise);
     for (ForwardRun run : RunsOf(size, std::is_same_v<T, __half>)) {
       for (const From from : {From::kRunning, From::kSums, From::kValues}) {
@@ -383,14 +388,17 @@ TEST_F(Conv1x1ForwardKernel, NormalizesAsThePassesInBf16) {
 // It passes the ReLU, which does not pass it back.
 TEST_F(Conv1x1ForwardKernel, KeepsWhatIsNotANumber) {
   for (const int capability : Capabilities()) {
-    ForwardOperands<__half> operands({40, 64, 64});
-    Assign(operands.first.z[5 * 64 + 9], NAN);
-    const ForwardResults results = RunForward(operands, {.capability = capability});
-    EXPECT_TRUE(std::isnan(results.src[5 * 64 + 9]));
-    EXPECT_EQ(results.mask[5 * 8 + 1] >> 1 & 1, 0);
-    EXPECT_TRUE(std::isnan(results.dst[5 * 64]));
-    EXPECT_FALSE(std::isnan(results.dst[4 * 64]));
-    EXPECT_TRUE(std::isnan(results.sums[0]));
+    for (const std::size_t filters : {64, 136}) {
+      if (capability < 8 && filters > 64) continue;
+      ForwardOperands<__half> operands({40, 64, filters});
+      Assign(operands.first.z[5 * 64 + 9], NAN);
+      const ForwardResults results = RunForward(operands, {.capability = capability});
+      EXPECT_TRUE(std::isnan(results.src[5 * 64 + 9]));
+      EXPECT_EQ(results.mask[5 * 8 + 1] >> 1 & 1, 0);
+      EXPECT_TRUE(std::isnan(results.dst[5 * filters]));
+      EXPECT_FALSE(std::isnan(results.dst[4 * filters]));
+      EXPECT_TRUE(std::isnan(results.sums[0]));
+    }
   }
 }
 
@@ -415,8 +423,11 @@ TEST(HasConv1x1Forward, IsForWhatFitsIntoRegistersAndSharedMemory) {
     EXPECT_FALSE(has(norms, kHalf, 8, 264, 128, 152));
     EXPECT_TRUE(has(norms, kHalf, 8, 264, 128, 157));
     EXPECT_TRUE(has(norms, DType::kBFloat16, 12, 512, 128, 163));
-    EXPECT_FALSE(has(norms, kHalf, 9, 520, 64, 227));
-    EXPECT_FALSE(has(norms, kHalf, 9, 256, 136, 227));
+    EXPECT_TRUE(has(norms, kHalf, 8, 1024, 256, 163));
+    EXPECT_TRUE(has(norms, DType::kBFloat16, 9, 520, 64, 128));
+    EXPECT_FALSE(has(norms, kHalf, 9, 256, 136, 119));
+    EXPECT_FALSE(has(norms, kHalf, 9, 1032, 64, 227));
+    EXPECT_FALSE(has(norms, kHalf, 9, 256, 264, 227));
     EXPECT_FALSE(has(norms, DType::kFloat32, 9, 64, 64, 227));
   }
   EXPECT_FALSE(has(NormsInFront::kNorm, kHalf, 6, 64, 256, 163));

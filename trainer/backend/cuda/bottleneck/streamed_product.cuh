@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The product of rows_product.cuh, of which Front and End are, where the filter is more than a
+// multiprocessor has: sums stay in registers while source and filter come in chunks of the depth.
+//
+// A thread block stays and goes over tiles of 128 pixels, gridDim.y apart, with all columns of the
+// filter.  Each chunk of the source is made by what is in front, and each of the filter is read
+// from the L2 cache, for each tile once more, while the chunk before is multiplied; shared memory
+// has two of each.  Warps are four down and four across: each has 32 pixels and 64 columns.
+//
+// Clocks of a chunk of 128 pixels and 64 of the depth on an H200, where a multiprocessor has 18
+// bytes of memory a clock and, all in all, some 24 of the L2 cache:
+//                             memory           L2               shared memory   mma.sync
+//   1,024 to 256              3,000 (53 KB)    3,600 (85 KB)    about 2,400     1,600
+//   512 to 256                3,250 (57 KB)    3,800 (89 KB)    about 2,500     1,600
+
+#pragma once
+
+#include "trainer/backend/cuda/bottleneck/rows_product.cuh"
+#include "trainer/backend/cuda/runtime/async_copy.cuh"
+
+namespace trainer {
+namespace streamed_product {
+
+using rows_product::kBlockThreads;
+using rows_product::kEdge;
+using rows_product::Product;
+using rows_product::Thread;
+
+// For a depth of at most that; tensor cores of 8.0 on.  The filter is columns x depth.
+template <typename Element, int depth>
+struct Tile {
+  using T = Element;
+  static constexpr TensorCores kCores = TensorCores::kWholeWarp;
+  static constexpr int kPixels = 128;
+  static constexpr int kColumns = 256;
+  static constexpr int kDepth = depth;
+  static constexpr int kChunk = 64;  // of the depth
+  static constexpr int kShares = 1;
+  // Of a warp.
+  static constexpr int kWarpsAcross = 4;
+  static constexpr int kWarpPixels = 32;
+  static constexpr int kWarpColumns = kColumns / kWarpsAcross;
+  static_assert(rows_product::kWarps * kWarpPixels * kWarpColumns == kPixels * kColumns);
+  static constexpr int kRowTiles = kWarpPixels / kEdge;
+  static constexpr int kColumnTiles = kWarpColumns / kEdge;
+  // As rows_product::Tile has them, in front for a chunk, behind for the pixels of a warp.
+  static constexpr int kSourceThreads = kChunk / 8;
+  static constexpr int kSourceRowsAtOnce = kBlockThreads / kSourceThreads;
+  static constexpr int kSourceRows = kPixels / kSourceRowsAtOnce;
+  static constexpr int kThreadsAcross = kColumns / 8;
+  static constexpr int kRowsAtOnce = kBlockThreads / kThreadsAcross;
+  static constexpr int kRows = kWarpPixels / kRowsAtOnce;
+  static constexpr int kSourceStride = kChunk + 8;
+  static constexpr int kSumsStride = kColumns + 8;
+};
+
+template <typename Of>
+struct Shared {
+  union {
+    alignas(16) typename Of::T source[2][Of::kPixels * Of::kSourceStride];
+    alignas(16) float sums[1][Of::kWarpPixels * Of::kSumsStride];  // behind the last chunk
+  };
+  alignas(16) typename Of::T filter[2][Of::kColumns * Of::kSourceStride];
+};
+
+// What is not there is zero.
+template <typename Of>
+__device__ inline void StartFilter(const Product<typename Of::T>& of, int first_depth,
+                                   typename Of::T* to) {
+  constexpr int kParts = Of::kChunk / 8;
+#pragma unroll
+  for (int i = 0; i < Of::kColumns * kParts / kBlockThreads; ++i) {
+    const int at = Thread() + i * kBlockThreads;
+    const int column = at / kParts;
+    const int depth = first_depth + at % kParts * 8;
+    typename Of::T* const eight = to + column * Of::kSourceStride + at % kParts * 8;
+    if (column < of.columns && depth < of.depth) {
+      StartCopy(eight, of.filter + column * of.depth + depth);
+    } else {
+      StoreEight(Eight<typename Of::T>{}, eight);
+    }
+  }
+}
+
+template <typename Of>
+using Sums = TileSum[Of::kRowTiles][Of::kColumnTiles];
+
+// Adds a chunk's product to the warp's sums.
+template <typename Of>
+__device__ inline void Multiply(const typename Of::T* source, const typename Of::T* filter,
+                                Sums<Of>& sums) {
+  const int warp = Thread() / 32;
+  const int row = warp / Of::kWarpsAcross * Of::kWarpPixels;
+  const int column = warp % Of::kWarpsAcross * Of::kWarpColumns;
+#pragma unroll
+  for (int depth = 0; depth < Of::kChunk; depth += kEdge) {
+    const auto from = [&](const typename Of::T* rows, int first) {
+      return [=](int line, int part) {
+        return rows + (first + line) * Of::kSourceStride + depth + part * 8;
+      };
+    };
+    Operand<typename Of::T, Of::kCores, Side::kA, Major::kK> left[Of::kRowTiles];
+#pragma unroll
+    for (int i = 0; i < Of::kRowTiles; ++i) LoadOperand(from(source, row + i * kEdge), left[i]);
+#pragma unroll
+    for (int j = 0; j < Of::kColumnTiles; ++j) {
+      Operand<typename Of::T, Of::kCores, Side::kB, Major::kK> right;
+      LoadOperand(from(filter, column + j * kEdge), right);
+#pragma unroll
+      for (int i = 0; i < Of::kRowTiles; ++i) MultiplyAdd(left[i], right, sums[i][j]);
+    }
+  }
+}
+
+// Calls end.Use for the tile's rows, eight of each warp at a time: what is done with makes room.
+template <typename Of, typename End>
+__device__ inline void UseSums(const Sums<Of>& sums, int first, Shared<Of>& shared, End& end) {
+  constexpr int kRowsOfWarp = 8;
+  const int warp = Thread() / 32;
+  const int down = warp / Of::kWarpsAcross;
+  const int column = warp % Of::kWarpsAcross * Of::kWarpColumns;
+#pragma unroll
+  for (int group = 0; group < Of::kWarpPixels / kRowsOfWarp; ++group) {
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < Of::kColumnTiles; ++j) {
+#pragma unroll
+      for (int pair = group % 2; pair < 4; pair += 2) {  // of those rows of a tile
+        const float* values = sums[group / 2][j].values + 2 * pair;
+        float* to = shared.sums[0] +
+                    (down * kRowsOfWarp + TileRow<Of::kCores>(0)) * Of::kSumsStride + column +
+                    j * kEdge + TileColumn<Of::kCores>(2 * pair);
+        *reinterpret_cast<float2*>(to) = make_float2(values[0], values[1]);
+      }
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int e = 0; e < Of::kRows; ++e) {  // for their registers
+      const int row = rows_product::OwnRow<Of>(e);
+      float values[8];
+      rows_product::ReadSums<Of>(shared, row, values);
+      end.Use(e,
+              first + row / kRowsOfWarp * Of::kWarpPixels + group * kRowsOfWarp + row % kRowsOfWarp,
+              values);
+    }
+  }
+  end.AddUp(shared);
+  __syncthreads();
+}
+
+// As rows_product::MultiplyRows, but for front.Load(first pixel, first of the depth), front.Store(
+// the same, rows of a chunk), and end.Use alone.  REQUIRES: all columns are in one block.
+template <typename Of, typename Front, typename End>
+__device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of>& shared,
+                                    Front& front, End& end) {
+  const int tiles = (of.pixels + Of::kPixels - 1) / Of::kPixels;
+  int tile = static_cast<int>(blockIdx.y);
+  int stage = 0;
+  front.Load(tile * Of::kPixels, 0);
+  StartFilter<Of>(of, 0, shared.filter[0]);
+  __syncthreads();  // for what is in front
+  while (tile < tiles) {
+    const int first = tile * Of::kPixels;
+    tile += static_cast<int>(gridDim.y);
+    Sums<Of> sums = {};
+    for (int depth = 0; depth < of.depth;) {
+      front.Store(first, depth, shared.source[stage]);
+      depth += Of::kChunk;
+      const bool is_last = depth >= of.depth;
+      const int next = is_last ? 0 : depth;
+      front.Load(is_last ? tile * Of::kPixels : first, next);
+      WaitForCopies();
+      __syncthreads();
+      if (!is_last || tile < tiles) {
+        StartFilter<Of>(of, next, shared.filter[1 - stage]);
+      }
+      Multiply<Of>(shared.source[stage], shared.filter[stage], sums);
+      stage = 1 - stage;
+    }
+    UseSums<Of>(sums, first, shared, end);
+  }
+}
+
+}  // namespace streamed_product
+}  // namespace trainer
