@@ -73,16 +73,14 @@ class StemProbe final : public Probe {
 class BottleneckProbe final : public Probe {
  public:
   BottleneckProbe(Device& device, Mode mode, const Shape& src,
-                  const std::vector<BottleneckPlan>& plans, bool apart)
+                  const std::vector<BottleneckPlan>& plans, const JoinBlocks& join)
       : device_(device), mode_(mode) {
     Add(device.Images(src));
     std::vector<Block*> blocks;
     for (const BottleneckPlan& plan : plans) {
       blocks_.push_back(
           device.backend().MakeBottleneck({values_.back().desc, plan.mid, plan.out, plan.stride}));
-      if (!apart && !blocks.empty()) {
-        blocks_.back()->set_below(blocks_[blocks.size() - 1]->end());
-      }
+      if (!blocks.empty()) join(*blocks_.back(), blocks_[blocks.size() - 1]->end());
       blocks.push_back(blocks_.back().get());
       Add(blocks_.back()->dst());
     }
@@ -202,8 +200,9 @@ std::string Suffix(Mode mode) {
 }  // namespace
 
 std::unique_ptr<Probe> MakeBottleneckProbe(Device& device, Mode mode, const Shape& src,
-                                           const std::vector<BottleneckPlan>& plans, bool apart) {
-  return std::make_unique<BottleneckProbe>(device, mode, src, plans, apart);
+                                           const std::vector<BottleneckPlan>& plans,
+                                           const JoinBlocks& join) {
+  return std::make_unique<BottleneckProbe>(device, mode, src, plans, join);
 }
 
 std::vector<ProbeCase> BlockCases() {

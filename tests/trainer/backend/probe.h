@@ -62,13 +62,16 @@ std::vector<ProbeCase> BatchNormCases();
 std::vector<ProbeCase> PoolingCases();  // and the linear layer
 std::vector<ProbeCase> BlockCases();
 
-// Bottlenecks that follow each other, as in a network.  `apart`: none knows which one is below it.
+// Bottlenecks that follow each other, as in a network; join(above, end of the one below) is called
+// for each two.
+using JoinBlocks = std::function<void(Bottleneck& above, BlockEnd* below)>;
+inline void SetBelow(Bottleneck& above, BlockEnd* below) { above.set_below(below); }
 struct BottleneckPlan {
   std::int64_t mid, out, stride;
 };
 std::unique_ptr<Probe> MakeBottleneckProbe(Device& device, Mode mode, const Shape& src,
                                            const std::vector<BottleneckPlan>& plans,
-                                           bool apart = false);
+                                           const JoinBlocks& join = SetBelow);
 
 // "2x5x7x6", for names of cases.
 std::string Dimensions(const Shape& shape);

@@ -68,6 +68,7 @@ CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& s
   diff_z3_.desc = conv3_.z.desc;
   diff_a2_.desc = a2_.desc;
   diff_a1_.desc = a1_.desc;
+  diff_z1_.desc = a1_.desc;
   end_.block = this;
   end_.is_dual = is_dual();
   conv1_backward_ = {.pixels = conv1_.shape.pixels,
@@ -115,6 +116,7 @@ void CudaBottleneck::set_conv3_forward_variant(Conv3Variant variant) {
 }
 
 void CudaBottleneck::set_below(BlockEnd* below) {
+  bn1_variant_ = Bn1Variant::kSeparate;
   GoThrough(nullptr);
   TakeEnd(nullptr);
   if (below == nullptr || libraries_.deterministic()) return;
@@ -133,6 +135,9 @@ void CudaBottleneck::SetBackwardBelow(BlockEnd& below) {
   }
   const Conv1Variant faster = FasterConv1BackwardVariant(libraries_.autotuner(), *this, below);
   GoThrough(faster == Conv1Variant::kFused ? &below : nullptr);
+  if (below_ == nullptr || !HasConv1BackwardWithNorm(shape)) return;
+  if (gradient_sums_bytes(conv2_) == 0) return;  // a pass would have to add them up
+  bn1_variant_ = FasterBn1Variant(libraries_.autotuner(), *this);
 }
 
 void CudaBottleneck::SetForwardBelow(BlockEnd& below) {
@@ -195,6 +200,8 @@ void CudaBottleneck::PlanBackward() {
   reserve("diff_a2", diff_a2_.desc.bytes, 0, 1, diff_a2_.data);
   reserve("conv2", conv2_.scratch_bytes(), 1, 1, conv2_scratch_);
   reserve("diff_a1", diff_a1_.desc.bytes, 1, 2, diff_a1_.data);
+  reserve("diff_z1", bn1_variant_ == Bn1Variant::kFused ? diff_z1_.desc.bytes : 0, 2, 2,
+          diff_z1_.data);
   reserve("conv1", conv1_.scratch_bytes(), 2, 2, conv1_scratch_);
   reserve("diff_compact", is_compact() ? diff_compact_.desc.bytes : 0, 0, 2, diff_compact_.data);
   backward_plan_.Solve();

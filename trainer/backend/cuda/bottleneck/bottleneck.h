@@ -39,8 +39,11 @@
 //   conv1 filter                              src, d z1             gradient
 //   conv1 data, + d src, the ReLU below,      d z1, d src, mask,    d dst of the block below,
 //     sums for bn3 (and the shortcut's) there z3, zs below          behind its ReLU; sums
-// (a shortcut with a stride of 2 has given d src of the pixels that it has read alone), so that
-// there
+// (a shortcut with a stride of 2 has given d src of the pixels that it has read alone), or with bn1
+// in front, as Bn1Variant::kFused has it,
+//   bn1, conv1 data, + d src, the ReLU ...    d a1, z1 as well      d z1, of its own, as well
+//   conv1 filter                              src, d z1             gradient
+// so that there
 //   bn3 (and the shortcut's)                  d dst, z3, zs         d z3, d zs
 // has no pass of sums; d dst is the residual's gradient too, and is read where it is.
 //
@@ -66,6 +69,7 @@ namespace trainer {
 
 enum class Conv1Variant : std::uint8_t { kFused, kSeparate };
 enum class Conv3Variant : std::uint8_t { kFused, kSeparate };
+enum class Bn1Variant : std::uint8_t { kFused, kSeparate };  // backward
 
 class CudaBottleneck final : public Bottleneck {
  public:
@@ -104,6 +108,7 @@ class CudaBottleneck final : public Bottleneck {
   // The end that conv1's gradient goes through; null: none.
   BlockEnd* below() const { return below_; }
   Conv1BackwardShape conv1_backward(const BlockEnd& below) const;
+  Bn1Variant bn1_variant() const { return bn1_variant_; }
   // The same forward: the end that conv1 does together with itself.
   Conv1Variant conv1_forward_variant() const {
     return below_forward_ == nullptr ? Conv1Variant::kSeparate : Conv1Variant::kFused;
@@ -118,6 +123,8 @@ class CudaBottleneck final : public Bottleneck {
   // The same: `below` REQUIRES that its block was reserved with it, and a kernel; or null.
   void GoThrough(BlockEnd* below);
   void TakeEnd(BlockEnd* below);  // forward
+  // kFused REQUIRES the same, and that the block is above another.
+  void set_bn1_variant(Bn1Variant variant) { bn1_variant_ = variant; }
 
  private:
   std::vector<BottleneckStage*> stages();
@@ -160,6 +167,9 @@ class CudaBottleneck final : public Bottleneck {
                     const Tensor& diff_z, const Tensor& diff_x, void* scratch, Stream& stream);
   void BackwardShortcut(Mode mode, const Tensor& src, const Tensor& diff_zs, const Tensor& diff_src,
                         Stream& stream);
+  // What is left when d a1 is there: bn1 and conv1.  `residual`: d src to add to, with `below_`.
+  void BackwardConv1(Mode mode, const Tensor& src, const void* residual, const Tensor& diff_src,
+                     Stream& stream);
   void BackwardConv1Fused(Mode mode, const void* residual, const Tensor& diff_src, Stream& stream);
 
   BottleneckStage conv1_, conv2_, conv3_;
@@ -173,6 +183,7 @@ class CudaBottleneck final : public Bottleneck {
   std::optional<Conv3BackwardShape> conv3_backward_;  // none: there is no such kernel
   Conv3Variant conv3_variant_ = Conv3Variant::kSeparate;
   bool has_a2_ = true;  // memory for it; as long as variants may change, there is
+  Bn1Variant bn1_variant_ = Bn1Variant::kSeparate;
   CudaLibraries& libraries_;
   BlockEnd end_;
   BlockEnd* below_ = nullptr;
@@ -184,7 +195,7 @@ class CudaBottleneck final : public Bottleneck {
   // parts do not need at once shares bytes.
   Pieces pieces_, backward_pieces_;
   MemoryPlanner backward_plan_;
-  Tensor a1_, a2_, diff_z3_, diff_a2_, diff_a1_, diff_compact_;
+  Tensor a1_, a2_, diff_z3_, diff_a2_, diff_a1_, diff_z1_, diff_compact_;
   float* coefficients_ = nullptr;  // of bn3, for the kernel
   void* forward_scratch_ = nullptr;
   void* end_scratch_ = nullptr;

@@ -202,6 +202,13 @@ std::size_t Choose(Autotuner& autotuner, const std::string& name, Pass pass,
   return autotuner.Choose(name, kPlans, [&] { return Faster(pass, std::move(blocks), set); });
 }
 
+std::string NameOfConv1Backward(const Conv1BackwardShape& shape) {
+  return "data gradient of " + std::to_string(shape.pixels) + " pixels from " +
+         std::to_string(shape.filters) + " to " + std::to_string(shape.channels) +
+         " channels into the block below, " + std::string(NameOf(shape.dtype)) +
+         (shape.is_dual ? ", dual" : "") + (shape.stride == 2 ? ", shortcut of stride 2" : "");
+}
+
 }  // namespace
 
 Conv3Variant FasterConv3Variant(Autotuner& autotuner, CudaBottleneck& block) {
@@ -234,15 +241,19 @@ Conv3Variant FasterConv3ForwardVariant(Autotuner& autotuner, CudaBottleneck& blo
 
 Conv1Variant FasterConv1BackwardVariant(Autotuner& autotuner, CudaBottleneck& above,
                                         BlockEnd& below) {
-  const Conv1BackwardShape shape = above.conv1_backward(below);
-  const std::string name = "data gradient of " + std::to_string(shape.pixels) + " pixels from " +
-                           std::to_string(shape.filters) + " to " + std::to_string(shape.channels) +
-                           " channels into the block below, " + std::string(NameOf(shape.dtype)) +
-                           (shape.is_dual ? ", dual" : "") +
-                           (shape.stride == 2 ? ", shortcut of stride 2" : "");
+  const std::string name = NameOfConv1Backward(above.conv1_backward(below));
   const auto set = [&](bool is_fused) { above.GoThrough(is_fused ? &below : nullptr); };
   return static_cast<Conv1Variant>(
       Choose(autotuner, name, Pass::kBackward, {below.block, &above}, set));
+}
+
+Bn1Variant FasterBn1Variant(Autotuner& autotuner, CudaBottleneck& above) {
+  const std::string name =
+      "batch norm and " + NameOfConv1Backward(above.conv1_backward(*above.below()));
+  const auto set = [&](bool is_fused) {
+    above.set_bn1_variant(is_fused ? Bn1Variant::kFused : Bn1Variant::kSeparate);
+  };
+  return static_cast<Bn1Variant>(Choose(autotuner, name, Pass::kBackward, {&above}, set));
 }
 
 Conv1Variant FasterConv1ForwardVariant(Autotuner& autotuner, CudaBottleneck& above,

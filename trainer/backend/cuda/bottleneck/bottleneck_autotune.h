@@ -20,6 +20,8 @@ Conv3Variant FasterConv3ForwardVariant(Autotuner& autotuner, CudaBottleneck& blo
 // Of `above`, which is to become the variant, on top of the block of `below`.
 Conv1Variant FasterConv1BackwardVariant(Autotuner& autotuner, CudaBottleneck& above,
                                         BlockEnd& below);
+// Of a block above another that it goes through.
+Bn1Variant FasterBn1Variant(Autotuner& autotuner, CudaBottleneck& above);
 Conv1Variant FasterConv1ForwardVariant(Autotuner& autotuner, CudaBottleneck& above,
                                        BlockEnd& below);
 

@@ -64,12 +64,22 @@ void CudaBottleneck::Backward(Mode mode, const Tensor& src, const Tensor& /*dst*
                stream);
   BackwardFilter(conv2_, mode, a1_, diff_a2_, conv2_scratch_, stream);
   BackwardData(conv2_, &conv1_, mode, diff_a2_, diff_a1_, conv2_scratch_, stream);
+  const Tensor& residual = is_residual ? diff_dst : is_compact() ? diff_compact_ : diff_src;
+  BackwardConv1(mode, src, residual.data, diff_src, stream);
+}
+
+void CudaBottleneck::BackwardConv1(Mode mode, const Tensor& src, const void* residual,
+                                   const Tensor& diff_src, Stream& stream) {
+  if (bn1_variant_ == Bn1Variant::kFused) {
+    BackwardConv1Fused(mode, residual, diff_src, stream);
+    BackwardFilter(conv1_, mode, src, diff_z1_, conv1_scratch_, stream);
+    return;
+  }
   BackwardNorm(conv1_, mode, diff_a1_, gradient_sums(conv2_), diff_a1_, nullptr, conv1_scratch_,
                stream);
   BackwardFilter(conv1_, mode, src, diff_a1_, conv1_scratch_, stream);
   if (below_ != nullptr) {
-    const Tensor& residual = is_residual ? diff_dst : is_compact() ? diff_compact_ : diff_src;
-    BackwardConv1Fused(mode, residual.data, diff_src, stream);
+    BackwardConv1Fused(mode, residual, diff_src, stream);
   } else {
     BackwardData(conv1_, nullptr, mode, diff_a1_, diff_src, conv1_scratch_, stream);
   }
@@ -215,11 +225,29 @@ void CudaBottleneck::BackwardConv1Fused(Mode mode, const void* residual, const T
                               .mask = below_->mask,
                               .first = below_->first,
                               .second = below_->second};
-  const Step step = below_->is_dual ? Step::kBackwardDataToDualNorm
-                    : is_compact()  ? Step::kBackwardDataToNormOfStride2
-                                    : Step::kBackwardDataToNorm;
+  const Conv1BackwardShape shape = conv1_backward(*below_);
+  if (bn1_variant_ == Bn1Variant::kSeparate) {
+    const Step step = below_->is_dual ? Step::kBackwardDataToDualNorm
+                      : is_compact()  ? Step::kBackwardDataToNormOfStride2
+                                      : Step::kBackwardDataToNorm;
+    steps_.Run(step, conv1_, mode, stream,
+               [&] { RunConv1Backward(shape, call, HandleOf(stream)); });
+    return;
+  }
+  const NormBackwardFront norm = {.src = conv1_.z.data,
+                                  .saved = conv1_.saved.channels,
+                                  .sums = gradient_sums(conv2_),
+                                  .scale = conv1_.parameters.scale,
+                                  .diff_scale = conv1_.scale.gradient.As<float>(),
+                                  .diff_shift = conv1_.shift.gradient.As<float>(),
+                                  .channels = conv1_.shape.channels,
+                                  .of_batch = mode == Mode::kTraining,
+                                  .diff_src = diff_z1_.data};
+  const Step step = below_->is_dual ? Step::kNormBackwardDataToDualNorm
+                    : is_compact()  ? Step::kNormBackwardDataToNormOfStride2
+                                    : Step::kNormBackwardDataToNorm;
   steps_.Run(step, conv1_, mode, stream,
-             [&] { RunConv1Backward(conv1_backward(*below_), call, HandleOf(stream)); });
+             [&] { RunConv1BackwardWithNorm(shape, call, norm, HandleOf(stream)); });
 }
 
 namespace {

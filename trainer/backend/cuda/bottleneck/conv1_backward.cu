@@ -3,6 +3,8 @@
 #include <type_traits>
 
 #include "trainer/backend/cuda/bottleneck/conv1_backward.h"
+#include "trainer/backend/cuda/bottleneck/data_gradient_end.cuh"
+#include "trainer/backend/cuda/bottleneck/norm_backward_front.cuh"
 #include "trainer/backend/cuda/bottleneck/rows_product.cuh"
 
 namespace trainer {
@@ -11,141 +13,36 @@ namespace {
 
 constexpr int kMaxFilters = 256;
 constexpr int kMaxFiltersOfQuadPairs = 128;
+// The same with the batch norm in front, and thread blocks that have columns.
+constexpr int kMaxFiltersWithNorm = 128;
+constexpr int kMaxAcrossWithNorm = 2;
 
-enum class Kind { kNorm, kDualNorm, kNormOfStride2 };
+using data_gradient_end::EndBelow;
+using data_gradient_end::Images;
+using data_gradient_end::Kind;
 
-// Of images with a stride of 2.
-struct Images {
-  int height, width;
+struct NoNorm {};
 
-  // The row of the residual that belongs to a pixel; negative: none.
-  __device__ int ResidualOf(int pixel) const {
-    const int line = pixel / width;  // of all images
-    const int column = pixel - line * width;
-    const int image = line / height;
-    const int row = line - image * height;
-    if (row % 2 != 0 || column % 2 != 0) return -1;
-    return (image * ((height + 1) / 2) + row / 2) * ((width + 1) / 2) + column / 2;
-  }
-};
-
-// What is behind the product.
-template <typename Of, Kind kind>
-class EndBelow {
-  using T = typename Of::T;
-  static constexpr bool kIsDual = kind == Kind::kDualNorm;
-
- public:
-  // `second_means`: shared memory of Of::kColumns floats where it is dual, since registers do not
-  // suffice.  The block is to wait before Use.
-  __device__ EndBelow(const Conv1Backward& call, const Images& images, int pixels, int channels,
-                      float* second_means)
-      : call_(call),
-        images_(images),
-        pixels_(pixels),
-        channels_(channels),
-        channel_(rows_product::OwnColumn<Of>()) {
-    LoadMeans(call.first, mean_);
-    if constexpr (kIsDual) {
-      second_means_ = second_means + rows_product::Thread() % Of::kThreadsAcross * 8;
-      float means[8];
-      LoadMeans(call.second, means);
-      for (int i = 0; rows_product::Thread() < Of::kThreadsAcross && i < 8; ++i) {
-        second_means_[i] = means[i];
-      }
-    }
-  }
-
-  __device__ void Load(int e, int pixel) {
-    if (pixel >= pixels_ || channel_ >= channels_) return;
-    const std::int64_t at = ElementOf(pixel);
-    if constexpr (kind == Kind::kNormOfStride2) {
-      const int row = images_.ResidualOf(pixel);
-      const T* rows = static_cast<const T*>(call_.residual);
-      residual_[e] = row < 0 ? Eight<T>{} : LoadEight(rows + ElementOf(row));
-    } else {
-      residual_[e] = LoadEight(static_cast<const T*>(call_.residual) + at);
-    }
-    z_[e] = LoadEight(static_cast<const T*>(call_.first.z) + at);
-    if constexpr (kIsDual) second_z_[e] = LoadEight(static_cast<const T*>(call_.second.z) + at);
-    passes_[e] = call_.mask[at / 8];
-  }
-
-  __device__ void Use(int e, int pixel, const float (&product)[8]) {
-    if (pixel >= pixels_ || channel_ >= channels_) return;
-    float gradient[8];
-    Widen(residual_[e], gradient);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      gradient[i] = (passes_[e] >> i & 1U) != 0 ? gradient[i] + product[i] : 0.0F;
-    }
-    const Eight<T> stored = Narrow<T>(gradient);
-    StoreEight(stored, static_cast<T*>(call_.diff_src) + ElementOf(pixel));
-    Widen(stored, gradient);  // what the other passes read
-    float z[8];
-    Widen(z_[e], z);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      sum_[i] += gradient[i];
-      products_[i] += gradient[i] * (z[i] - mean_[i]);
-    }
-    if constexpr (kIsDual) {
-      Widen(second_z_[e], z);
-#pragma unroll
-      for (int i = 0; i < 8; ++i) second_products_[i] += gradient[i] * (z[i] - second_means_[i]);
-    }
-  }
-
-  // `shared`: of the product, which is done.
-  __device__ void StorePartialSums(rows_product::Shared<Of>& shared) {
-    StoreOf(call_.first, products_, shared);
-    if constexpr (kIsDual) StoreOf(call_.second, second_products_, shared);
-  }
-
- private:
-  __device__ std::int64_t ElementOf(int row) const {
-    return static_cast<std::int64_t>(row) * channels_ + channel_;
-  }
-  __device__ void LoadMeans(const Conv1Backward::Norm& norm, float (&means)[8]) const {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) means[i] = channel_ < channels_ ? norm.saved[channel_ + i] : 0.0F;
-  }
-  __device__ void StoreOf(const Conv1Backward::Norm& norm, float (&products)[8],
-                          rows_product::Shared<Of>& shared) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      products[i] *= channel_ < channels_ ? norm.saved[channels_ + channel_ + i] : 0.0F;
-    }
-    float* to = norm.partial + static_cast<std::int64_t>(blockIdx.y) * 2 * channels_;
-    rows_product::SumOverRows<Of>(sum_, channels_, shared, to);
-    rows_product::SumOverRows<Of>(products, channels_, shared, to + channels_);
-  }
-
-  const Conv1Backward& call_;
-  const Images& images_;
-  const int pixels_, channels_, channel_;
-  float* second_means_ = nullptr;
-  Eight<T> residual_[Of::kRows] = {};
-  Eight<T> z_[Of::kRows] = {};
-  Eight<T> second_z_[kIsDual ? Of::kRows : 1] = {};
-  unsigned passes_[Of::kRows] = {};
-  float mean_[8];
-  float sum_[8] = {};
-  float products_[8] = {};
-  float second_products_[8] = {};
-};
-
-template <typename Of, Kind kind>
+// Norm: NormBackwardFront, or NoNorm: more in a call takes registers.
+template <typename Of, Kind kind, typename Norm>
 __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
-    BackwardKernel(Conv1Backward call, Images images, int pixels, int filters, int channels) {
+    BackwardKernel(Conv1Backward call, Images images, int pixels, int filters, int channels,
+                   Norm norm) {
   using T = typename Of::T;
   auto& shared = *reinterpret_cast<rows_product::Shared<Of>*>(GivenShared());
-  alignas(16) __shared__ float second_means[kind == Kind::kDualNorm ? Of::kColumns : 1];
-  EndBelow<Of, kind> end(call, images, pixels, channels, second_means);
+  alignas(16) __shared__ float means[EndBelow<Of, kind>::kMeans];
+  EndBelow<Of, kind> end(call, images, pixels, channels, means);
   const rows_product::Product<T> product = {static_cast<const T*>(call.filter), pixels, filters,
                                             channels};
-  rows_product::SourceInMemory<Of> front(static_cast<const T*>(call.gradient), product);
-  rows_product::MultiplyRows<Of>(product, shared, front, end);
+  if constexpr (std::is_same_v<Norm, NoNorm>) {
+    rows_product::SourceInMemory<Of> front(static_cast<const T*>(call.gradient), product);
+    rows_product::MultiplyRows<Of>(product, shared, front, end);
+  } else {
+    using Front = rows_product::SourceBehindNorm<Of>;
+    __shared__ typename Front::Coefficients coefficients;
+    Front front(static_cast<const T*>(call.gradient), norm, product, coefficients);
+    rows_product::MultiplyRows<Of>(product, shared, front, end);
+  }
   end.StorePartialSums(shared);
 }
 
@@ -179,12 +76,14 @@ dim3 GridOf(const Conv1BackwardShape& shape) {
   return rows_product::GridOf<Of>(shape.pixels, shape.channels, shape.sms);
 }
 
-template <typename Of>
-void Queue(const Conv1BackwardShape& shape, const Conv1Backward& call, CUstream_st* stream) {
+template <typename Of, typename Norm>
+void Queue(const Conv1BackwardShape& shape, const Conv1Backward& call, const Norm& norm,
+           CUstream_st* stream) {
   const auto queue = [&](auto kind) {
-    LaunchWithShared(sizeof(rows_product::Shared<Of>), BackwardKernel<Of, kind>, GridOf<Of>(shape),
-                     rows_product::kBlockThreads, stream, call, Images{shape.height, shape.width},
-                     static_cast<int>(shape.pixels), shape.filters, shape.channels);
+    LaunchWithShared(sizeof(rows_product::Shared<Of>), BackwardKernel<Of, kind, Norm>,
+                     GridOf<Of>(shape), rows_product::kBlockThreads, stream, call,
+                     Images{shape.height, shape.width}, static_cast<int>(shape.pixels),
+                     shape.filters, shape.channels, norm);
   };
   using std::integral_constant;
   if (shape.is_dual) return queue(integral_constant<Kind, Kind::kDualNorm>());
@@ -212,8 +111,27 @@ int Conv1BackwardBlocks(const Conv1BackwardShape& shape) {
 void RunConv1Backward(const Conv1BackwardShape& shape, const Conv1Backward& call,
                       CUstream_st* stream) {
   DDL_CHECK(HasConv1Backward(shape));
-  conv1_backward::WithTile(
-      shape, [&](auto tile) { conv1_backward::Queue<decltype(tile)>(shape, call, stream); });
+  conv1_backward::WithTile(shape, [&](auto tile) {
+    conv1_backward::Queue<decltype(tile)>(shape, call, conv1_backward::NoNorm(), stream);
+  });
+}
+
+bool HasConv1BackwardWithNorm(const Conv1BackwardShape& shape) {
+  return HasConv1Backward(shape) && shape.filters <= conv1_backward::kMaxFiltersWithNorm &&
+         conv1_backward::WithTile(shape, [&](auto tile) {
+           return shape.channels <= conv1_backward::kMaxAcrossWithNorm * decltype(tile)::kColumns;
+         });
+}
+
+void RunConv1BackwardWithNorm(const Conv1BackwardShape& shape, const Conv1Backward& call,
+                              const NormBackwardFront& norm, CUstream_st* stream) {
+  DDL_CHECK(HasConv1BackwardWithNorm(shape));
+  conv1_backward::WithTile(shape, [&](auto tile) {
+    using Of = decltype(tile);
+    if constexpr (Of::kDepth <= conv1_backward::kMaxFiltersWithNorm) {
+      conv1_backward::Queue<Of>(shape, call, norm, stream);
+    }
+  });
 }
 
 }  // namespace trainer

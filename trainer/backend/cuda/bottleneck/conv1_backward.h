@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "trainer/backend/cuda/bottleneck/norm_backward_front.h"
 #include "trainer/core/dtype.h"
 
 struct CUstream_st;
@@ -61,5 +62,13 @@ struct Conv1Backward {
 // REQUIRES: HasConv1Backward(shape).
 void RunConv1Backward(const Conv1BackwardShape& shape, const Conv1Backward& call,
                       CUstream_st* stream);
+
+// The same with the batch norm behind the convolution in front: for 128 filters at most, where no
+// more than two thread blocks read what it reads, which is 512 channels, or 256 of 128 filters on
+// 7.x.
+bool HasConv1BackwardWithNorm(const Conv1BackwardShape& shape);
+// call.gradient is that of what the batch norm gives.  REQUIRES: HasConv1BackwardWithNorm(shape).
+void RunConv1BackwardWithNorm(const Conv1BackwardShape& shape, const Conv1Backward& call,
+                              const NormBackwardFront& norm, CUstream_st* stream);
 
 }  // namespace trainer

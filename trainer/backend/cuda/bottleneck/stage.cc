@@ -60,6 +60,17 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
     work.bytes += norms * ValueBytes(stage.spec.src);
     return work;
   };
+  const auto to_norm_of_stride_2 = [&] {
+    OpWork work = to_norms(1);
+    work.bytes -= ValueBytes(stage.spec.src) - ValueBytes(every_second(stage.spec.src));
+    return work;
+  };
+  // Makes what it reads of two tensors, and writes it.
+  const auto through_norm = [&](OpWork work) {
+    work.flop += of_value * values;
+    work.bytes += 2 * tensor;
+    return work;
+  };
   // Writes what it reads instead of reading it, after it has been made of two tensors.
   const auto behind_norms = [&](double flop_of_value) {
     OpWork work = ConvolutionForwardWork(stage.spec, filter, dst);
@@ -101,12 +112,19 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
     case Step::kBackwardDataToDualNorm:
       return {"", "convolution backward data, with ReLU and statistics of a pair below",
               of_convolution, to_norms(2)};
-    case Step::kBackwardDataToNormOfStride2: {
-      OpWork work = to_norms(1);
-      work.bytes -= ValueBytes(stage.spec.src) - ValueBytes(every_second(stage.spec.src));
+    case Step::kBackwardDataToNormOfStride2:
       return {"", "convolution backward data, with ReLU and statistics below", of_convolution,
-              work};
-    }
+              to_norm_of_stride_2()};
+    case Step::kNormBackwardDataToNorm:
+      return {"", "batch norm and convolution backward data, with ReLU and statistics below",
+              of_convolution, through_norm(to_norms(1))};
+    case Step::kNormBackwardDataToDualNorm:
+      return {"",
+              "batch norm and convolution backward data, with ReLU and statistics of a pair below",
+              of_convolution, through_norm(to_norms(2))};
+    case Step::kNormBackwardDataToNormOfStride2:
+      return {"", "batch norm and convolution backward data, with ReLU and statistics below",
+              of_convolution, through_norm(to_norm_of_stride_2())};
     case Step::kBackwardDataCompact: {
       ConvolutionSpec spec = stage.spec;
       spec.src = every_second(spec.src);

@@ -83,6 +83,10 @@ enum class Step : std::uint8_t {
   kBackwardDataToNorm,           // Conv1Variant::kFused
   kBackwardDataToDualNorm,       // the same, of a block below with two batch norms
   kBackwardDataToNormOfStride2,  // the same, added to what kBackwardDataCompact gives
+  // The same with the batch norm behind the convolution in front, Bn1Variant::kFused.
+  kNormBackwardDataToNorm,
+  kNormBackwardDataToDualNorm,
+  kNormBackwardDataToNormOfStride2,
   kBackwardDataCompact,  // with a stride, of those pixels alone that the convolution has read
   kBackwardFilter,
   kConv3Backward,  // the last one that is the convolution's

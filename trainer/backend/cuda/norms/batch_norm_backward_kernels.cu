@@ -7,34 +7,6 @@ namespace trainer {
 namespace batch_norm {
 namespace {
 
-// Of one channel, as BackwardCoefficients has them of all.
-struct Coefficients {
-  float of_gradient, of_input, rest;
-};
-
-// What the sums of a gradient become.
-struct GradientEnd {
-  float pixels;
-  int channels, padded;
-  const float* scale;
-  const float* inverse;
-  bool of_batch;
-  float* diff_scale;
-  float* diff_shift;
-
-  // `products`: of the gradient and the normalized input.
-  __device__ Coefficients Of(int channel, float sum, float products) const {
-    const float factor = channel < channels ? scale[channel] * inverse[channel] : 0.0F;
-    const float share = of_batch ? factor / pixels : 0.0F;
-    return {factor, -share * inverse[channel] * products, -share * sum};
-  }
-  __device__ void Keep(int channel, float sum, float products) const {
-    if (channel >= channels) return;
-    diff_scale[channel] = products;
-    diff_shift[channel] = sum;
-  }
-};
-
 __global__ void FinishGradient(const float* partial, int blocks, GradientEnd end,
                                BackwardCoefficients to) {
   const TwoSums sums = SumOfPartials(partial, blocks, end.padded);
@@ -106,18 +78,6 @@ __global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
     Store8(dx, diff_src + at);
   };
   Walk<kAtOnce, From::kEnd>(track, pixels, padded, load, write);
-}
-
-GradientEnd EndOf(const NormShape& shape, const float* scale, const float* inverse, bool of_batch,
-                  float* diff_scale, float* diff_shift) {
-  return {.pixels = static_cast<float>(shape.pixels),
-          .channels = shape.channels,
-          .padded = shape.padded,
-          .scale = scale,
-          .inverse = inverse,
-          .of_batch = of_batch,
-          .diff_scale = diff_scale,
-          .diff_shift = diff_shift};
 }
 
 // What a backward pass makes of its scratch.

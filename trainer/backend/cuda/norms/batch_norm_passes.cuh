@@ -250,7 +250,53 @@ inline BackwardCoefficients CoefficientsIn(float* scratch, int padded) {
   return {scratch, scratch + padded, scratch + 2 * padded};
 }
 
-// The same of a thread's eight channels, in registers.
+// In this order a single value per channel, whose gradient is 0, gives exactly that.
+__device__ inline float Differentiate(float gradient, float x, float mean, float of_gradient,
+                                      float of_input, float rest) {
+  return of_gradient * gradient + of_input * (x - mean) + rest;
+}
+
+// Of one channel, as BackwardCoefficients has them of all.
+struct Coefficients {
+  float of_gradient, of_input, rest;
+};
+
+// What the sums of a gradient become.
+struct GradientEnd {
+  float pixels;
+  int channels, padded;
+  const float* scale;
+  const float* inverse;
+  bool of_batch;
+  float* diff_scale;
+  float* diff_shift;
+
+  // `products`: of the gradient and the normalized input.
+  __device__ Coefficients Of(int channel, float sum, float products) const {
+    const float factor = channel < channels ? scale[channel] * inverse[channel] : 0.0F;
+    const float share = of_batch ? factor / pixels : 0.0F;
+    return {factor, -share * inverse[channel] * products, -share * sum};
+  }
+  __device__ void Keep(int channel, float sum, float products) const {
+    if (channel >= channels) return;
+    diff_scale[channel] = products;
+    diff_shift[channel] = sum;
+  }
+};
+
+inline GradientEnd EndOf(const NormShape& shape, const float* scale, const float* inverse,
+                         bool of_batch, float* diff_scale, float* diff_shift) {
+  return {.pixels = static_cast<float>(shape.pixels),
+          .channels = shape.channels,
+          .padded = shape.padded,
+          .scale = scale,
+          .inverse = inverse,
+          .of_batch = of_batch,
+          .diff_scale = diff_scale,
+          .diff_shift = diff_shift};
+}
+
+// The same as BackwardCoefficients of a thread's eight channels, in registers.
 struct BackwardChannels {
   float mean[8], of_gradient[8], of_input[8], rest[8];
 
@@ -261,9 +307,8 @@ struct BackwardChannels {
     LoadChannels(by.of_input, channel, of_input);
     LoadChannels(by.rest, channel, rest);
   }
-  // In this order a single value per channel, whose gradient is 0, gives exactly that.
   __device__ float Differentiate(int i, float gradient, float x) const {
-    return of_gradient[i] * gradient + of_input[i] * (x - mean[i]) + rest[i];
+    return batch_norm::Differentiate(gradient, x, mean[i], of_gradient[i], of_input[i], rest[i]);
   }
 };
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The data gradient of a 1x1 convolution through the end of the block below, against loops: on the
-// GPU, and on the emulator by the instructions of all generations.
+// The data gradient of a 1x1 convolution through the end of the block below, against loops, and
+// with the batch norm behind the convolution in front also against the pass: on the GPU, and on the
+// emulator by the instructions of all generations.
 
 #include "trainer/backend/cuda/bottleneck/conv1_backward.h"
 
+#include <functional>
 #include <optional>
 #include <random>
 #include <span>
 #include <type_traits>
 
 #include "tests/trainer/backend/cuda/bottleneck/kernel_values.h"
+#include "tests/trainer/backend/cuda/bottleneck/norm_backward_values.h"
 
 namespace trainer {
 namespace {
@@ -106,20 +109,27 @@ struct DgradRun {
 };
 
 template <typename T>
-DgradResults RunDgrad(const DgradOperands<T>& of, const DgradRun& run) {
+Conv1BackwardShape ShapeOf(const Product& size, const DgradRun& run) {
+  const bool is_half = std::is_same_v<T, __half>;
+  return {.pixels = static_cast<std::int64_t>(size.pixels),
+          .filters = static_cast<int>(size.filters),
+          .channels = static_cast<int>(size.channels),
+          .is_dual = run.is_dual,
+          .stride = size.height == 0 ? 1 : 2,
+          .height = static_cast<int>(size.height),
+          .width = static_cast<int>(size.width),
+          .dtype = is_half ? DType::kFloat16 : DType::kBFloat16,
+          .sms = run.sms,
+          .compute_capability = run.capability};
+}
+
+// With `norm`, if it is there, in front.
+template <typename T>
+DgradResults RunDgrad(const DgradOperands<T>& of, const DgradRun& run,
+                      const NormBackwardFront* norm = nullptr) {
   const std::size_t pixels = of.size.pixels;
   const std::size_t channels = of.size.channels;
-  const bool is_half = std::is_same_v<T, __half>;
-  const Conv1BackwardShape shape = {.pixels = static_cast<std::int64_t>(pixels),
-                                    .filters = static_cast<int>(of.size.filters),
-                                    .channels = static_cast<int>(channels),
-                                    .is_dual = run.is_dual,
-                                    .stride = of.size.height == 0 ? 1 : 2,
-                                    .height = static_cast<int>(of.size.height),
-                                    .width = static_cast<int>(of.size.width),
-                                    .dtype = is_half ? DType::kFloat16 : DType::kBFloat16,
-                                    .sms = run.sms,
-                                    .compute_capability = run.capability};
+  const Conv1BackwardShape shape = ShapeOf<T>(of.size, run);
   EXPECT_TRUE(HasConv1Backward(shape));
   const auto blocks = static_cast<std::size_t>(Conv1BackwardBlocks(shape));
   EXPECT_LE(blocks, static_cast<std::size_t>(run.sms));
@@ -141,7 +151,11 @@ DgradResults RunDgrad(const DgradOperands<T>& of, const DgradRun& run) {
   call.mask = mask.data();
   call.first = {z[0].data(), saved[0].data(), partial[0].data()};
   if (run.is_dual) call.second = {z[1].data(), saved[1].data(), partial[1].data()};
-  RunConv1Backward(shape, call, nullptr);
+  if (norm != nullptr) {
+    RunConv1BackwardWithNorm(shape, call, *norm, nullptr);
+  } else {
+    RunConv1Backward(shape, call, nullptr);
+  }
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   DgradResults results = {Loaded((run.in_place ? residual : diff_src).Download()), {}};
   for (std::size_t n = 0; n < (run.is_dual ? 2 : 1); ++n) {
@@ -195,6 +209,85 @@ TEST_F(Conv1BackwardKernel, IsExactForSmallIntegersInFp16) {
 TEST_F(Conv1BackwardKernel, IsExactForSmallIntegersInBf16) {
   ExpectExactDgrads<__nv_bfloat16>(kProducts);
   ExpectExactDgrads<__nv_bfloat16>(kProductsOfStride2);
+}
+
+// Runs with a batch norm in front: one block of columns and two, pixels and channels with and
+// without a rest, padding.
+template <typename T>
+void ForEachWithNorm(const std::function<void(const Product& size, const DgradRun& run)>& call) {
+  for (const Product& size : {Product{1, 8, 8},
+                              {33, 64, 256},
+                              {150, 40, 264},
+                              {70, 128, 512},
+                              {65, 72, 136},
+                              {70, 64, 256, 5, 7},
+                              {48, 128, 40, 4, 4}}) {
+    for (const bool is_dual : {false, true}) {
+      for (const int capability : Capabilities()) {
+        for (const int sms : {1, 5, 108}) {
+          const DgradRun run = {capability, sms, is_dual};
+          if (!HasConv1BackwardWithNorm(ShapeOf<T>(size, run))) continue;
+          SCOPED_TRACE(std::to_string(size.pixels) + " x " + std::to_string(size.filters) + " x " +
+                       std::to_string(size.channels) + ", " + std::to_string(capability) + ", " +
+                       std::to_string(sms) + (is_dual ? ", dual" : ""));
+          call(size, run);
+        }
+      }
+    }
+  }
+}
+
+template <typename T>
+void ExpectExactWithNorm() {
+  ForEachWithNorm<T>([](const Product& size, const DgradRun& run) {
+    DgradOperands<T> operands(size);
+    const NormOperands<T> norm(size.pixels, size.filters, ValueKind::kIntegers);
+    const NormMemory<T> memory(norm, run.sms);
+    const NormBackwardFront front = memory.WithCoefficients();
+    const DgradResults results = RunDgrad(operands, run, &front);
+    operands.gradient = ExpectedDiffSrc(norm, operands.gradient);
+    EXPECT_EQ(Loaded(memory.diff_src.Download()), Loaded(operands.gradient));
+    const DgradResults expected = ExpectedDgrad(operands, run.is_dual);
+    EXPECT_EQ(results.diff_src, expected.diff_src);
+    EXPECT_EQ(results.sums[0], expected.sums[0]);
+    EXPECT_EQ(results.sums[1], expected.sums[1]);
+  });
+}
+TEST_F(Conv1BackwardKernel, WithNormIsExactForSmallIntegersInFp16) {
+  ExpectExactWithNorm<__half>();
+}
+TEST_F(Conv1BackwardKernel, WithNormIsExactForSmallIntegersInBf16) {
+  ExpectExactWithNorm<__nv_bfloat16>();
+}
+
+// To the bit.
+template <typename T>
+void ExpectWhatPassAndKernelGive() {
+  ForEachWithNorm<T>([](const Product& size, const DgradRun& run) {
+    for (const bool of_batch : {true, false}) {
+      DgradOperands<T> operands(size, ValueKind::kNoise);
+      // One channel less than there is room for.
+      const NormOperands<T> norm(size.pixels, size.filters, ValueKind::kNoise, size.filters - 1);
+      const NormMemory<T> memory(norm, run.sms);
+      const NormMemory<T> of_pass(norm, run.sms);
+      const NormBackwardFront front = memory.WithSums(of_batch);
+      const DgradResults results = RunDgrad(operands, run, &front);
+      operands.gradient = of_pass.RunPass(operands.gradient, of_batch);
+      const DgradResults expected = RunDgrad(operands, run);
+      EXPECT_EQ(Loaded(memory.diff_src.Download()), Loaded(operands.gradient));
+      EXPECT_EQ(memory.diff_scale.Download(), of_pass.diff_scale.Download());
+      EXPECT_EQ(memory.diff_shift.Download(), of_pass.diff_shift.Download());
+      EXPECT_EQ(results.diff_src, expected.diff_src);
+      EXPECT_EQ(results.sums[0], expected.sums[0]);
+      EXPECT_EQ(results.sums[1], expected.sums[1]);
+    }
+  });
+}
+TEST_F(Conv1BackwardKernel, WithNormGivesWhatPassAndKernelGiveInFp16) {
+  ExpectWhatPassAndKernelGive<__half>();
+}
+TEST_F(Conv1BackwardKernel, WithNormGivesWhatPassAndKernelGiveInBf16) {
+  ExpectWhatPassAndKernelGive<__nv_bfloat16>();
 }
 
 // The sums are those of what was stored: rounding all of it would differ by much more.
@@ -252,6 +345,22 @@ TEST(HasConv1Backward, IsForWhatFitsIntoRegisters) {
   shape.stride = 3;
   shape.is_dual = false;
   EXPECT_FALSE(HasConv1Backward(shape));
+}
+
+TEST(HasConv1BackwardWithNorm, IsForTwoBlocksOfColumns) {
+  const auto has = [](int capability, int filters, int channels) {
+    return HasConv1BackwardWithNorm({.filters = filters,
+                                     .channels = channels,
+                                     .dtype = DType::kFloat16,
+                                     .compute_capability = capability});
+  };
+  EXPECT_TRUE(has(9, 128, 512));
+  EXPECT_FALSE(has(9, 128, 520));
+  EXPECT_FALSE(has(9, 136, 256));
+  EXPECT_TRUE(has(7, 64, 512));
+  EXPECT_TRUE(has(7, 128, 256));
+  EXPECT_FALSE(has(7, 128, 264));
+  EXPECT_FALSE(has(6, 64, 256));
 }
 
 }  // namespace
