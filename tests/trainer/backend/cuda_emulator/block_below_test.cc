@@ -59,6 +59,7 @@ TEST(BlockBelow, GivesWhatBlocksApartGive) {
       {{1, 256, 3, 5}, {{64, 256, 1}, {64, 256, 1}, {128, 512, 2}}},  // read by conv1 from diff_dst
       {{1, 96, 3, 3}, {{24, 96, 1}, {200, 96, 1}}},                   // products in shares
       {{1, 96, 3, 3}, {{24, 96, 1}, {264, 96, 1}}},                 // for which there is no kernel
+      {{1, 512, 3, 5}, {{8, 512, 1}, {128, 512, 1}, {8, 512, 1}}},  // with conv3's data gradient
       {{1, 40, 3, 5}, {{16, 40, 1}, {130, 40, 1}, {16, 40, 1}}},    // with a filter in chunks
       {{1, 600, 3, 3}, {{8, 600, 1}, {8, 600, 1}, {16, 600, 2}}},   // the same, of a wide source
       {{1, 256, 3, 3}, {{8, 512, 1}, {120, 512, 1}, {8, 512, 2}}},  // with much shared memory
@@ -180,7 +181,8 @@ std::size_t WorkOfResNet50(Device& device, bool apart) {
 }
 
 // One pass of sums for each of the 15 ends that are not the last, but for the three at 7 x 7 whose
-// 512 filters have no kernel; bn1's pass backward in six places.
+// 512 filters have no kernel; bn1's pass backward in six places.  conv3's data gradient has another
+// kernel for bn2's sums instead of bn3's pass.
 TEST(BlockBelow, SavesAKernelOfEachBlock) {
   Device device("cuda_fp16");
   const std::size_t together = WorkOfResNet50(device, /*apart=*/false);
@@ -196,26 +198,28 @@ TEST(BlockBelow, IsEndedInTwelvePlacesOfResNet50) {
   Device device("cuda_fp16");
   const NetworkDefinition definition = DefineNetwork(
       device.backend(), {.arch = "resnet50", .batch_size = 1, .height = 32, .width = 32});
-  std::vector<std::string> forward, with_bn1;
+  std::vector<std::string> forward, with_bn1, with_bn3;
   std::size_t backward = 0;
   for (const NetworkDefinition::Body& body : definition.bodies) {
     const auto& block = dynamic_cast<const CudaBottleneck&>(*body.block);
     if (block.conv1_forward_variant() == Conv1Variant::kFused) forward.push_back(body.name);
     if (block.conv1_variant() == Conv1Variant::kFused) ++backward;
     if (block.bn1_variant() == Bn1Variant::kFused) with_bn1.push_back(body.name);
+    if (block.conv3_variant() == Conv3Variant::kFusedDataGradient) with_bn3.push_back(body.name);
   }
   EXPECT_EQ(forward, (std::vector<std::string>{"layer1.1", "layer1.2", "layer2.0", "layer2.1",
                                                "layer2.2", "layer2.3", "layer3.0", "layer3.1",
                                                "layer3.2", "layer3.3", "layer3.4", "layer3.5"}));
   EXPECT_EQ(with_bn1, (std::vector<std::string>{"layer1.1", "layer1.2", "layer2.0", "layer2.1",
                                                 "layer2.2", "layer2.3"}));
+  EXPECT_EQ(with_bn3, (std::vector<std::string>{"layer2.1", "layer2.2", "layer2.3"}));
   EXPECT_EQ(backward, 12);
 }
 
-// What --profile shows of two blocks, by layer, and its work.
-std::map<std::string, OpWork> ProfilePair(const std::vector<BottleneckPlan>& plans,
-                                          std::int64_t channels, Mode mode,
-                                          const std::string& backend = "cuda_fp16") {
+// What --profile shows of blocks, by layer, and its work.
+std::map<std::string, OpWork> ProfileChain(const std::vector<BottleneckPlan>& plans,
+                                           std::int64_t channels, Mode mode,
+                                           const std::string& backend = "cuda_fp16") {
   Device device(backend);
   OpRecorder recorder([&] { return device.backend().MakeEvent(); });
   const auto measured = MakeMeasuredBackend(device.backend(), recorder);
@@ -225,20 +229,22 @@ std::map<std::string, OpWork> ProfilePair(const std::vector<BottleneckPlan>& pla
   for (const BottleneckPlan& plan : plans) {
     blocks.push_back(
         measured->MakeBottleneck({values.back().desc, plan.mid, plan.out, plan.stride}));
-    if (blocks.size() > 1) blocks[1]->set_below(blocks[0]->end());
+    if (blocks.size() > 1) blocks.back()->set_below(blocks[blocks.size() - 2]->end());
     values.push_back(device.Make(blocks.back()->dst()));
   }
-  BlockMemory memory(device, {blocks[0].get(), blocks[1].get()});
+  std::vector<Block*> all;
+  for (const auto& block : blocks) all.push_back(block.get());
+  BlockMemory memory(device, all);
   memory.NameLayers(recorder);
   std::vector<Tensor> gradients;
   for (const Tensor& value : values) {
     gradients.push_back(device.Make(value.desc, RandomFloats(value.desc.shape.elements(), 2)));
   }
   recorder.Start();
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
     blocks[i]->Forward(mode, values[i], values[i + 1], device.stream());
   }
-  for (std::size_t i = 2; i-- > 0;) {
+  for (std::size_t i = blocks.size(); i-- > 0;) {
     blocks[i]->Backward(mode, values[i], values[i + 1], gradients[i + 1], gradients[i],
                         device.stream());
   }
@@ -260,7 +266,7 @@ TEST(ProfileOfTwoBottlenecks, ShowsWhatIsBetweenThem) {
       "1.conv1.weight batch norm and convolution backward data, with ReLU and statistics of a pair "
       "below";
   const double values = 8 * 9;  // of what conv1 gives
-  const auto identity = ProfilePair({{8, 32, 1}, {8, 32, 1}}, 32, Mode::kTraining);
+  const auto identity = ProfileChain({{8, 32, 1}, {8, 32, 1}}, 32, Mode::kTraining);
   EXPECT_EQ(identity.at(kSingle),
             (OpWork{flop + 5 * v + 4 * values, bytes + t + t + 2 * 2 * values}));
   EXPECT_FALSE(identity.contains("1.bn1.weight batch norm backward"));
@@ -275,14 +281,14 @@ TEST(ProfileOfTwoBottlenecks, ShowsWhatIsBetweenThem) {
   EXPECT_FALSE(identity.contains("1.conv1.weight convolution backward data"));
   EXPECT_FALSE(identity.contains("0.bn3.weight batch norm backward"));
   EXPECT_TRUE(identity.contains("1.bn3.weight batch norm backward"));  // nothing is above it
-  const auto frozen = ProfilePair({{8, 32, 1}, {8, 32, 1}}, 32, Mode::kFrozen);
+  const auto frozen = ProfileChain({{8, 32, 1}, {8, 32, 1}}, 32, Mode::kFrozen);
   EXPECT_EQ(frozen.at("0.bn3.weight batch norm backward, but for its statistics"),
             (OpWork{v, 3 * t}));
   EXPECT_EQ(frozen.at(kSingle), (OpWork{flop + 5 * v + values, bytes + t + t + 2 * 2 * values}));
   EXPECT_EQ(
       frozen.at("1.conv1.weight convolution forward, with batch norm, addition and ReLU below"),
       (OpWork{flop + 4 * v, bytes - t + 3 * t}));
-  const auto dual = ProfilePair({{8, 32, 1}, {8, 32, 1}}, 16, Mode::kTraining);
+  const auto dual = ProfileChain({{8, 32, 1}, {8, 32, 1}}, 16, Mode::kTraining);
   EXPECT_EQ(dual.at("1.conv1.weight convolution forward, with batch norm pair and ReLU below"),
             (OpWork{flop + 12 * v, bytes - t + 3 * t}));
   EXPECT_FALSE(dual.contains("0.bn3.weight batch norm pair forward"));
@@ -297,7 +303,7 @@ TEST(ProfileOfTwoBottlenecks, ShowsTheCompactGradientOfAShortcut) {
   const double v = 32 * 9;
   const double t = 2 * v;
   const double read = 2 * 32 * 4;
-  const auto work = ProfilePair({{8, 32, 1}, {8, 64, 2}}, 32, Mode::kTraining);
+  const auto work = ProfileChain({{8, 32, 1}, {8, 64, 2}}, 32, Mode::kTraining);
   const double values = 8 * 9;
   EXPECT_EQ(work.at("1.conv1.weight batch norm and convolution backward data, with ReLU and "
                     "statistics below"),
@@ -306,33 +312,56 @@ TEST(ProfileOfTwoBottlenecks, ShowsTheCompactGradientOfAShortcut) {
   EXPECT_EQ(work.at("1.downsample.0.weight convolution backward data, of pixels that were read"),
             (OpWork{2 * 4 * 32 * 64, 2 * 64 * 4 + 2 * 64 * 32 + read}));
   EXPECT_FALSE(work.contains("1.downsample.0.weight convolution backward data"));
-  const auto dual = ProfilePair({{8, 32, 1}, {8, 64, 2}}, 16, Mode::kTraining);
+  const auto dual = ProfileChain({{8, 32, 1}, {8, 64, 2}}, 16, Mode::kTraining);
   EXPECT_TRUE(dual.contains("1.downsample.0.weight convolution backward data"));
 }
 
 // Where bn1 does not go in front of it: here without sums by conv2, as the emulator has none in
 // bf16.
 TEST(ProfileOfTwoBottlenecks, ShowsBn1OnItsOwn) {
-  const auto work = ProfilePair({{8, 32, 1}, {8, 32, 1}}, 16, Mode::kTraining, "cuda_bf16");
+  const auto work = ProfileChain({{8, 32, 1}, {8, 32, 1}}, 16, Mode::kTraining, "cuda_bf16");
   const double v = 32 * 9;
   EXPECT_EQ(work.at("1.conv1.weight convolution backward data, with ReLU and statistics of a pair "
                     "below"),
             (OpWork{2 * 8 * v + 9 * v, 2 * 8 * 9 + 2 * 8 * 32 + 4 * 2 * v}));
   EXPECT_TRUE(work.contains("1.bn1.weight batch norm backward"));
-  const auto stride_2 = ProfilePair({{8, 32, 1}, {8, 64, 2}}, 32, Mode::kTraining, "cuda_bf16");
+  const auto stride_2 = ProfileChain({{8, 32, 1}, {8, 64, 2}}, 32, Mode::kTraining, "cuda_bf16");
   EXPECT_EQ(stride_2.at("1.conv1.weight convolution backward data, with ReLU and statistics below"),
             (OpWork{2 * 8 * v + 5 * v, 2 * 8 * 9 + 2 * 8 * 32 + 2 * 2 * v + 2 * 32 * 4}));
 }
 
 TEST(ProfileOfTwoBottlenecks, ShowsItInFrontOfTheKernelOfConv3) {
   const double t = 2 * 256 * 9;
-  const auto identity = ProfilePair({{64, 256, 1}, {64, 256, 1}}, 256, Mode::kTraining);
+  const auto identity = ProfileChain({{64, 256, 1}, {64, 256, 1}}, 256, Mode::kTraining);
   EXPECT_EQ(identity.at("0.bn3.weight batch norm backward coefficients"), OpWork());
   EXPECT_FALSE(identity.contains("0.bn3.weight batch norm backward statistics"));
-  const auto dual = ProfilePair({{64, 256, 1}, {64, 256, 1}}, 64, Mode::kTraining);
+  const auto dual = ProfileChain({{64, 256, 1}, {64, 256, 1}}, 64, Mode::kTraining);
   EXPECT_EQ(
       dual.at("0.bn3.weight batch norm pair backward, but for its statistics and one gradient"),
       (OpWork{4.0 * 256 * 9, 3 * t}));
+}
+
+TEST(ProfileOfTwoBottlenecks, ShowsTheDataGradientOfConv3) {
+  const double v = 512 * 9;
+  const double t = 2 * v;
+  const double src = 8 * 9;  // values of what conv3 reads
+  const auto profile = [](Mode mode) {
+    return ProfileChain({{8, 512, 1}, {8, 512, 1}, {8, 512, 1}}, 512, mode);
+  };
+  constexpr const char* kFused = "1.conv3.weight convolution backward data, between batch norms";
+  const double bytes = t + 2 * 8 * 512 + 2 * src;  // of the product alone
+  const auto work = profile(Mode::kTraining);
+  EXPECT_EQ(work.at(kFused), (OpWork{2 * 8 * v + 4 * v + 5 * src, bytes + 2 * t + 2 * src}));
+  EXPECT_EQ(work.at("1.bn3.weight batch norm backward coefficients"), OpWork());
+  EXPECT_EQ(work.at("1.bn2.weight batch norm backward, but for its statistics"),
+            (OpWork{4 * src, 3 * 2 * src}));
+  EXPECT_TRUE(work.contains("1.conv3.weight convolution backward filter"));
+  EXPECT_FALSE(work.contains("1.conv3.weight convolution backward data"));
+  EXPECT_EQ(profile(Mode::kFrozen).at(kFused),
+            (OpWork{2 * 8 * v + v + 5 * src, bytes + 2 * t + 2 * src}));
+  // Nothing is below it: diff_dst has to be copied; nothing is above it: it comes without sums.
+  EXPECT_TRUE(work.contains("0.conv3.weight convolution backward data"));
+  EXPECT_TRUE(work.contains("2.conv3.weight convolution backward data"));
 }
 
 bool IsConv1(const ConvolutionSpec& spec, const ConvolutionFusions& /*fusions*/) {
@@ -453,6 +482,67 @@ TEST_F(Bn1VariantTest, IsGivenUp) {
   EXPECT_EQ(above.bn1_variant(), Bn1Variant::kFused);
   above.set_below(nullptr);
   EXPECT_EQ(above.bn1_variant(), Bn1Variant::kSeparate);
+}
+
+bool IsConv3Of512(const ConvolutionSpec& spec, const ConvolutionFusions& fusions) {
+  return fusions.drelu && spec.kernel == 1 && spec.out_channels == 512;
+}
+
+class Conv3DataGradientTest : public testing::Test {
+ protected:
+  // Of the one in the middle of three.
+  Conv3Variant Choose(Kind kind, DType dtype = DType::kFloat16, std::int64_t mid = 8) {
+    OddLibraries libraries(dtype, IsConv3Of512, kind, plans_);
+    CudaBottleneck below(libraries, {CudaImages({1, 512, 3, 5}, dtype), 8, 512, 1});
+    CudaBottleneck block(libraries, {below.dst(), mid, 512, 1});
+    CudaBottleneck above(libraries, {below.dst(), 8, 512, 1});
+    block.set_below(below.end());
+    above.set_below(block.end());
+    EXPECT_EQ(below.conv3_variant(), Conv3Variant::kSeparate);
+    EXPECT_EQ(above.conv3_variant(), Conv3Variant::kSeparate);
+    return block.conv3_variant();
+  }
+  void SetUp() override {
+    // What the blocks have beside it, so that it is not timed.
+    for (const char* dtype : {"F16", "BF16"}) {
+      for (const char* mid : {"8", "136"}) {
+        const std::string type = dtype;
+        const std::string backward = std::string("data gradient of 15 pixels from ") + mid +
+                                     " to 512 channels into the block below, " + type;
+        plans_.Add(backward, "kernel");
+        plans_.Add("batch norm and " + backward, "separate");
+        plans_.Add("convolution of 15 pixels from 512 to " + std::string(mid) +
+                       " channels with the end of the block below, " + type,
+                   "separate");
+      }
+    }
+  }
+
+  static constexpr const char* kName =
+      "data gradient of 15 pixels from 512 to 8 channels between batch norms, F16";
+  DevicePlanCache plans_{std::make_shared<PlanCache>(), "a GPU"};
+};
+
+TEST_F(Conv3DataGradientTest, IsTheKernelWhereThatIsFaster) {
+  EXPECT_EQ(Choose(Kind::kSlow), Conv3Variant::kFusedDataGradient);
+  EXPECT_EQ(plans_.Find(kName), "kernel");
+  EXPECT_EQ(Choose(Kind::kSlow, DType::kBFloat16), Conv3Variant::kFusedDataGradient);
+}
+// However slow they are.
+TEST_F(Conv3DataGradientTest, ArePassesWhereTheKernelGivesSomethingElse) {
+  for (const Kind kind : {Kind::kWrongData, Kind::kNotANumber}) {
+    plans_.Add(kName, "nothing known");
+    EXPECT_EQ(Choose(kind), Conv3Variant::kSeparate);
+  }
+}
+TEST_F(Conv3DataGradientTest, IsAsThePlansHaveIt) {
+  plans_.Add(kName, "kernel");
+  EXPECT_EQ(Choose(Kind::kWrongData), Conv3Variant::kFusedDataGradient);
+  plans_.Add(kName, "separate");
+  EXPECT_EQ(Choose(Kind::kSlow), Conv3Variant::kSeparate);
+}
+TEST_F(Conv3DataGradientTest, ArePassesWithoutAKernel) {
+  EXPECT_EQ(Choose(Kind::kSlow, DType::kFloat16, 136), Conv3Variant::kSeparate);
 }
 
 // The lower one of the two that are timed has a block below it, which is not there then.

@@ -29,6 +29,19 @@ std::optional<Conv3BackwardShape> Conv3BackwardShapeOf(const BottleneckStage& co
   return HasConv3Backward(shape) ? std::optional(shape) : std::nullopt;
 }
 
+// Of a convolution with a batch norm of its own behind it, the same.
+std::optional<Conv3DataGradientShape> Conv3DataGradientShapeOf(const BottleneckStage& conv3) {
+  const Conv3DataGradientShape shape = {
+      .pixels = conv3.shape.pixels,
+      .filters = conv3.shape.padded,
+      .channels = static_cast<int>(PaddedChannels(conv3.spec.src.shape[1])),
+      .dtype = conv3.shape.dtype,
+      .sms = conv3.shape.sms,
+      .compute_capability = ComputeCapabilityMajor(),
+      .max_shared_bytes = MaxSharedBytes()};
+  return HasConv3DataGradient(shape) ? std::optional(shape) : std::nullopt;
+}
+
 }  // namespace
 
 CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& spec)
@@ -90,6 +103,7 @@ CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& s
                     .compute_capability = ComputeCapabilityMajor(),
                     .max_shared_bytes = MaxSharedBytes()};
   conv3_backward_ = Conv3BackwardShapeOf(conv3_);
+  if (!shortcut_) conv3_data_gradient_ = Conv3DataGradientShapeOf(conv3_);
   if (libraries.deterministic()) return;
   if (conv3_backward_) conv3_variant_ = FasterConv3Variant(libraries.autotuner(), *this);
   if (HasConv1x1Forward(conv3_forward_)) {
@@ -135,9 +149,17 @@ void CudaBottleneck::SetBackwardBelow(BlockEnd& below) {
   }
   const Conv1Variant faster = FasterConv1BackwardVariant(libraries_.autotuner(), *this, below);
   GoThrough(faster == Conv1Variant::kFused ? &below : nullptr);
-  if (below_ == nullptr || !HasConv1BackwardWithNorm(shape)) return;
-  if (gradient_sums_bytes(conv2_) == 0) return;  // a pass would have to add them up
-  bn1_variant_ = FasterBn1Variant(libraries_.autotuner(), *this);
+  if (below_ == nullptr) return;
+  // Without sums a pass would have to add them up.
+  if (HasConv1BackwardWithNorm(shape) && gradient_sums_bytes(conv2_) > 0) {
+    bn1_variant_ = FasterBn1Variant(libraries_.autotuner(), *this);
+  }
+  below.block->ChooseConv3DataGradient(*this);
+}
+
+void CudaBottleneck::ChooseConv3DataGradient(CudaBottleneck& above) {
+  if (!conv3_data_gradient_ || !diff_dst_is_residual()) return;
+  conv3_variant_ = FasterConv3DataGradient(libraries_.autotuner(), *this, above);
 }
 
 void CudaBottleneck::SetForwardBelow(BlockEnd& below) {
@@ -167,12 +189,19 @@ std::vector<BottleneckStage*> CudaBottleneck::stages() {
 
 std::size_t CudaBottleneck::gradient_sums_bytes(const BottleneckStage& stage) const {
   const std::size_t bytes = stage.convolution->drelu_sums_bytes();
-  const bool is_fused = &stage == &conv3_ && conv3_variant_ == Conv3Variant::kFused;
-  return is_fused ? std::max(bytes, FloatBytes(NormSumsFloats(conv2_.shape))) : bytes;
+  if (&stage != &conv3_ || conv3_variant_ == Conv3Variant::kSeparate) return bytes;
+  const bool is_fused = conv3_variant_ == Conv3Variant::kFused;
+  const int blocks = is_fused ? 1 : Conv3DataGradientBlocks(*conv3_data_gradient_);
+  return std::max(bytes, FloatBytes(blocks * NormSumsFloats(conv2_.shape)));
 }
 
-const float* CudaBottleneck::gradient_sums(const BottleneckStage& stage) const {
-  return gradient_sums_bytes(stage) > 0 ? stage.gradient_sums : nullptr;
+NormGradientSums CudaBottleneck::gradient_sums(const BottleneckStage& stage) const {
+  if (&stage == &conv3_ && conv3_data_is_fused()) {
+    return {nullptr, {stage.gradient_sums, Conv3DataGradientBlocks(*conv3_data_gradient_)}};
+  }
+  const bool is_known = stage.convolution->drelu_sums_bytes() > 0 ||
+                        (&stage == &conv3_ && conv3_variant_ == Conv3Variant::kFused);
+  return {is_known ? stage.gradient_sums : nullptr, {}};
 }
 
 std::size_t CudaBottleneck::end_scratch_bytes() const {
@@ -239,7 +268,7 @@ void CudaBottleneck::Reserve(const BlockTimes& times, const std::string& name,
   }
   reserve(".a1", a1_.desc.bytes, forward, backward, a1_.data);
   reserve(".a2", has_a2_ ? a2_.desc.bytes : 0, forward, backward, a2_.data);
-  if (conv3_variant_ == Conv3Variant::kFused) {
+  if (conv3_variant_ != Conv3Variant::kSeparate) {
     reserve(".coefficients", FloatBytes(NormCoefficientsFloats(conv3_.shape)), backward, backward,
             coefficients_);
   }

@@ -25,6 +25,10 @@
 //   bn3 (and the shortcut's), ReLU            d dst, mask, z3, zs   d z3, d src or d zs
 //   conv3 filter                              a2, d z3              gradient
 //   conv3 data, bn2's ReLU, its statistics    d z3, z2              d a2
+// or with the data gradient in one kernel, as Conv3Variant::kFusedDataGradient has it, where d dst
+// comes behind the ReLU with its statistics, and is the residual's gradient as well,
+//   bn3, conv3 data, bn2's ReLU, ...          d dst, z3, z2         d z3, d a2
+//   conv3 filter                              a2, d z3              gradient
 // or by one kernel, as Conv3Variant::kFused has it,
 //   statistics of bn3 (and the shortcut's)    d dst, mask, z3, zs   coefficients, d zs
 //   the rest of bn3, conv3, bn2's ReLU        d dst, mask, z3, z2   d a2, gradient, d src
@@ -62,13 +66,14 @@
 #include "trainer/backend/cuda/bottleneck/conv1_backward.h"
 #include "trainer/backend/cuda/bottleneck/conv1x1_forward.h"
 #include "trainer/backend/cuda/bottleneck/conv3_backward.h"
+#include "trainer/backend/cuda/bottleneck/conv3_data_gradient.h"
 #include "trainer/backend/cuda/bottleneck/stage.h"
 #include "trainer/backend/cuda/libraries/cuda_libraries.h"
 
 namespace trainer {
 
 enum class Conv1Variant : std::uint8_t { kFused, kSeparate };
-enum class Conv3Variant : std::uint8_t { kFused, kSeparate };
+enum class Conv3Variant : std::uint8_t { kFused, kSeparate, kFusedDataGradient };
 enum class Bn1Variant : std::uint8_t { kFused, kSeparate };  // backward
 
 class CudaBottleneck final : public Bottleneck {
@@ -99,7 +104,7 @@ class CudaBottleneck final : public Bottleneck {
   const Conv1x1ForwardShape& conv3_forward() const { return conv3_forward_; }
   // Whether anything reads what bn2 gives.
   bool needs_a2() const {
-    return conv3_variant_ == Conv3Variant::kSeparate ||
+    return conv3_variant_ != Conv3Variant::kFused ||
            conv3_forward_variant() == Conv3Variant::kSeparate;
   }
   Conv1Variant conv1_variant() const {
@@ -116,7 +121,12 @@ class CudaBottleneck final : public Bottleneck {
   BlockEnd* below_forward() const { return below_forward_; }
   Conv1x1ForwardShape conv1_forward(const BlockEnd& below) const;
 
-  // For autotuning.  kFused REQUIRES that the block was reserved with it.
+  // Null: no kernel; else what is of use once the block above leaves the gradient behind the ReLU.
+  const Conv3DataGradientShape* conv3_data_gradient() const {
+    return conv3_data_gradient_ ? &*conv3_data_gradient_ : nullptr;
+  }
+
+  // For autotuning.  But for kSeparate REQUIRES that the block was reserved with it, and a kernel.
   void set_conv3_variant(Conv3Variant variant) { conv3_variant_ = variant; }
   // The same.  kSeparate REQUIRES that the block was made or reserved with it.
   void set_conv3_forward_variant(Conv3Variant variant);
@@ -128,9 +138,9 @@ class CudaBottleneck final : public Bottleneck {
 
  private:
   std::vector<BottleneckStage*> stages();
-  // Of the gradient of what the stage reads, for the batch norm before it; 0, null: not given.
+  // Of the gradient of what the stage reads, for the batch norm before it; 0, none: not given.
   std::size_t gradient_sums_bytes(const BottleneckStage& stage) const;
-  const float* gradient_sums(const BottleneckStage& stage) const;
+  NormGradientSums gradient_sums(const BottleneckStage& stage) const;
   std::size_t end_scratch_bytes() const;
   // Whether the gradient of the shortcut's convolution is one of those pixels alone that it has
   // read.
@@ -139,8 +149,18 @@ class CudaBottleneck final : public Bottleneck {
   NormPartialSums end_sums(const Conv1Backward::Norm& norm) const {
     return {end_comes_summed() ? norm.partial : nullptr, end_.partial_blocks};
   }
+  // Behind its ReLU diff_dst is the gradient of src as the residual: conv1's kernel reads it there.
+  bool diff_dst_is_residual() const {
+    return end_comes_summed() && below_ != nullptr && !shortcut_;
+  }
+  // Conv3Variant::kFusedDataGradient is of use.
+  bool conv3_data_is_fused() const {
+    return conv3_variant_ == Conv3Variant::kFusedDataGradient && diff_dst_is_residual();
+  }
   void SetBackwardBelow(BlockEnd& below);
   void SetForwardBelow(BlockEnd& below);
+  // Where the gradient that `above` leaves can go through bn3 in front of conv3's.
+  void ChooseConv3DataGradient(CudaBottleneck& above);
   void PlanBackward();
   void BindEnd();
 
@@ -152,10 +172,14 @@ class CudaBottleneck final : public Bottleneck {
                  Stream& stream);
   void NormalizeDual(Mode mode, const Tensor& dst, Stream& stream);
 
+  // What gives d a2 out of diff_dst, and conv3's gradient.
+  void BackwardEnd(Mode mode, const Tensor& diff_dst, const Tensor& diff_zs, void* diff_residual,
+                   Stream& stream);
   void BackwardConv3Fused(Mode mode, const Tensor& diff_dst, void* diff_residual, Stream& stream);
+  void BackwardConv3Data(Mode mode, const Tensor& diff_dst, Stream& stream);
   void BackwardNorm(const BottleneckStage& stage, Mode mode, const Tensor& diff_a,
-                    const float* sums, const Tensor& diff_z, void* diff_residual, void* scratch,
-                    Stream& stream);
+                    const NormGradientSums& sums, const Tensor& diff_z, void* diff_residual,
+                    void* scratch, Stream& stream);
   void BackwardNormStats(Mode mode, const Tensor& diff_dst, Stream& stream);
   // Without diff_z3 its coefficients.
   void BackwardDualNorm(Mode mode, const Tensor& diff_dst, const Tensor& diff_z3,
@@ -179,8 +203,9 @@ class CudaBottleneck final : public Bottleneck {
   std::unique_ptr<CudaConvolution> compact_shortcut_;
   Conv1x1ForwardShape conv1_forward_;  // but for what is below
   Conv1x1ForwardShape conv3_forward_;
-  Conv1BackwardShape conv1_backward_;                 // the same
-  std::optional<Conv3BackwardShape> conv3_backward_;  // none: there is no such kernel
+  Conv1BackwardShape conv1_backward_;                          // the same
+  std::optional<Conv3BackwardShape> conv3_backward_;           // none: there is no such kernel
+  std::optional<Conv3DataGradientShape> conv3_data_gradient_;  // the same
   Conv3Variant conv3_variant_ = Conv3Variant::kSeparate;
   bool has_a2_ = true;  // memory for it; as long as variants may change, there is
   Bn1Variant bn1_variant_ = Bn1Variant::kSeparate;
@@ -196,7 +221,7 @@ class CudaBottleneck final : public Bottleneck {
   Pieces pieces_, backward_pieces_;
   MemoryPlanner backward_plan_;
   Tensor a1_, a2_, diff_z3_, diff_a2_, diff_a1_, diff_z1_, diff_compact_;
-  float* coefficients_ = nullptr;  // of bn3, for the kernel
+  float* coefficients_ = nullptr;  // of bn3, for a kernel of conv3
   void* forward_scratch_ = nullptr;
   void* end_scratch_ = nullptr;
   void* conv2_scratch_ = nullptr;

@@ -239,6 +239,19 @@ Conv3Variant FasterConv3ForwardVariant(Autotuner& autotuner, CudaBottleneck& blo
   return static_cast<Conv3Variant>(Choose(autotuner, name, Pass::kForward, {&block}, set));
 }
 
+Conv3Variant FasterConv3DataGradient(Autotuner& autotuner, CudaBottleneck& block,
+                                     CudaBottleneck& above) {
+  const Conv3DataGradientShape& shape = *block.conv3_data_gradient();
+  const std::string name = "data gradient of " + std::to_string(shape.pixels) + " pixels from " +
+                           std::to_string(shape.filters) + " to " + std::to_string(shape.channels) +
+                           " channels between batch norms, " + std::string(NameOf(shape.dtype));
+  const auto set = [&](bool is_fused) {
+    block.set_conv3_variant(is_fused ? Conv3Variant::kFusedDataGradient : Conv3Variant::kSeparate);
+  };
+  const bool is_fused = Choose(autotuner, name, Pass::kBackward, {&block, &above}, set) == 0;
+  return is_fused ? Conv3Variant::kFusedDataGradient : Conv3Variant::kSeparate;
+}
+
 Conv1Variant FasterConv1BackwardVariant(Autotuner& autotuner, CudaBottleneck& above,
                                         BlockEnd& below) {
   const std::string name = NameOfConv1Backward(above.conv1_backward(below));

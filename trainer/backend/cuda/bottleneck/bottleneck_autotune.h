@@ -17,6 +17,9 @@ namespace trainer {
 Conv3Variant FasterConv3Variant(Autotuner& autotuner, CudaBottleneck& block);
 // Whose backward pass is as it is to be.
 Conv3Variant FasterConv3ForwardVariant(Autotuner& autotuner, CudaBottleneck& block);
+// kFusedDataGradient or kSeparate, of a block that has `above` on top, which goes through its end.
+Conv3Variant FasterConv3DataGradient(Autotuner& autotuner, CudaBottleneck& block,
+                                     CudaBottleneck& above);
 // Of `above`, which is to become the variant, on top of the block of `below`.
 Conv1Variant FasterConv1BackwardVariant(Autotuner& autotuner, CudaBottleneck& above,
                                         BlockEnd& below);

@@ -36,29 +36,10 @@ void CudaBottleneck::Forward(Mode mode, const Tensor& src, const Tensor& dst, St
 
 void CudaBottleneck::Backward(Mode mode, const Tensor& src, const Tensor& /*dst*/,
                               const Tensor& diff_dst, const Tensor& diff_src, Stream& stream) {
-  const bool is_fused = conv3_variant_ == Conv3Variant::kFused;
   // The kernel still reads diff_dst when that of zs is there, and leaves out that of z3.
-  const Tensor& diff_zs = is_fused ? diff_z3_ : diff_dst;
-  // Behind its ReLU diff_dst is the gradient of src as the residual: conv1's kernel reads it there.
-  const bool is_residual = end_comes_summed() && below_ != nullptr && !shortcut_;
-  void* const diff_residual = shortcut_ || is_residual ? nullptr : diff_src.data;
-  if (is_fused) {
-    if (shortcut_) {
-      BackwardDualNorm(mode, diff_dst, /*diff_z3=*/{}, diff_zs, stream);
-    } else {
-      BackwardNormStats(mode, diff_dst, stream);
-    }
-    BackwardConv3Fused(mode, diff_dst, diff_residual, stream);
-  } else {
-    if (shortcut_) {
-      BackwardDualNorm(mode, diff_dst, diff_z3_, diff_zs, stream);
-    } else {
-      BackwardNorm(conv3_, mode, diff_dst, /*sums=*/nullptr, diff_z3_, diff_residual, end_scratch_,
-                   stream);
-    }
-    BackwardFilter(conv3_, mode, a2_, diff_z3_, end_scratch_, stream);
-    BackwardData(conv3_, &conv2_, mode, diff_z3_, diff_a2_, end_scratch_, stream);
-  }
+  const Tensor& diff_zs = conv3_variant_ == Conv3Variant::kFused ? diff_z3_ : diff_dst;
+  const bool is_residual = diff_dst_is_residual();
+  BackwardEnd(mode, diff_dst, diff_zs, shortcut_ || is_residual ? nullptr : diff_src.data, stream);
   if (shortcut_) BackwardShortcut(mode, src, diff_zs, diff_src, stream);
   BackwardNorm(conv2_, mode, diff_a2_, gradient_sums(conv3_), diff_a2_, nullptr, conv2_scratch_,
                stream);
@@ -66,6 +47,33 @@ void CudaBottleneck::Backward(Mode mode, const Tensor& src, const Tensor& /*dst*
   BackwardData(conv2_, &conv1_, mode, diff_a2_, diff_a1_, conv2_scratch_, stream);
   const Tensor& residual = is_residual ? diff_dst : is_compact() ? diff_compact_ : diff_src;
   BackwardConv1(mode, src, residual.data, diff_src, stream);
+}
+
+void CudaBottleneck::BackwardEnd(Mode mode, const Tensor& diff_dst, const Tensor& diff_zs,
+                                 void* diff_residual, Stream& stream) {
+  if (conv3_variant_ == Conv3Variant::kFused) {
+    if (shortcut_) {
+      BackwardDualNorm(mode, diff_dst, /*diff_z3=*/{}, diff_zs, stream);
+    } else {
+      BackwardNormStats(mode, diff_dst, stream);
+    }
+    BackwardConv3Fused(mode, diff_dst, diff_residual, stream);
+    return;
+  }
+  if (conv3_data_is_fused()) {
+    BackwardNormStats(mode, diff_dst, stream);
+    BackwardConv3Data(mode, diff_dst, stream);
+    BackwardFilter(conv3_, mode, a2_, diff_z3_, end_scratch_, stream);
+    return;
+  }
+  if (shortcut_) {
+    BackwardDualNorm(mode, diff_dst, diff_z3_, diff_zs, stream);
+  } else {
+    BackwardNorm(conv3_, mode, diff_dst, {nullptr, end_sums(end_.first)}, diff_z3_, diff_residual,
+                 end_scratch_, stream);
+  }
+  BackwardFilter(conv3_, mode, a2_, diff_z3_, end_scratch_, stream);
+  BackwardData(conv3_, &conv2_, mode, diff_z3_, diff_a2_, end_scratch_, stream);
 }
 
 void CudaBottleneck::BackwardConv1(Mode mode, const Tensor& src, const void* residual,
@@ -236,7 +244,7 @@ void CudaBottleneck::BackwardConv1Fused(Mode mode, const void* residual, const T
   }
   const NormBackwardFront norm = {.src = conv1_.z.data,
                                   .saved = conv1_.saved.channels,
-                                  .sums = gradient_sums(conv2_),
+                                  .sums = gradient_sums(conv2_).sums,
                                   .scale = conv1_.parameters.scale,
                                   .diff_scale = conv1_.scale.gradient.As<float>(),
                                   .diff_shift = conv1_.shift.gradient.As<float>(),
@@ -279,17 +287,16 @@ DualNormGradients GradientsOf(const BottleneckStage& stage, const Tensor& diff_z
 }  // namespace
 
 void CudaBottleneck::BackwardNorm(const BottleneckStage& stage, Mode mode, const Tensor& diff_a,
-                                  const float* sums, const Tensor& diff_z, void* diff_residual,
-                                  void* scratch, Stream& stream) {
+                                  const NormGradientSums& sums, const Tensor& diff_z,
+                                  void* diff_residual, void* scratch, Stream& stream) {
   NormBackward call = BackwardCall(stage, mode, diff_a, scratch);
-  call.sums = sums;
-  const bool is_end = &stage == &conv3_;
-  if (is_end) call.partial_sums = end_sums(end_.first);
-  const bool is_summed = is_end && end_comes_summed();
-  if (sums != nullptr || is_summed) call.mask = nullptr;  // diff_a is behind the ReLU already
+  call.sums = sums.sums;
+  call.partial_sums = sums.partial;
+  if (sums) call.mask = nullptr;  // diff_a is behind the ReLU already
   call.diff_src = diff_z.data;
   call.diff_residual = diff_residual;
-  steps_.Run(is_summed ? Step::kNormBackwardRest : Step::kNormBackward, stage, mode, stream,
+  const bool is_rest = sums.partial.values != nullptr;
+  steps_.Run(is_rest ? Step::kNormBackwardRest : Step::kNormBackward, stage, mode, stream,
              [&] { RunNormBackward(stage.shape, stage.parameters.scale, call, HandleOf(stream)); });
 }
 
@@ -341,6 +348,22 @@ void CudaBottleneck::BackwardConv3Fused(Mode mode, const Tensor& diff_dst, void*
                               .scratch = static_cast<float*>(end_scratch_)};
   steps_.Run(Step::kConv3Backward, conv3_, mode, stream,
              [&] { RunConv3Backward(*conv3_backward_, call, HandleOf(stream)); });
+}
+
+void CudaBottleneck::BackwardConv3Data(Mode mode, const Tensor& diff_dst, Stream& stream) {
+  const Conv3DataGradient call = {.gradient = diff_dst.data,
+                                  .norm = {.src = conv3_.z.data,
+                                           .saved = conv3_.saved.channels,
+                                           .coefficients = coefficients_,
+                                           .diff_src = diff_z3_.data},
+                                  .filter = conv3_.filter.value.data,
+                                  .mask = conv2_.saved.mask,
+                                  .before = conv2_.z.data,
+                                  .saved = conv2_.saved.channels,
+                                  .diff_src = diff_a2_.data,
+                                  .partial = conv3_.gradient_sums};
+  steps_.Run(Step::kConv3BackwardData, conv3_, mode, stream,
+             [&] { RunConv3DataGradient(*conv3_data_gradient_, call, HandleOf(stream)); });
 }
 
 }  // namespace trainer

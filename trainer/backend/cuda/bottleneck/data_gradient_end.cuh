@@ -11,7 +11,8 @@
 namespace trainer {
 namespace data_gradient_end {
 
-enum class Kind { kNorm, kDualNorm, kNormOfStride2 };
+// How many batch norms are before the ReLU, and which residual is added.
+enum class Kind { kNorm, kDualNorm, kNormOfStride2, kNormWithoutResidual };
 
 // Of images with a stride of 2.
 struct Images {
@@ -61,7 +62,7 @@ class EndBelow {
       const int row = images_.ResidualOf(pixel);
       const T* rows = static_cast<const T*>(call_.residual);
       residual_[e] = row < 0 ? Eight<T>{} : LoadEight(rows + ElementOf(row));
-    } else {
+    } else if constexpr (kind != Kind::kNormWithoutResidual) {
       residual_[e] = LoadEight(static_cast<const T*>(call_.residual) + at);
     }
     z_[e] = LoadEight(static_cast<const T*>(call_.first.z) + at);

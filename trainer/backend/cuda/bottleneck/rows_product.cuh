@@ -16,6 +16,7 @@
 //                    256 to 128            3,250 (58 KB)    about 2,050     800
 //                    512 to 128            6,000 (109 KB)   about 3,850     1,600
 //     one batch norm, 64 to 256            1,150 (20 KB)    about 1,050     400
+//   conv3_data_gradient, 512 to 128        6,400 (115 KB)   about 3,900     1,600
 // Of shared memory about half is for the source, which the warps of each column tile read.
 
 #pragma once

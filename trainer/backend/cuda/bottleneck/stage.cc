@@ -168,6 +168,12 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
               "batch norm pair backward, but for its statistics and one gradient",
               of_dual,
               {of_value * values, 3 * tensor}};
+    case Step::kConv3BackwardData: {
+      OpWork work = through_norm(ConvolutionBackwardDataWork(stage.spec, filter, dst));
+      work.flop += 5 * static_cast<double>(stage.spec.src.shape.elements());
+      work.bytes += ValueBytes(stage.spec.src);
+      return {"", "convolution backward data, between batch norms", of_convolution, work};
+    }
     case Step::kConv3Backward:
       // Both gradients; 4 for each value of dst's gradient and 1 for the ReLU, for each of src 6.
       // Reads what both batch norms have read, the gradient and the filter; writes the gradients of

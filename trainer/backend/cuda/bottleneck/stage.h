@@ -43,6 +43,13 @@ class Pieces {
   std::vector<Piece> pieces_;
 };
 
+// Sums of the gradient of what a batch norm gives, behind its ReLU: NormBackward's, one or none.
+struct NormGradientSums {
+  const float* sums = nullptr;
+  NormPartialSums partial;
+  explicit operator bool() const { return sums != nullptr || partial.values != nullptr; }
+};
+
 struct BottleneckStage {
   // `follows_norm`: x has gone through a batch norm with a ReLU.
   BottleneckStage(CudaLibraries& libraries, std::string name, const ConvolutionSpec& spec,
@@ -89,7 +96,8 @@ enum class Step : std::uint8_t {
   kNormBackwardDataToNormOfStride2,
   kBackwardDataCompact,  // with a stride, of those pixels alone that the convolution has read
   kBackwardFilter,
-  kConv3Backward,  // the last one that is the convolution's
+  kConv3BackwardData,  // Conv3Variant::kFusedDataGradient
+  kConv3Backward,      // the last one that is the convolution's
   kNorm,
   kNormBackward,
   kNormBackwardStats,

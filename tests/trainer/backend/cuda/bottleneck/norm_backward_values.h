@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The backward pass of a batch norm in front of a data gradient: its operands, what loops give, and
-// what the pass gives.
+// what the passes give.
 
 #pragma once
 
@@ -94,29 +94,41 @@ class NormMemory {
             .diff_src = diff_src.data()};
   }
 
-  // The gradient of z by the pass, WithSums.
-  std::vector<T> RunPass(const std::vector<T>& gradient, bool of_batch) const {
+  // The gradient of z by the passes, of the sums as they are, or as those of one part.
+  std::vector<T> RunPass(const std::vector<T>& gradient, bool of_batch,
+                         bool in_parts = false) const {
     const DeviceValues<T> diff_dst(gradient);
     const DeviceValues<float> scratch(static_cast<std::size_t>(NormScratchFloats(shape_)));
-    NormBackward call;
-    call.src = z_.data();
+    NormBackward call = CallOf(of_batch);
+    if (!in_parts) call.sums = sums_.data();
     call.diff_dst = diff_dst.data();
-    call.sums = sums_.data();
-    call.diff_src = diff_src.data();
-    call.diff_scale = diff_scale.data();
-    call.diff_shift = diff_shift.data();
-    call.of_batch = of_batch;
-    call.saved = saved_.data();
     call.scratch = scratch.data();
     RunNormBackward(shape_, scale_.data(), call, nullptr);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     return diff_src.Download();
+  }
+  // WithCoefficients then has those of the passes, of one part.
+  void MakeCoefficients(bool of_batch) const {
+    RunNormBackwardStatsOnly(shape_, scale_.data(), CallOf(of_batch), coefficients_.data(),
+                             nullptr);
   }
 
   const DeviceValues<T> diff_src;
   const DeviceValues<float> diff_scale, diff_shift;
 
  private:
+  NormBackward CallOf(bool of_batch) const {
+    NormBackward call;
+    call.src = z_.data();
+    call.partial_sums = {sums_.data(), 1};
+    call.diff_src = diff_src.data();
+    call.diff_scale = diff_scale.data();
+    call.diff_shift = diff_shift.data();
+    call.of_batch = of_batch;
+    call.saved = saved_.data();
+    return call;
+  }
+
   const NormShape shape_;
   const DeviceValues<T> z_;
   const DeviceValues<float> saved_, coefficients_, sums_, scale_;
