@@ -204,6 +204,14 @@ NormGradientSums CudaBottleneck::gradient_sums(const BottleneckStage& stage) con
   return {is_known ? stage.gradient_sums : nullptr, {}};
 }
 
+bool CudaBottleneck::needs_mask(const BottleneckStage& stage) const {
+  if (&stage == &conv1_) return conv2_.convolution->drelu_sums_bytes() == 0;
+  if (&stage == &conv2_) {
+    return has_a2_ && (conv3_.convolution->drelu_sums_bytes() == 0 || conv3_data_is_fused());
+  }
+  return true;
+}
+
 std::size_t CudaBottleneck::end_scratch_bytes() const {
   std::size_t bytes = conv3_.scratch_bytes();
   if (shortcut_) {
@@ -263,8 +271,9 @@ void CudaBottleneck::Reserve(const BlockTimes& times, const std::string& name,
     reserve(stage->name + ".saved",
             FloatBytes(is_dual ? DualNormSavedFloats(stage->shape) : NormSavedFloats(stage->shape)),
             forward, backward, stage->saved.channels);
-    reserve(stage->name + ".mask", static_cast<std::size_t>(NormMaskBytes(stage->shape)), forward,
-            backward, stage->saved.mask);
+    const std::int64_t mask_bytes = needs_mask(*stage) ? NormMaskBytes(stage->shape) : 0;
+    reserve(stage->name + ".mask", static_cast<std::size_t>(mask_bytes), forward, backward,
+            stage->saved.mask);
   }
   reserve(".a1", a1_.desc.bytes, forward, backward, a1_.data);
   reserve(".a2", has_a2_ ? a2_.desc.bytes : 0, forward, backward, a2_.data);

@@ -141,6 +141,12 @@ class CudaBottleneck final : public Bottleneck {
   // Of the gradient of what the stage reads, for the batch norm before it; 0, none: not given.
   std::size_t gradient_sums_bytes(const BottleneckStage& stage) const;
   NormGradientSums gradient_sums(const BottleneckStage& stage) const;
+  // Whether backward reads where its ReLU passes; not where the data gradient that comes there is
+  // behind the ReLU already.
+  bool needs_mask(const BottleneckStage& stage) const;
+  std::uint8_t* mask(const BottleneckStage& stage) const {
+    return needs_mask(stage) ? stage.saved.mask : nullptr;
+  }
   std::size_t end_scratch_bytes() const;
   // Whether the gradient of the shortcut's convolution is one of those pixels alone that it has
   // read.

@@ -130,7 +130,7 @@ void CudaBottleneck::ConvolveWithNorm(Mode mode, Stream& stream) {
   const bool keeps_a2 = mode != Mode::kInference && needs_a2();
   if (keeps_a2) {
     front.dst = a2_.data;
-    front.mask = conv2_.saved.mask;
+    front.mask = mask(conv2_);
   }
   const Conv1x1Forward call = {.front = front,
                                .filter = conv3_.filter.value.data,
@@ -165,7 +165,7 @@ void CudaBottleneck::Normalize(const BottleneckStage& stage, Mode mode, const vo
   call.of_batch = mode == Mode::kTraining;
   if (mode != Mode::kInference) {
     call.saved = stage.saved.channels;
-    call.mask = stage.saved.mask;
+    call.mask = mask(stage);
   }
   call.scratch = static_cast<float*>(forward_scratch_);
   steps_.Run(Step::kNorm, stage, mode, stream,
