@@ -149,8 +149,9 @@ __device__ inline void UseSums(const Sums<Of>& sums, int first, Shared<Of>& shar
   __syncthreads();
 }
 
-// As rows_product::MultiplyRows, but for front.Load(first pixel, first of the depth), front.Store(
-// the same, rows of a chunk), and end.Use alone.  REQUIRES: all columns are in one block.
+// As rows_product::MultiplyRows, but that it calls front.Load(first pixel, first of the depth) and
+// front.Store(the same, rows of a chunk), no end.Load, and behind each tile end.AddUp(shared).
+// REQUIRES: all columns are in one block.
 template <typename Of, typename Front, typename End>
 __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of>& shared,
                                     Front& front, End& end) {
