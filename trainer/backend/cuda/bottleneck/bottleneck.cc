@@ -207,7 +207,8 @@ NormGradientSums CudaBottleneck::gradient_sums(const BottleneckStage& stage) con
 bool CudaBottleneck::needs_mask(const BottleneckStage& stage) const {
   if (&stage == &conv1_) return conv2_.convolution->drelu_sums_bytes() == 0;
   if (&stage == &conv2_) {
-    return has_a2_ && (conv3_.convolution->drelu_sums_bytes() == 0 || conv3_data_is_fused());
+    return has_a2_ && (conv3_.convolution->drelu_sums_bytes() == 0 ||
+                       conv3_variant_ == Conv3Variant::kFusedDataGradient);
   }
   return true;
 }
