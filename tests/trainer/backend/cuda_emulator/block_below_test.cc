@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bottlenecks of the cuda back end that know which one is below them: what they give is what blocks
-// give that do not, a step has fewer kernels, a profile sees it, and the kernels for conv1 are
-// taken only where they are faster, and only where they give what the passes give.
+// give that do not, a step has fewer kernels, and a profile sees it.
 
-#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
 
 #include "tests/support/test.h"
 #include "tests/trainer/backend/block_memory.h"
-#include "tests/trainer/backend/cuda_emulator/odd_libraries.h"
 #include "tests/trainer/backend/probe.h"
 #include "trainer/backend/cuda/bottleneck/bottleneck.h"
 #include "trainer/backend/cuda/norms/dual_batch_norm_kernels.h"
@@ -133,6 +130,70 @@ TEST(BlockBelow, HasMemoryForTheEndThatItTakes) {
   EXPECT_GE(request("above.scratch").bytes,
             FloatBytes(DualNormScratchFloats(NormShapeOf(below.dst()))));
   EXPECT_EQ(request("above.3.sums").last_use, 1);  // nothing is above it
+}
+
+// Several tiles of pixels.  What is in front of the product is the same to the bit.
+TEST(BlockBelow, GivesWhatCudnnGivesWithBn3InFrontOfConv3) {
+  int fused = 0;
+  const JoinBlocks join_without_bn3 = [&](Bottleneck& above, BlockEnd* below) {
+    above.set_below(below);
+    fused += below->block->conv3_variant() == Conv3Variant::kFusedDataGradient ? 1 : 0;
+    below->block->set_conv3_variant(Conv3Variant::kSeparate);
+  };
+  for (const std::string backend : {"cuda_fp16", "cuda_bf16"}) {
+    for (const Mode mode : {Mode::kTraining, Mode::kFrozen}) {
+      const std::vector<BottleneckPlan> plans(3, {120, 508, 1});
+      const auto run = [&](const JoinBlocks& join) {
+        return RunChain(backend, mode, {2, 508, 5, 7}, plans, join);
+      };
+      const Values with = run(SetBelow);
+      const Values without = run(join_without_bn3);
+      for (const auto& [name, values] : with) {
+        EXPECT_LE(RelativeError(values, without.at(name)), backend == "cuda_fp16" ? 0.008 : 0.03)
+            << backend << " " << name;
+      }
+      EXPECT_EQ(with.at("gradient of 2.conv3.weight"), without.at("gradient of 2.conv3.weight"));
+      EXPECT_EQ(with.at("gradient of 1.bn3.weight"), without.at("gradient of 1.bn3.weight"));
+      EXPECT_EQ(with.at("gradient of 1.conv3.weight"), without.at("gradient of 1.conv3.weight"));
+    }
+  }
+  EXPECT_EQ(fused, 4);
+}
+
+TEST(BlockBelow, HasMemoryForTheSumsOfBn3InFrontOfConv3) {
+  const auto libraries = MakeCudaLibraries({.storage = DType::kFloat16}, false, nullptr, "");
+  CudaBottleneck bottom(*libraries, {CudaImages({2, 512, 5, 7}, DType::kFloat16), 8, 512, 1});
+  CudaBottleneck block(*libraries, {bottom.dst(), 128, 512, 1});
+  CudaBottleneck above(*libraries, {block.dst(), 8, 512, 1});
+  block.set_below(bottom.end());
+  above.set_below(block.end());
+  MemoryPlanner plan;
+  block.Reserve({.forward = 0, .backward = 1}, "", plan);
+  const int blocks = Conv3DataGradientBlocks(*block.conv3_data_gradient());
+  EXPECT_GT(blocks, 1);
+  const auto sums =
+      std::ranges::find(plan.requests(), ".3.gradient_sums", &MemoryPlanner::Request::name);
+  EXPECT_EQ(sums->bytes, static_cast<std::size_t>(blocks) * 2 * 128 * sizeof(float));
+}
+
+// What the block above does not leave after all.
+TEST(BlockBelow, DoesWithoutTheBlockAbove) {
+  const std::vector<BottleneckPlan> plans(3, {8, 512, 1});
+  int joined = 0;
+  const JoinBlocks change_mind = [&](Bottleneck& above, BlockEnd* below) {
+    above.set_below(below);
+    if (++joined % 2 == 0) {
+      EXPECT_EQ(below->block->conv3_variant(), Conv3Variant::kFusedDataGradient);
+      above.set_below(nullptr);
+    }
+  };
+  const JoinBlocks join_two = [&](Bottleneck& above, BlockEnd* below) {
+    if (++joined % 2 == 1) above.set_below(below);
+  };
+  const auto run = [&](const JoinBlocks& join) {
+    return RunChain("cuda_fp16", Mode::kTraining, {1, 512, 3, 5}, plans, join);
+  };
+  EXPECT_EQ(run(change_mind), run(join_two));
 }
 
 // d z1 of its own is there when what conv3 and conv2 took is free.
@@ -362,233 +423,6 @@ TEST(ProfileOfTwoBottlenecks, ShowsTheDataGradientOfConv3) {
   // Nothing is below it: diff_dst has to be copied; nothing is above it: it comes without sums.
   EXPECT_TRUE(work.contains("0.conv3.weight convolution backward data"));
   EXPECT_TRUE(work.contains("2.conv3.weight convolution backward data"));
-}
-
-bool IsConv1(const ConvolutionSpec& spec, const ConvolutionFusions& /*fusions*/) {
-  return spec.adds_diff_src;
-}
-
-class Conv1VariantTest : public testing::Test {
- protected:
-  // Of a block on one that reads `channels`: a pair is below unless they are 32.
-  struct Variants {
-    Conv1Variant forward, backward;
-    bool operator==(const Variants&) const = default;
-  };
-  Variants Choose(Kind kind, std::int64_t channels = 32, DType dtype = DType::kFloat16,
-                  std::int64_t stride = 1) {
-    OddLibraries libraries(dtype, IsConv1, kind, plans_);
-    CudaBottleneck below(libraries, {CudaImages({1, channels, 3, 5}, dtype), 8, 32, 1});
-    CudaBottleneck above(libraries, {below.dst(), 8, 32, stride});
-    above.set_below(below.end());
-    const Variants variants = {above.conv1_forward_variant(), above.conv1_variant()};
-    EXPECT_EQ(below.end()->is_left, variants.forward == Conv1Variant::kFused);
-    EXPECT_EQ(below.end()->partial_blocks > 0, variants.backward == Conv1Variant::kFused);
-    return variants;
-  }
-
-  static constexpr Variants kFused = {Conv1Variant::kFused, Conv1Variant::kFused};
-  static constexpr Variants kSeparate = {Conv1Variant::kSeparate, Conv1Variant::kSeparate};
-  static constexpr const char* kForward =
-      "convolution of 15 pixels from 32 to 8 channels with the end of the block below, F16";
-  static constexpr const char* kBackward =
-      "data gradient of 15 pixels from 8 to 32 channels into the block below, F16";
-  DevicePlanCache plans_{std::make_shared<PlanCache>(), "a GPU"};
-};
-
-TEST_F(Conv1VariantTest, IsTheKernelWhereThatIsFaster) {
-  EXPECT_EQ(Choose(Kind::kSlow), kFused);
-  EXPECT_EQ(plans_.Find(kForward), "kernel");
-  EXPECT_EQ(plans_.Find(kBackward), "kernel");
-  EXPECT_EQ(Choose(Kind::kSlow, 16), kFused);
-  EXPECT_EQ(plans_.Find(kForward + std::string(", dual")), "kernel");
-  EXPECT_EQ(plans_.Find(kBackward + std::string(", dual")), "kernel");
-  EXPECT_EQ(Choose(Kind::kSlow, 32, DType::kBFloat16), kFused);
-  EXPECT_EQ(Choose(Kind::kSlow, 32, DType::kFloat16, 2), kFused);
-  EXPECT_EQ(plans_.Find(kBackward + std::string(", shortcut of stride 2")), "kernel");
-}
-
-// The emulated kernel takes many times as long as loops.
-TEST_F(Conv1VariantTest, AreThePassesWhereTheKernelIsSlower) {
-  EXPECT_EQ(Choose(Kind::kRight), kSeparate);
-  EXPECT_EQ(plans_.Find(kForward), "separate");
-  EXPECT_EQ(plans_.Find(kBackward), "separate");
-}
-
-// However slow they are.
-TEST_F(Conv1VariantTest, AreThePassesWhereTheKernelGivesSomethingElse) {
-  for (const std::int64_t channels : {16, 32}) {
-    for (const Kind kind : {Kind::kWrongData, Kind::kNotANumber}) {
-      plans_ = {std::make_shared<PlanCache>(), "a GPU"};
-      plans_.Add(kForward, "kernel");
-      EXPECT_EQ(Choose(kind, channels).backward, Conv1Variant::kSeparate);
-    }
-    plans_ = {std::make_shared<PlanCache>(), "a GPU"};
-    plans_.Add(kBackward, "kernel");
-    EXPECT_EQ(Choose(Kind::kWrongForward, channels).forward, Conv1Variant::kSeparate);
-  }
-}
-
-TEST_F(Conv1VariantTest, IsAsThePlansHaveIt) {
-  plans_.Add(kForward, "kernel");
-  plans_.Add(kBackward, "separate");
-  EXPECT_EQ(Choose(Kind::kWrongForward), (Variants{Conv1Variant::kFused, Conv1Variant::kSeparate}));
-  plans_.Add(kForward, "separate");
-  plans_.Add(kBackward, "kernel");
-  EXPECT_EQ(Choose(Kind::kWrongData), (Variants{Conv1Variant::kSeparate, Conv1Variant::kFused}));
-}
-
-class Bn1VariantTest : public Conv1VariantTest {
- protected:
-  // Of a block that goes through the end of another.
-  Bn1Variant ChooseBn1(std::int64_t filters = 8, DType dtype = DType::kFloat16) {
-    OddLibraries libraries(dtype, IsConv1, Kind::kSlow, plans_);
-    CudaBottleneck below(libraries, {CudaImages({1, 32, 3, 5}, dtype), 8, 32, 1});
-    CudaBottleneck above(libraries, {below.dst(), filters, 32, 1});
-    above.set_below(below.end());
-    EXPECT_EQ(above.conv1_variant(), Conv1Variant::kFused);
-    return above.bn1_variant();
-  }
-
-  const std::string name_ = "batch norm and " + std::string(kBackward);
-};
-
-TEST_F(Bn1VariantTest, IsFoundAndKept) {
-  const bool is_fused = ChooseBn1() == Bn1Variant::kFused;  // the clock says so
-  EXPECT_EQ(plans_.Find(name_), is_fused ? "kernel" : "separate");
-}
-
-TEST_F(Bn1VariantTest, IsAsThePlansHaveIt) {
-  plans_.Add(name_, "kernel");
-  EXPECT_EQ(ChooseBn1(), Bn1Variant::kFused);
-  plans_.Add(name_, "separate");
-  EXPECT_EQ(ChooseBn1(), Bn1Variant::kSeparate);
-}
-
-// As many filters as go without bn1; no sums of bn1's gradient.
-TEST_F(Bn1VariantTest, IsSeparateWithoutAKernelOrSums) {
-  EXPECT_EQ(ChooseBn1(136), Bn1Variant::kSeparate);
-  EXPECT_EQ(ChooseBn1(8, DType::kBFloat16), Bn1Variant::kSeparate);
-  EXPECT_FALSE(plans_.Find("batch norm and " + std::string(kBackward)));
-}
-
-// Together with the end below.
-TEST_F(Bn1VariantTest, IsGivenUp) {
-  plans_.Add(name_, "kernel");
-  OddLibraries libraries(DType::kFloat16, IsConv1, Kind::kSlow, plans_);
-  CudaBottleneck below(libraries, {CudaImages({1, 32, 3, 5}, DType::kFloat16), 8, 32, 1});
-  CudaBottleneck above(libraries, {below.dst(), 8, 32, 1});
-  above.set_below(below.end());
-  EXPECT_EQ(above.bn1_variant(), Bn1Variant::kFused);
-  above.set_below(nullptr);
-  EXPECT_EQ(above.bn1_variant(), Bn1Variant::kSeparate);
-}
-
-bool IsConv3Of512(const ConvolutionSpec& spec, const ConvolutionFusions& fusions) {
-  return fusions.drelu && spec.kernel == 1 && spec.out_channels == 512;
-}
-
-class Conv3DataGradientTest : public testing::Test {
- protected:
-  // Of the one in the middle of three.
-  Conv3Variant Choose(Kind kind, DType dtype = DType::kFloat16, std::int64_t mid = 8) {
-    OddLibraries libraries(dtype, IsConv3Of512, kind, plans_);
-    CudaBottleneck below(libraries, {CudaImages({1, 512, 3, 5}, dtype), 8, 512, 1});
-    CudaBottleneck block(libraries, {below.dst(), mid, 512, 1});
-    CudaBottleneck above(libraries, {below.dst(), 8, 512, 1});
-    block.set_below(below.end());
-    above.set_below(block.end());
-    EXPECT_EQ(below.conv3_variant(), Conv3Variant::kSeparate);
-    EXPECT_EQ(above.conv3_variant(), Conv3Variant::kSeparate);
-    return block.conv3_variant();
-  }
-  void SetUp() override {
-    // What the blocks have beside it, so that it is not timed.
-    for (const char* dtype : {"F16", "BF16"}) {
-      for (const char* mid : {"8", "136"}) {
-        const std::string type = dtype;
-        const std::string backward = std::string("data gradient of 15 pixels from ") + mid +
-                                     " to 512 channels into the block below, " + type;
-        plans_.Add(backward, "kernel");
-        plans_.Add("batch norm and " + backward, "separate");
-        plans_.Add("convolution of 15 pixels from 512 to " + std::string(mid) +
-                       " channels with the end of the block below, " + type,
-                   "separate");
-      }
-    }
-  }
-
-  static constexpr const char* kName =
-      "data gradient of 15 pixels from 512 to 8 channels between batch norms, F16";
-  DevicePlanCache plans_{std::make_shared<PlanCache>(), "a GPU"};
-};
-
-TEST_F(Conv3DataGradientTest, IsTheKernelWhereThatIsFaster) {
-  EXPECT_EQ(Choose(Kind::kSlow), Conv3Variant::kFusedDataGradient);
-  EXPECT_EQ(plans_.Find(kName), "kernel");
-  EXPECT_EQ(Choose(Kind::kSlow, DType::kBFloat16), Conv3Variant::kFusedDataGradient);
-}
-// However slow they are.
-TEST_F(Conv3DataGradientTest, ArePassesWhereTheKernelGivesSomethingElse) {
-  for (const Kind kind : {Kind::kWrongData, Kind::kNotANumber}) {
-    plans_.Add(kName, "nothing known");
-    EXPECT_EQ(Choose(kind), Conv3Variant::kSeparate);
-  }
-}
-TEST_F(Conv3DataGradientTest, IsAsThePlansHaveIt) {
-  plans_.Add(kName, "kernel");
-  EXPECT_EQ(Choose(Kind::kWrongData), Conv3Variant::kFusedDataGradient);
-  plans_.Add(kName, "separate");
-  EXPECT_EQ(Choose(Kind::kSlow), Conv3Variant::kSeparate);
-}
-TEST_F(Conv3DataGradientTest, ArePassesWithoutAKernel) {
-  EXPECT_EQ(Choose(Kind::kSlow, DType::kFloat16, 136), Conv3Variant::kSeparate);
-}
-
-// The lower one of the two that are timed has a block below it, which is not there then.
-TEST_F(Conv1VariantTest, IsFoundAboveABlockThatHasOne) {
-  OddLibraries libraries(DType::kFloat16, IsConv1, Kind::kSlow, plans_);
-  CudaBottleneck bottom(libraries, {CudaImages({1, 16, 3, 5}, DType::kFloat16), 8, 32, 1});
-  CudaBottleneck middle(libraries, {bottom.dst(), 8, 32, 1});
-  CudaBottleneck top(libraries, {middle.dst(), 8, 32, 1});
-  middle.set_below(bottom.end());
-  const int blocks = bottom.end()->partial_blocks;
-  top.set_below(middle.end());
-  EXPECT_EQ(top.conv1_variant(), Conv1Variant::kFused);
-  EXPECT_EQ(top.conv1_forward_variant(), Conv1Variant::kFused);
-  EXPECT_EQ(middle.below(), bottom.end());
-  EXPECT_EQ(middle.below_forward(), bottom.end());
-  EXPECT_EQ(bottom.end()->partial_blocks, blocks);
-  EXPECT_GT(blocks, 0);
-  EXPECT_TRUE(bottom.end()->is_left);
-  middle.set_below(nullptr);
-  EXPECT_EQ(bottom.end()->partial_blocks, 0);
-  EXPECT_FALSE(bottom.end()->is_left);
-}
-
-// Where there is no kernel, and where results must not depend on a clock.
-TEST(Conv1Variant, IsSeparateWithoutAKernel) {
-  struct Case {
-    DType dtype;
-    std::int64_t filters, channels;
-    bool deterministic;
-    Conv1Variant forward, backward;
-  };
-  constexpr Conv1Variant kFused = Conv1Variant::kFused;
-  constexpr Conv1Variant kSeparate = Conv1Variant::kSeparate;
-  for (const Case& of : {Case{DType::kFloat16, 128, 512, false, kFused, kFused},
-                         {DType::kFloat16, 256, 1024, false, kFused, kFused},
-                         {DType::kBFloat16, 256, 1032, false, kSeparate, kFused},
-                         {DType::kFloat16, 264, 32, false, kSeparate, kSeparate},
-                         {DType::kFloat16, 8, 32, true, kSeparate, kSeparate},
-                         {DType::kFloat32, 8, 32, false, kSeparate, kSeparate}}) {
-    const auto libraries = MakeCudaLibraries({.storage = of.dtype}, of.deterministic, nullptr, "");
-    CudaBottleneck below(*libraries, {CudaImages({1, 32, 3, 5}, of.dtype), 8, of.channels, 1});
-    CudaBottleneck above(*libraries, {below.dst(), of.filters, 32, 1});
-    above.set_below(below.end());
-    EXPECT_EQ(above.conv1_forward_variant(), of.forward) << of.filters << " " << of.channels;
-    EXPECT_EQ(above.conv1_variant(), of.backward) << of.filters << " " << of.channels;
-  }
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::optional<Conv3BackwardShape> Conv3BackwardShapeOf(const BottleneckStage& co
   return HasConv3Backward(shape) ? std::optional(shape) : std::nullopt;
 }
 
-// Of a convolution with a batch norm of its own behind it, the same.
+// The same.
 std::optional<Conv3DataGradientShape> Conv3DataGradientShapeOf(const BottleneckStage& conv3) {
   const Conv3DataGradientShape shape = {
       .pixels = conv3.shape.pixels,
@@ -103,7 +103,7 @@ CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& s
                     .compute_capability = ComputeCapabilityMajor(),
                     .max_shared_bytes = MaxSharedBytes()};
   conv3_backward_ = Conv3BackwardShapeOf(conv3_);
-  if (!shortcut_) conv3_data_gradient_ = Conv3DataGradientShapeOf(conv3_);
+  conv3_data_gradient_ = Conv3DataGradientShapeOf(conv3_);
   if (libraries.deterministic()) return;
   if (conv3_backward_) conv3_variant_ = FasterConv3Variant(libraries.autotuner(), *this);
   if (HasConv1x1Forward(conv3_forward_)) {
