@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMaxFilters = 512;
 constexpr int kMaxChannels = 128;
-// Fewer filters would need no shared memory for them: another kernel.
+// Fewer would be another kernel, with all of the filter in registers.
 constexpr int kMinFilters = 257;
 
 // All channels are in one thread block: what is in front of them is done once.

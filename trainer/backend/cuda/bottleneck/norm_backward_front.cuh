@@ -32,11 +32,7 @@ class SourceBehindNorm {
   // `coefficients` are in shared memory: the block is to wait before Store.
   __device__ SourceBehindNorm(const T* gradient, const NormBackwardFront& norm,
                               const Product<T>& of, Coefficients& coefficients)
-      : gradient_(gradient),
-        norm_(norm),
-        of_(of),
-
-        by_(coefficients) {
+      : gradient_(gradient), norm_(norm), of_(of), by_(coefficients) {
     static_assert(Of::kDepth <= kBlockThreads);
     const int channel = Thread();
     if (channel >= of.depth) return;
