@@ -158,7 +158,7 @@ class CudaBackend final : public Backend {
     void* data = nullptr;
     const cudaError_t result = cudaMalloc(&data, bytes);
     if (result == cudaErrorMemoryAllocation) throw ShortOfMemory(bytes);
-    CheckCuda(result, "allocating " + Amount(bytes) + " on the GPU");
+    CheckCuda(result, ("allocating " + Amount(bytes) + " on the GPU").c_str());
     Buffer buffer(data, bytes, [](void* memory) { cudaFree(memory); });
     CheckCuda(cudaMemset(data, 0, bytes), "clearing memory of the GPU");
     // The null stream does not wait for the others, nor they for it.
@@ -170,7 +170,7 @@ class CudaBackend final : public Backend {
     if (bytes == 0) return {};
     void* data = nullptr;
     CheckCuda(cudaMallocHost(&data, bytes),
-              "allocating " + Amount(bytes) + " of pinned memory on the host");
+              ("allocating " + Amount(bytes) + " of pinned memory on the host").c_str());
     Buffer buffer(data, bytes, [](void* memory) { cudaFreeHost(memory); });
     std::fill_n(buffer.data(), bytes, std::byte{0});
     return buffer;

@@ -128,9 +128,9 @@ class CudaEvent final : public Event {
 
 }  // namespace
 
-void CheckCuda(cudaError_t result, const std::string& action) {
+void CheckCuda(cudaError_t result, const char* action) {
   if (result == cudaSuccess) return;
-  const std::string text = action + ": " + TextOf(result);
+  const std::string text = std::string(action) + ": " + TextOf(result);
   if (result == cudaErrorMemoryAllocation) throw OutOfMemory(text);
   if (!IsFailureOfDevice(result)) throw Error(ExitCodeOf(result), text);
   throw Error(EX_OSERR,
@@ -142,7 +142,7 @@ void CheckCuda(cudaError_t result, const std::string& action) {
 
 void CheckDevice(const std::string& action) {
   const cudaError_t result = cudaGetLastError();
-  if (IsFailureOfDevice(result)) CheckCuda(result, action);
+  if (IsFailureOfDevice(result)) CheckCuda(result, action.c_str());
 }
 
 void TakeDevice(int device) {
@@ -158,28 +158,32 @@ void TakeDevice(int device) {
 
 namespace {
 
-int AttributeOfCurrent(cudaDeviceAttr attribute, const std::string& what) {
+int AttributeOfCurrent(cudaDeviceAttr attribute, const char* action) {
   int device = 0;
   int value = 0;
   CheckCuda(cudaGetDevice(&device), "asking for the current GPU");
-  CheckCuda(cudaDeviceGetAttribute(&value, attribute, device), "asking for the GPU's " + what);
+  CheckCuda(cudaDeviceGetAttribute(&value, attribute, device), action);
   return value;
 }
 
 }  // namespace
 
-int SmCount() { return AttributeOfCurrent(cudaDevAttrMultiProcessorCount, "multiprocessors"); }
+int SmCount() {
+  return AttributeOfCurrent(cudaDevAttrMultiProcessorCount, "asking for the GPU's multiprocessors");
+}
 
 int ComputeCapabilityMajor() {
-  return AttributeOfCurrent(cudaDevAttrComputeCapabilityMajor, "compute capability");
+  return AttributeOfCurrent(cudaDevAttrComputeCapabilityMajor,
+                            "asking for the GPU's compute capability");
 }
 
 std::size_t L2CacheBytes() {
-  return static_cast<std::size_t>(AttributeOfCurrent(cudaDevAttrL2CacheSize, "L2 cache"));
+  return static_cast<std::size_t>(
+      AttributeOfCurrent(cudaDevAttrL2CacheSize, "asking for the GPU's L2 cache"));
 }
 std::size_t MaxSharedBytes() {
-  return static_cast<std::size_t>(
-      AttributeOfCurrent(cudaDevAttrMaxSharedMemoryPerBlockOptin, "shared memory"));
+  return static_cast<std::size_t>(AttributeOfCurrent(cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                                     "asking for the GPU's shared memory"));
 }
 
 std::unique_ptr<Stream> MakeCudaStream() {

@@ -16,8 +16,9 @@ namespace trainer {
 
 // Throws Error, "<action>: <CUDA's text>", unless `result` is success: EX_OSERR when memory is
 // short or the GPU has failed (the error then names it and says what to do), EX_UNAVAILABLE when
-// there is no usable GPU, else EX_SOFTWARE.
-void CheckCuda(cudaError_t result, const std::string& action);
+// there is no usable GPU, else EX_SOFTWARE.  Kernels call it, whose compiler may have another C++
+// library than that of the other files (doc/decisions/0092): no type of the library is passed.
+void CheckCuda(cudaError_t result, const char* action);
 
 // Of the current GPU.
 int SmCount();

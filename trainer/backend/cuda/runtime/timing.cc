@@ -131,7 +131,7 @@ std::mutex& OneTimingAtATime() {
 
 ScratchMemory::ScratchMemory(std::size_t bytes) {
   CheckCuda(cudaMalloc(&data_, std::max<std::size_t>(bytes, 1)),
-            "allocating " + std::to_string(bytes) + " bytes to time algorithms");
+            ("allocating " + std::to_string(bytes) + " bytes to time algorithms").c_str());
   try {
     FillWithNoise(data_, static_cast<std::int64_t>(bytes / sizeof(unsigned)), nullptr);
     // Streams that do not wait for the default stream must see it.
