@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import fcntl
 import hashlib
+import inspect
 import os
 import pathlib
 import re
@@ -320,12 +321,17 @@ def build(library, target, tools, prefix, work, is_cross):
     shutil.rmtree(work / library.name)
 
 
+def key(target, zig, libraries):
+    """Of all that decides what is built: sources, flags, and the code that has the flags."""
+    code = [inspect.getsource(function) for function in (cmake_options, unpack, pkg_config, build, build_missing)]
+    words = (target, words_of_tools(target), target.flags, IEEE128.read_text(encoding="utf-8"), libraries, zig, code)
+    return hashlib.sha256(repr(words).encode()).hexdigest()[:12]
+
+
 def build_all(target, zig, is_cross, say, of_trainer=False):
     """(directory of the tools, prefix of the libraries): built where they are not there yet.  Another build of the same user waits."""
     libraries = OF_TRAINER if of_trainer else LIBRARIES
-    own = target.flags and (target.flags, IEEE128.read_text(encoding="utf-8"))
-    key = hashlib.sha256(repr((target, words_of_tools(target), own, libraries, zig)).encode()).hexdigest()[:12]
-    prefix = cache() / f"{target.name}{'-trainer' if of_trainer else ''}-{key}"
+    prefix = cache() / f"{target.name}{'-trainer' if of_trainer else ''}-{key(target, zig, libraries)}"
     prefix.mkdir(parents=True, exist_ok=True)
     with open(prefix / "lock", "w", encoding="utf-8") as lock:
         with contextlib.suppress(OSError):  # some file systems have no locks

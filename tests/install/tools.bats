@@ -34,6 +34,33 @@ setup() { tools=$BATS_TEST_DIRNAME/../../tools; }
   [ -z "$(ls "$BATS_TEST_TMPDIR/ddlrun")" ]
 }
 
+@test "libraries of wheels are compiled anew when a flag, a source or the compiler has changed" {
+  key_of() { # COPY [ZIG]: of the trainer's
+    python3 -Bc "import sys, pathlib; sys.path.insert(0, sys.argv[1]); import libraries
+print(libraries.key(libraries.TARGETS['ppc64le'], pathlib.Path(sys.argv[2]), libraries.OF_TRAINER))" "$1" "${2:-/zig}"
+  }
+  sources=$tools/../packaging/wheel
+  before=$(key_of "$sources")
+  [ ${#before} -eq 12 ]
+  [ "$(key_of "$sources" /another/zig)" != "$before" ]
+  for change in 's/CFLAGS=-O2/CFLAGS=-O1/' 's/MAKE_POSITION_INDEPENDENT_CODE=ON/MAKE_POSITION_INDEPENDENT_CODE=OFF/' 's/-fmacro-prefix-map/-ffile-prefix-map/' \
+    's/"-O2", "-fPIC", "-Iinclude"/"-O1", "-fPIC", "-Iinclude"/' 's/"-O2", "-fPIC", "-mfloat128"/"-O1", "-fPIC", "-mfloat128"/' \
+    's/cc -g0/cc/' 's/CMAKE_BUILD_TYPE=Release/CMAKE_BUILD_TYPE=Debug/' \
+    's/ONEDNN_VERBOSE=ON/ONEDNN_VERBOSE=OFF/' 's/-mlong-double-64/-mlong-double-128/' 's/strtod_l(text/strtod(text/' \
+    's/Cflags: -I/Cflags: -isystem /' 's/file.unlink/file.chmod/' 's/"licences" . name/"licences" \/ file/'; do
+    rm -rf "$BATS_TEST_TMPDIR/copy"
+    cp -r "$sources" "$BATS_TEST_TMPDIR/copy"
+    sed -i "$change" "$BATS_TEST_TMPDIR"/copy/*
+    ! diff -rq "$sources" "$BATS_TEST_TMPDIR/copy" > /dev/null || { echo "nothing to change: $change"; return 1; }
+    [ "$(key_of "$BATS_TEST_TMPDIR/copy")" != "$before" ] || { echo "the same key with $change"; return 1; }
+  done
+  # What fetches them does not change them.
+  rm -rf "$BATS_TEST_TMPDIR/copy"
+  cp -r "$sources" "$BATS_TEST_TMPDIR/copy"
+  sed -i 's/timeout=60/timeout=90/' "$BATS_TEST_TMPDIR"/copy/libraries.py
+  [ "$(key_of "$BATS_TEST_TMPDIR/copy")" = "$before" ]
+}
+
 @test "tools/cross knows its processors and steps" {
   run -0 "$tools/cross" --help
   [[ $output == *"usage: tools/cross ppc64le|aarch64 [sysroot | build | test | ranks]"*"tools/cross ppc64le|aarch64 run COMMAND"* ]]
