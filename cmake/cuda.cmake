@@ -2,6 +2,7 @@
 # enabled and ddl::cuda_runtime, ddl::cublaslt and ddl::cudnn exist. Otherwise DDLRUN_CUDA_MISSING is the reason. DDLRUN_NVTX is ON where the toolkit has NVTX 3, ddl::nvtx.
 # DDLRUN_NCCL is ON where NCCL is there as well; then ddl::nccl_headers exists, and NCCL_LIBRARY is what they belong to. A GPU is not needed to build.
 option(DDLRUN_WITH_CUDA "Build the cuda back end if CUDA and cuDNN are there" ON)
+set(DDLRUN_CUDA_EXTRA "" CACHE STRING "Of wheels: the extra by which pip installs the module for CUDA, among Python's packages (cuda13)")
 
 # ddl_find_nvidia_library(PREFIX header.h library wheel ...): PREFIX_INCLUDE_DIR and PREFIX_LIBRARY, from a Python package of NVIDIA
 # (a directory nvidia/WHEEL) below CMAKE_PREFIX_PATH, else from CUDA's or the system's directories, else from Python's own packages.
@@ -76,11 +77,19 @@ if(NOT DDLRUN_CUDA_MISSING)
   endif()
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
   enable_language(CUDA)
+  if(DDLRUN_CUDA_EXTRA)
+    # Not what nvcc and its compiler would link: that has another C++ library than the rest (decision 0092).
+    set(CMAKE_CUDA_RUNTIME_LIBRARY None)
+    set(CMAKE_CUDA_IMPLICIT_LINK_LIBRARIES "")
+    set(CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES "")
+  endif()
   find_package(CUDAToolkit QUIET)
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 11.8)
     set(DDLRUN_CUDA_MISSING "CUDA ${CMAKE_CUDA_COMPILER_VERSION} is older than 11.8")
   elseif(NOT TARGET CUDA::cudart)
     set(DDLRUN_CUDA_MISSING "no CUDA runtime beside ${CMAKE_CUDA_COMPILER}")
+  elseif(DDLRUN_CUDA_EXTRA AND NOT DDLRUN_CUDA_EXTRA STREQUAL "cuda${CUDAToolkit_VERSION_MAJOR}")
+    set(DDLRUN_CUDA_MISSING "CUDA ${CUDAToolkit_VERSION} is not that of the wheel's extra ${DDLRUN_CUDA_EXTRA}")
   endif()
 endif()
 
@@ -121,7 +130,12 @@ if(NOT DDLRUN_CUDA_MISSING)
   endforeach()
   list(JOIN ddl_names ", " DDLRUN_GPUS)
   string(JOIN ", " DDLRUN_GPUS "compute capability ${DDLRUN_GPUS}" ${ddl_later})
-  add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-lineinfo> $<$<COMPILE_LANGUAGE:CUDA>:--threads=2>)
+  add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:--threads=2>)
+  if(DDLRUN_CUDA_EXTRA) # nothing says where it was compiled
+    add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=,-fmacro-prefix-map=../../=>)
+  else()
+    add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+  endif()
 
   add_library(ddl::cuda_runtime INTERFACE IMPORTED GLOBAL)
   target_link_libraries(ddl::cuda_runtime INTERFACE CUDA::cudart)

@@ -342,6 +342,11 @@ std::string VersionText() {
     const std::string problem = BackendProblem(name);
     text += " " + name + (problem.empty() ? "" : " (" + problem + ")");
   }
+  for (const std::string& name : BackendNames()) {
+    if (const std::string file = BackendFile(name); !file.empty()) {
+      text += "\nmodule of " + name + ": " + file;
+    }
+  }
   const std::string problem = NcclProblem();
   text += "\nNCCL: " + (problem.empty() ? NcclVersion() : problem);
   return text + "\n" + support::BuildText(support::Part::kTrainer);

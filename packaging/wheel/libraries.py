@@ -85,6 +85,7 @@ class Library:
 
 
 IEEE128 = pathlib.Path(__file__).with_name("ieee128.c")
+EXCEPTIONS = pathlib.Path(__file__).with_name("exceptions.cc")
 MIRROR = "https://deb.debian.org/debian"
 LIBRARIES = (
     # Without it hwloc sees no PCI device, and so no GPU.
@@ -150,6 +151,7 @@ OF_TRAINER = (
             ("-Dprotobuf_BUILD_TESTS=OFF", "-Dprotobuf_BUILD_PROTOC_BINARIES=OFF", "-Dprotobuf_WITH_ZLIB=OFF"),
             pkg_config="protobuf-lite -lprotobuf-lite -pthread"),
 )
+OF_CUDA_MODULE = ("isa-l",)  # of LIBRARIES: what the module for CUDA links
 # What zig links by itself: (name, SPDX, file below zig's lib).
 OF_ZIG = (
     ("libc++-libunwind", "Apache-2.0 WITH LLVM-exception", "libunwind/LICENSE.TXT"),
@@ -319,6 +321,18 @@ def build(library, target, tools, prefix, work, is_cross):
     texts = [(sources / name).read_bytes() for name in library.licence.split()]
     (prefix / "licences" / library.name).write_bytes(b"\n".join(texts))
     shutil.rmtree(work / library.name)
+
+
+def build_exceptions(tools, zig, directory, log):
+    """libexceptions.a, which program and module for CUDA link in the place of parts of zig's C++ library, to catch what the other throws:
+    types are told apart by name, as in GCC's library, instead of by address.
+    """
+    lib = zig.parent / "lib"
+    typeinfo = ["-D_LIBCPP_TYPEINFO_COMPARISON_IMPLEMENTATION=2", "-D_LIBCXXABI_BUILDING_LIBRARY", "-D_LIBCPP_BUILDING_LIBRARY",
+                f"-I{lib}/libcxxabi/include", f"-I{lib}/libcxx/src", lib / "libcxxabi/src/private_typeinfo.cpp"]
+    for name, source in (("typeinfo", typeinfo), ("exceptions", [EXCEPTIONS])):
+        run([tools / "clang++", "-O2", "-fPIC", "-fvisibility=hidden", "-c", *source, "-o", directory / f"{name}.o"], log)
+    run([tools / "ar", "cr", directory / "libexceptions.a", directory / "typeinfo.o", directory / "exceptions.o"], log)
 
 
 def key(target, zig, libraries):

@@ -187,9 +187,11 @@ EOF
   export LD_LIBRARY_PATH=$PWD/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   LD_DEBUG=libs run moved/bin/ddltraind --version
   [[ $output == *"calling init: $PWD/moved/lib/ddlrun/ddltrain_cuda.so"* ]]
+  [[ $output == *"module of cuda: $PWD/moved/lib/ddlrun/ddltrain_cuda.so"* ]]
   rm moved/lib/ddlrun/ddltrain_cuda.so
   run moved/bin/ddltraind --version
   [[ $output == *"cuda (the cuda back end is not installed: there is no $PWD/moved/lib/ddlrun/ddltrain_cuda.so"* ]]
+  [[ $output == *"module of cuda: not installed: there is no $PWD/moved/lib/ddlrun/ddltrain_cuda.so"* ]]
 }
 
 @test "a package's staging directory (DESTDIR) does not get into the modulefiles" {

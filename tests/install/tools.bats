@@ -17,13 +17,15 @@ setup() { tools=$BATS_TEST_DIRNAME/../../tools; }
   run -0 "$tools/wheel" --help
   [[ $output == *"usage: tools/wheel [--arch x86_64|aarch64|ppc64le]"* ]]
   run -64 "$tools/wheel" --ach
-  [ "$output" = "tools/wheel: '--ach' is not understood: --arch ARCHITECTURE, ddlrun, ddlrun-train" ]
+  [ "$output" = "tools/wheel: '--ach' is not understood: --arch ARCHITECTURE, ddlrun, ddlrun-train, ddlrun-train-cuda13" ]
   run -64 "$tools/wheel" ddlrun --arch x86_64
-  [ "$output" = "tools/wheel: '--arch' is not understood: --arch ARCHITECTURE, ddlrun, ddlrun-train" ]
+  [ "$output" = "tools/wheel: '--arch' is not understood: --arch ARCHITECTURE, ddlrun, ddlrun-train, ddlrun-train-cuda13" ]
   run -64 "$tools/wheel" --arch sparc
   [ "$output" = "tools/wheel: no wheel is made for 'sparc': x86_64, aarch64, ppc64le" ]
   run -64 "$tools/wheel" --arch aarch64 ddlrun ddlrun-train
   [ "$output" = "tools/wheel: no wheel of ddlrun-train is made for 'aarch64': x86_64" ]
+  run -64 "$tools/wheel" --arch ppc64le ddlrun-train-cuda13
+  [ "$output" = "tools/wheel: no wheel of ddlrun-train-cuda13 is made for 'ppc64le': x86_64" ]
   run -64 "$tools/zig" cc
   [[ $output == "usage: tools/zig"* ]]
   mkdir "$BATS_TEST_TMPDIR/bin"
@@ -59,6 +61,20 @@ print(libraries.key(libraries.TARGETS['ppc64le'], pathlib.Path(sys.argv[2]), lib
   cp -r "$sources" "$BATS_TEST_TMPDIR/copy"
   sed -i 's/timeout=60/timeout=90/' "$BATS_TEST_TMPDIR"/copy/libraries.py
   [ "$(key_of "$BATS_TEST_TMPDIR/copy")" = "$before" ]
+}
+
+@test "why there is no wheel of the module for CUDA is what CMake has said" {
+  why() { # LINE: of CMake
+    printf '%s\n' "-- MPI: ON" "$1" "-- Configuring done" > "$BATS_TEST_TMPDIR/log"
+    python3 -Bc "import sys, pathlib; sys.path.insert(0, sys.argv[1]); import backend
+print(backend.cuda_left_out(pathlib.Path(sys.argv[2])))" "$tools/../packaging/wheel" "$BATS_TEST_TMPDIR/log"
+  }
+  [ "$(why '-- CUDA: no cuDNN (a directory); the cuda back end is left out')" = "CUDA: no cuDNN (a directory)" ]
+  [ "$(why '-- NCCL 2.18 or later: not found (libnccl-dev); GPUs sum gradients')" = "NCCL 2.18 or later: not found" ]
+  [ -z "$(why '--   NCCL, NVTX            ON (2.28.9), OFF')" ]
+  # These are its words.
+  grep -qF 'message(STATUS "CUDA: ${DDLRUN_CUDA_MISSING}; the cuda back end is left out")' "$tools/../cmake/cuda.cmake"
+  grep -qF 'message(STATUS "NCCL 2.18 or later: not found (' "$tools/../cmake/cuda.cmake"
 }
 
 @test "tools/cross knows its processors and steps" {

@@ -51,13 +51,13 @@ change() {
 #!/bin/sh
 root=$(dirname "$(dirname "$0")")
 [ ! -e "$root/.git" ] && [ -e "$root/CMakeLists.txt" ] || exit 1
-file=$root/$2-$3${4:++$4}.whl
+file=$root/$2-$3${4:++$4}${5:++$5}.whl
 echo "$SOURCE_DATE_EPOCH" > "$file"
 echo "$file"
 EOF
   git commit -q -a -m "another tools/wheel"
   tools/release --wheels > /dev/null
-  [ "$(cd "$release" && echo ./*.whl)" = "./aarch64-ddlrun.whl ./ppc64le-ddlrun.whl ./x86_64-ddlrun+ddlrun-train.whl" ]
+  [ "$(cd "$release" && echo ./*.whl)" = "./aarch64-ddlrun.whl ./ppc64le-ddlrun.whl ./x86_64-ddlrun+ddlrun-train+ddlrun-train-cuda13.whl" ]
   [ "$(cat "$release/aarch64-ddlrun.whl")" = "$(git log -1 --format=%ct)" ]
   grep -q 'aarch64-ddlrun.whl$' "$release/SHA256SUMS"
   tools/release > /dev/null
@@ -65,7 +65,7 @@ EOF
   echo 'exit 1' > tools/wheel
   git commit -q -a -m "one that fails"
   run -1 tools/release --wheels
-  [[ $output == *"tools/release: tools/wheel --arch x86_64 ddlrun ddlrun-train failed" ]]
+  [[ $output == *"tools/release: tools/wheel --arch x86_64 ddlrun ddlrun-train ddlrun-train-cuda13 failed" ]]
 }
 
 @test "recipes name the tarball, its checksum and its address" {

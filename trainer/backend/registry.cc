@@ -20,21 +20,22 @@ struct Entry {
   const char* name;
   std::unique_ptr<Backend> (*make)(const BackendOptions&);
   std::string (*problem)();
+  std::string (*file)();
 };
 
-std::string NoProblem() { return ""; }
+std::string NoText() { return ""; }
 
 constexpr std::string_view kGpuBackend = "cuda";
 
 // Fastest first.
 constexpr Entry kEntries[] = {
 #ifdef DDLRUN_HAS_CUDA
-    {"cuda", MakeCudaBackend, CudaProblem},
+    {"cuda", MakeCudaBackend, CudaProblem, CudaModuleFile},
 #endif
 #ifdef DDLRUN_HAS_CPU
-    {"cpu", MakeCpuBackend, NoProblem},
+    {"cpu", MakeCpuBackend, NoText, NoText},
 #endif
-    {"reference", [](const BackendOptions&) { return MakeReferenceBackend(); }, NoProblem},
+    {"reference", [](const BackendOptions&) { return MakeReferenceBackend(); }, NoText, NoText},
 };
 
 const Entry* Find(const std::string& name) {
@@ -56,6 +57,12 @@ std::string BackendProblem(const std::string& name) {
   const Entry* entry = Find(name);
   DDL_CHECK(entry != nullptr);
   return entry->problem();
+}
+
+std::string BackendFile(const std::string& name) {
+  const Entry* entry = Find(name);
+  DDL_CHECK(entry != nullptr);
+  return entry->file();
 }
 
 BackendChoice ChooseBackend() {

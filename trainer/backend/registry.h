@@ -31,6 +31,10 @@ std::vector<std::string> BackendNames();
 // BackendNames().
 std::string BackendProblem(const std::string& name);
 
+// The file that it is loaded from, "not installed: ..." where there is none; "" if it is a part of
+// the program.  REQUIRES: as above.
+std::string BackendFile(const std::string& name);
+
 // What "auto" is on this machine.
 struct BackendChoice {
   std::string name;        // one of BackendNames()

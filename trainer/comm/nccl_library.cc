@@ -6,6 +6,8 @@
 
 #include <stdexcept>
 
+#include "trainer/core/module_path.h"
+
 namespace trainer {
 namespace {
 
@@ -19,14 +21,24 @@ std::string ToText(int version) {
          std::to_string(version % 100);
 }
 
+// Of a wheel: PyPI's, beside the module for CUDA.
+std::string LibraryOfPackages() {
+  if (*DDLRUN_CUDA_EXTRA == '\0') return "";
+  const std::string packages =
+      PackagesBeside("ddlrun_train_" DDLRUN_CUDA_EXTRA "/ddltrain_cuda.so");
+  return packages.empty() ? "" : packages + "/nvidia/nccl/lib/libnccl.so.2";
+}
+
 void* OpenLibrary() {
-  void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (library != nullptr) return library;
-  const std::string problem = dlerror();
-  // Where it was when this program was built.
-  library = dlopen(DDLRUN_NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw std::runtime_error("NCCL cannot be loaded: " + problem);
-  return library;
+  const std::string of_packages = LibraryOfPackages();
+  std::string problem;
+  // The last is where it was when this program was built.
+  for (const char* name : {of_packages.c_str(), "libnccl.so.2", DDLRUN_NCCL_LIBRARY}) {
+    if (*name == '\0') continue;
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+    if (problem.empty()) problem = dlerror();
+  }
+  throw std::runtime_error("NCCL cannot be loaded: " + problem);
 }
 
 template <typename Function>

@@ -299,6 +299,14 @@ TEST(Registry, SaysWhyABackendCannotRunHere) {
   if (!is_any) GTEST_SKIP() << "all back ends of this build run here";
 }
 
+// That for GPUs is a module, but not where it is emulated.
+TEST(Registry, BackEndsForCpusArePartsOfTheProgram) {
+  for (const std::string& name : BackendNames()) {
+    if (name == "cuda") continue;
+    EXPECT_EQ(BackendFile(name), "") << name;
+  }
+}
+
 TEST(Registry, RejectsAnUnknownNameAndListsTheKnown) {
   const std::string rejection = tests::Rejection<Error>(EX_USAGE, [] { MakeBackend("gpu", {}); });
   EXPECT_THAT(rejection, AllOf(HasSubstr("\"gpu\""), HasSubstr("auto")));

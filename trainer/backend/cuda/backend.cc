@@ -326,6 +326,8 @@ std::string CudaProblem() {
                                                         : cudaGetErrorString(result));
 }
 
+std::string CudaModuleFile() { return ""; }  // loader.cc has that of programs
+
 std::unique_ptr<Backend> MakeCudaBackend(const BackendOptions& options) {
   const int device = ChooseDevice(options.local_rank);
   const CudaPrecision precision = {options.compute_type, options.tf32};

@@ -22,4 +22,8 @@ std::unique_ptr<Backend> MakeCudaBackend(const BackendOptions& options);
 // it can.
 std::string CudaProblem();
 
+// The file that the back end is loaded from, whether or not it can run: "" where it is a part of
+// the program.  "not installed: ..." says what to do.
+std::string CudaModuleFile();
+
 }  // namespace trainer

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a program gets at the module.  loader.cc also has the two functions of cuda_backend.h for
-// programs: they pass on to the module that lies beside the program, in ../lib/ddlrun.
+// How a program gets at the module.  loader.cc also has the functions of cuda_backend.h for
+// programs: they pass on to the module that lies beside the program, in ../lib/ddlrun, or for
+// programs of a wheel among Python's packages.
 
 #pragma once
 

@@ -4,8 +4,12 @@
 
 #include "trainer/backend/cuda/loader.h"
 
+#include <cxxabi.h>
+#include <dlfcn.h>
+
 #include "tests/support/directories.h"
 #include "tests/support/test.h"
+#include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -52,6 +56,19 @@ TEST(CudaLoader, ErrorsOfTheModuleAreErrorsOfTheProgram) {
     EXPECT_THAT(known->what(), StartsWith(problem));
   }
 }
+
+TEST(CudaLoader, AModuleWithAnotherCxxLibraryIsToldOfTheExceptionsOfTheProgram) {
+  const std::string path = tests::BuildDirectory() + "/tests/module_of_another_build.so";
+  LoadCudaModule(path);
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(library, nullptr);
+  const auto* shared = static_cast<void* (**)()>(dlsym(library, "shared_exceptions"));
+  ASSERT_NE(shared, nullptr);
+  ASSERT_NE(*shared, nullptr);
+  EXPECT_EQ((*shared)(), static_cast<void*>(abi::__cxa_get_globals()));
+}
+
+TEST(CudaLoader, KnowsWhereTheModuleIsWithoutLoadingIt) { EXPECT_EQ(CudaModuleFile(), kModule); }
 
 TEST(CudaLoader, NamesTheDriverThatIsNotThere) {
   EXPECT_THAT(DriverProblem("libcuda-of-nobody.so.1"),
