@@ -8,6 +8,8 @@
 #include <cuda_runtime.h>
 #include <cudnn.h>
 
+#include <random>
+
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda/resnet50_layers.h"
 #include "trainer/backend/cuda/libraries/cudnn_graph.h"
