@@ -4,6 +4,7 @@
 // faster, and only where they give what the passes give.
 
 #include <string>
+#include <utility>
 
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/odd_libraries.h"
@@ -133,34 +134,37 @@ TEST_F(Bn1VariantTest, IsGivenUp) {
   EXPECT_EQ(above.bn1_variant(), Bn1Variant::kSeparate);
 }
 
-bool IsConv3Of512(const ConvolutionSpec& spec, const ConvolutionFusions& fusions) {
-  return fusions.drelu && spec.kernel == 1 && spec.out_channels == 512;
+bool IsWideConv3(const ConvolutionSpec& spec, const ConvolutionFusions& fusions) {
+  return fusions.drelu && spec.kernel == 1 && spec.out_channels >= 512;
 }
 
 class Conv3DataGradientTest : public testing::Test {
  protected:
   // Of the one in the middle of three.
-  Conv3Variant Choose(Kind kind, DType dtype = DType::kFloat16, std::int64_t mid = 8) {
-    OddLibraries libraries(dtype, IsConv3Of512, kind, plans_);
-    CudaBottleneck below(libraries, {CudaImages({1, 512, 3, 5}, dtype), 8, 512, 1});
-    CudaBottleneck block(libraries, {below.dst(), mid, 512, 1});
-    CudaBottleneck above(libraries, {below.dst(), 8, 512, 1});
+  Conv3Variant Choose(Kind kind, DType dtype = DType::kFloat16, std::int64_t mid = 8,
+                      std::int64_t out = 512) {
+    OddLibraries libraries(dtype, IsWideConv3, kind, plans_);
+    CudaBottleneck below(libraries, {CudaImages({1, out, 3, 5}, dtype), 8, out, 1});
+    CudaBottleneck block(libraries, {below.dst(), mid, out, 1});
+    CudaBottleneck above(libraries, {below.dst(), 8, out, 1});
     block.set_below(below.end());
     above.set_below(block.end());
+    EXPECT_EQ(block.conv1_variant(), Conv1Variant::kFused);
+    EXPECT_EQ(above.conv1_variant(), Conv1Variant::kFused);
     EXPECT_EQ(below.conv3_variant(), Conv3Variant::kSeparate);
     EXPECT_EQ(above.conv3_variant(), Conv3Variant::kSeparate);
     return block.conv3_variant();
   }
   void SetUp() override {
     // What the blocks have beside it, so that it is not timed.
-    for (const char* dtype : {"F16", "BF16"}) {
-      for (const char* mid : {"8", "136"}) {
-        const std::string type = dtype;
-        const std::string backward = std::string("data gradient of 15 pixels from ") + mid +
-                                     " to 512 channels into the block below, " + type;
+    for (const std::string type : {"F16", "BF16"}) {
+      using Sizes = std::pair<std::string, std::string>;
+      for (const auto& [mid, out] : {Sizes{"8", "512"}, {"136", "512"}, {"8", "1032"}}) {
+        const std::string backward = "data gradient of 15 pixels from " + mid + " to " + out +
+                                     " channels into the block below, " + type;
         plans_.Add(backward, "kernel");
         plans_.Add("batch norm and " + backward, "separate");
-        plans_.Add("convolution of 15 pixels from 512 to " + std::string(mid) +
+        plans_.Add("convolution of 15 pixels from " + out + " to " + mid +
                        " channels with the end of the block below, " + type,
                    "separate");
       }
@@ -176,6 +180,7 @@ TEST_F(Conv3DataGradientTest, IsTheKernelWhereThatIsFaster) {
   EXPECT_EQ(Choose(Kind::kSlow), Conv3Variant::kFusedDataGradient);
   EXPECT_EQ(plans_.Find(kName), "kernel");
   EXPECT_EQ(Choose(Kind::kSlow, DType::kBFloat16), Conv3Variant::kFusedDataGradient);
+  EXPECT_EQ(Choose(Kind::kSlow, DType::kFloat16, 136), Conv3Variant::kFusedDataGradient);
 }
 // However slow they are.
 TEST_F(Conv3DataGradientTest, ArePassesWhereTheKernelGivesSomethingElse) {
@@ -191,7 +196,7 @@ TEST_F(Conv3DataGradientTest, IsAsThePlansHaveIt) {
   EXPECT_EQ(Choose(Kind::kSlow), Conv3Variant::kSeparate);
 }
 TEST_F(Conv3DataGradientTest, ArePassesWithoutAKernel) {
-  EXPECT_EQ(Choose(Kind::kSlow, DType::kFloat16, 136), Conv3Variant::kSeparate);
+  EXPECT_EQ(Choose(Kind::kSlow, DType::kFloat16, 8, 1032), Conv3Variant::kSeparate);
 }
 
 // The lower one of the two that are timed has a block below it, which is not there then.

@@ -29,21 +29,21 @@ __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
     BackwardKernel(Conv1Backward call, Images images, int pixels, int filters, int channels,
                    Norm norm) {
   using T = typename Of::T;
-  auto& shared = *reinterpret_cast<rows_product::Shared<Of>*>(GivenShared());
+  auto& shared = *reinterpret_cast<typename Of::Shared*>(GivenShared());
   alignas(16) __shared__ float means[EndBelow<Of, kind>::kMeans];
   EndBelow<Of, kind> end(call, images, pixels, channels, means);
   const rows_product::Product<T> product = {static_cast<const T*>(call.filter), pixels, filters,
                                             channels};
   if constexpr (std::is_same_v<Norm, NoNorm>) {
     rows_product::SourceInMemory<Of> front(static_cast<const T*>(call.gradient), product);
-    rows_product::MultiplyRows<Of>(product, shared, front, end);
+    rows_product::MultiplyRows(product, shared, front, end);
   } else {
     using Front = rows_product::SourceBehindNorm<Of>;
     __shared__ typename Front::Coefficients coefficients;
     Front front(static_cast<const T*>(call.gradient), norm, product, coefficients);
-    rows_product::MultiplyRows<Of>(product, shared, front, end);
+    rows_product::MultiplyRows(product, shared, front, end);
   }
-  end.StorePartialSums(shared);
+  end.StorePartialSums();
 }
 
 // As many columns as registers have room for, 256 at most.
@@ -80,10 +80,9 @@ template <typename Of, typename Norm>
 void Queue(const Conv1BackwardShape& shape, const Conv1Backward& call, const Norm& norm,
            CUstream_st* stream) {
   const auto queue = [&](auto kind) {
-    LaunchWithShared(sizeof(rows_product::Shared<Of>), BackwardKernel<Of, kind, Norm>,
-                     GridOf<Of>(shape), rows_product::kBlockThreads, stream, call,
-                     Images{shape.height, shape.width}, static_cast<int>(shape.pixels),
-                     shape.filters, shape.channels, norm);
+    LaunchWithShared(sizeof(typename Of::Shared), BackwardKernel<Of, kind, Norm>, GridOf<Of>(shape),
+                     rows_product::kBlockThreads, stream, call, Images{shape.height, shape.width},
+                     static_cast<int>(shape.pixels), shape.filters, shape.channels, norm);
   };
   using std::integral_constant;
   if (shape.is_dual) return queue(integral_constant<Kind, Kind::kDualNorm>());

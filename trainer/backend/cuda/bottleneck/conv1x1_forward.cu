@@ -29,32 +29,8 @@ constexpr int kMaxChannelsBehindNorm = 128;
 constexpr int kMaxChannelsBehindNormOfQuadPairs = 64;
 constexpr int kFiltersBehindNorm = 256;  // of a block
 
-template <typename T, int channels>
-using StreamedTile = streamed_product::Tile<T, channels>;
-
-// The product's, by the type of its tile.
-template <typename Of>
-struct Product {
-  using Shared = rows_product::Shared<Of>;
-  template <typename Front>
-  static __device__ void MultiplyRows(const rows_product::Product<typename Of::T>& product,
-                                      Shared& shared, Front& front, SummedRows<Of>& behind) {
-    rows_product::MultiplyRows<Of>(product, shared, front, behind);
-    behind.AddUp(shared);
-  }
-};
-template <typename T, int channels>
-struct Product<StreamedTile<T, channels>> {
-  using Of = StreamedTile<T, channels>;
-  using Shared = streamed_product::Shared<Of>;
-  template <typename Front>
-  static __device__ void MultiplyRows(const rows_product::Product<T>& product, Shared& shared,
-                                      Front& front, SummedRows<Of>& behind) {
-    streamed_product::MultiplyRows<Of>(product, shared, front, behind);
-  }
-};
-template <typename Of>
-using Shared = typename Product<Of>::Shared;
+template <typename T>
+using StreamedTile = streamed_product::Tile<T, kMaxStreamedChannels, Major::kK>;
 
 template <typename Of, NormsInFront norms>
 __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
@@ -62,13 +38,13 @@ __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
                   int filters) {
   using T = typename Of::T;
   using Front = NormalizedRows<Of, norms>;
-  auto& shared = *reinterpret_cast<Shared<Of>*>(GivenShared());
+  auto& shared = *reinterpret_cast<typename Of::Shared*>(GivenShared());
   __shared__ typename Front::Coefficients coefficients;
   Front front(call.front, first, second, pixels, coefficients);
   SummedRows<Of> behind(static_cast<T*>(call.dst), pixels, filters);
   const rows_product::Product<T> product = {static_cast<const T*>(call.filter), pixels,
                                             first.padded, filters};
-  Product<Of>::MultiplyRows(product, shared, front, behind);
+  MultiplyRows(product, shared, front, behind);  // of either kind of tile
   if (call.partial_sums != nullptr) behind.StorePartialSums(call.partial_sums);
 }
 
@@ -104,7 +80,7 @@ auto WithTileOf(const Conv1x1ForwardShape& shape, Kind norms, const Call& call) 
   }
   constexpr TensorCores kCores = TensorCores::kWholeWarp;
   if (shape.src.padded > kMaxChannels || shape.filters > kMaxFilters) {
-    return call(StreamedTile<T, kMaxStreamedChannels>(), norms);
+    return call(StreamedTile<T>(), norms);
   }
   if (shape.src.padded > kMaxKeptChannels) {
     return call(Tile<T, kCores, kMaxChannels, kMaxFilters>(), norms);
@@ -136,7 +112,7 @@ auto WithTile(const Conv1x1ForwardShape& shape, const Call& call) {
 std::size_t SharedBytes(const Conv1x1ForwardShape& shape) {
   return WithTile(shape, [](auto tile, auto norms) {
     using Of = decltype(tile);
-    return sizeof(Shared<Of>) + sizeof(typename NormalizedRows<Of, norms>::Coefficients);
+    return sizeof(typename Of::Shared) + sizeof(typename NormalizedRows<Of, norms>::Coefficients);
   });
 }
 
@@ -192,7 +168,7 @@ void RunConv1x1Forward(const Conv1x1ForwardShape& shape, const Conv1x1Forward& c
   }
   conv1x1_forward::WithTile(shape, [&](auto tile, auto norms) {
     using Of = decltype(tile);
-    LaunchWithShared(sizeof(conv1x1_forward::Shared<Of>), conv1x1_forward::ForwardKernel<Of, norms>,
+    LaunchWithShared(sizeof(typename Of::Shared), conv1x1_forward::ForwardKernel<Of, norms>,
                      conv1x1_forward::GridOf<Of>(shape), rows_product::kBlockThreads, stream, call,
                      first, second, static_cast<int>(shape.src.pixels), shape.filters);
   });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The data gradient of the 1x1 convolution at the end of a bottleneck from 128 to 512 channels,
-// with the batch norm behind it in front and the ReLU before it behind, in one kernel: the gradient
-// that comes in and what bn3 has read are read once, the gradient of what the convolution gives is
-// written for the filter's gradient, to the bit what the pass writes, and not read again; the
-// gradient that goes out comes with the sums for bn2.
+// The data gradient of the 1x1 convolution at the end of a bottleneck, from 128 to 512 or 256 to
+// 1,024 channels, with the batch norm behind it in front and the ReLU before it behind, in one
+// kernel: the gradient that comes in and what bn3 has read are read once, the gradient of what the
+// convolution gives is written for the filter's gradient, to the bit what the pass writes, and not
+// read again; the gradient that goes out comes with the sums for bn2.
 //
 // Products of fp16 or bf16 by tensor cores, sums in fp32 and in the same order each time.
 
@@ -29,8 +29,10 @@ struct Conv3DataGradientShape {
   int compute_capability = 0;        // its major number
   std::size_t max_shared_bytes = 0;  // of a thread block (MaxSharedBytes)
 };
-// Whether there is a kernel: fp16 and bf16 from 8.0 on, for 257 to 512 filters and 128 channels at
-// most, where a thread block may have 155 KB of shared memory.
+// Whether there is a kernel: fp16 and bf16 from 8.0 on, for 257 filters at least, where a thread
+// block may have its shared memory:
+//   at most    512 filters, 128 channels    155 KB
+//              1,024 filters, 256 channels  119 KB
 bool HasConv3DataGradient(const Conv3DataGradientShape& shape);
 
 // NormPartialSums::blocks of the sums below.

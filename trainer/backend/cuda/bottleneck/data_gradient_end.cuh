@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is behind the product of rows_product.cuh where that is a data gradient which goes on
-// through a ReLU, and is added up for the batch norms before that.
+// What is behind a product over rows (rows_product.cuh, streamed_product.cuh) where that is a data
+// gradient which goes on through a ReLU, and is added up for the batch norms before that.
 
 #pragma once
 
@@ -34,11 +34,12 @@ template <typename Of, Kind kind>
 class EndBelow {
   using T = typename Of::T;
   static constexpr bool kIsDual = kind == Kind::kDualNorm;
+  static constexpr bool kSharesMeans = kIsDual || Of::kKeepsSums;
 
  public:
   // `means`: shared memory of kMeans floats, where registers do not suffice.  The block is to wait
   // before Use.
-  static constexpr int kMeans = kIsDual ? 2 * Of::kColumns : 1;
+  static constexpr int kMeans = kSharesMeans ? (kIsDual ? 2 : 1) * Of::kColumns : 1;
   __device__ EndBelow(const Conv1Backward& call, const Images& images, int pixels, int channels,
                       float* means)
       : call_(call),
@@ -46,16 +47,18 @@ class EndBelow {
         pixels_(pixels),
         channels_(channels),
         channel_(rows_product::OwnColumn<Of>()) {
-    if constexpr (kIsDual) {
+    if constexpr (kSharesMeans) {
       shared_means_ = means + rows_product::Thread() % Of::kThreadsAcross * 8;
       ShareMeans(call.first, shared_means_);
-      ShareMeans(call.second, shared_means_ + Of::kColumns);
+      if constexpr (kIsDual) ShareMeans(call.second, shared_means_ + Of::kColumns);
     } else {
       LoadMeans(call.first, mean_);
     }
   }
 
   __device__ void Load(int e, int pixel) {
+    z_[e] = {};  // what was there before is not kept, which would take registers
+    passes_[e] = 0;
     if (pixel >= pixels_ || channel_ >= channels_) return;
     const std::int64_t at = ElementOf(pixel);
     if constexpr (kind == Kind::kNormOfStride2) {
@@ -86,7 +89,7 @@ class EndBelow {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       sum_[i] += gradient[i];
-      products_[i] += gradient[i] * (z[i] - (kIsDual ? shared_means_[i] : mean_[i]));
+      products_[i] += gradient[i] * (z[i] - (kSharesMeans ? shared_means_[i] : mean_[i]));
     }
     if constexpr (kIsDual) {
       Widen(second_z_[e], z);
@@ -96,10 +99,18 @@ class EndBelow {
     }
   }
 
-  // `shared`: of the product, which is done.
-  __device__ void StorePartialSums(rows_product::Shared<Of>& shared) {
-    StoreOf(call_.first, products_, shared);
-    if constexpr (kIsDual) StoreOf(call_.second, second_products_, shared);
+  // What was used so far, which makes room in registers.  `shared`: of the product.
+  __device__ void AddUp(typename Of::Shared& shared) {
+    all_ += rows_product::SumOverRows<Of>(sum_, shared);
+    all_products_ += SumOf(call_.first, products_, shared);
+    if constexpr (kIsDual) all_second_products_ += SumOf(call_.second, second_products_, shared);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum_[i] = products_[i] = second_products_[i] = 0;
+  }
+  // Of all that was added up.
+  __device__ void StorePartialSums() const {
+    StoreOf(call_.first, all_products_);
+    if constexpr (kIsDual) StoreOf(call_.second, all_second_products_);
   }
 
  private:
@@ -116,15 +127,20 @@ class EndBelow {
     LoadMeans(norm, means);
     for (int i = 0; i < 8; ++i) to[i] = means[i];
   }
-  __device__ void StoreOf(const Conv1Backward::Norm& norm, float (&products)[8],
-                          rows_product::Shared<Of>& shared) {
+  __device__ float SumOf(const Conv1Backward::Norm& norm, float (&products)[8],
+                         typename Of::Shared& shared) const {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       products[i] *= channel_ < channels_ ? norm.saved[channels_ + channel_ + i] : 0.0F;
     }
-    float* to = norm.partial + static_cast<std::int64_t>(blockIdx.y) * 2 * channels_;
-    rows_product::SumOverRows<Of>(sum_, channels_, shared, to);
-    rows_product::SumOverRows<Of>(products, channels_, shared, to + channels_);
+    return rows_product::SumOverRows<Of>(products, shared);
+  }
+  __device__ void StoreOf(const Conv1Backward::Norm& norm, float products) const {
+    const int channel = rows_product::OwnSum<Of>();
+    if (rows_product::Thread() >= Of::kColumns || channel >= channels_) return;
+    float* to = norm.partial + static_cast<std::int64_t>(blockIdx.y) * 2 * channels_ + channel;
+    to[0] = all_;
+    to[channels_] = products;
   }
 
   const Conv1Backward& call_;
@@ -139,6 +155,9 @@ class EndBelow {
   float sum_[8] = {};
   float products_[8] = {};
   float second_products_[8] = {};
+  float all_ = 0;  // of the column OwnSum()
+  float all_products_ = 0;
+  float all_second_products_ = 0;
 };
 
 }  // namespace data_gradient_end

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NormBackwardFront as what is in front of a product of rows_product.cuh.
+// NormBackwardFront as what is in front of a product over rows (rows_product.cuh,
+// streamed_product.cuh).
 
 #pragma once
 
@@ -33,20 +34,21 @@ class SourceBehindNorm {
   __device__ SourceBehindNorm(const T* gradient, const NormBackwardFront& norm,
                               const Product<T>& of, Coefficients& coefficients)
       : gradient_(gradient), norm_(norm), of_(of), by_(coefficients) {
-    static_assert(Of::kDepth <= kBlockThreads);
-    const int channel = Thread();
-    if (channel >= of.depth) return;
-    const batch_norm::Coefficients made = CoefficientsOf(channel);
-    const int at = channel % 8 / 2 * kWord + channel / 8 * 2 + channel % 2;
-    by_.of_gradient[at] = made.of_gradient;
-    by_.of_input[at] = made.of_input;
-    by_.mean[at] = norm.saved[channel];
-    by_.rest[at] = made.rest;
+    for (int channel = Thread(); channel < of.depth; channel += kBlockThreads) {
+      const batch_norm::Coefficients made = CoefficientsOf(channel);
+      const int at = channel % 8 / 2 * kWord + channel / 8 * 2 + channel % 2;
+      by_.of_gradient[at] = made.of_gradient;
+      by_.of_input[at] = made.of_input;
+      by_.mean[at] = norm.saved[channel];
+      by_.rest[at] = made.rest;
+    }
   }
 
-  __device__ void Load(int first) {
+  __device__ void Load(int first, int depth) {
+    channel_ = depth + SourceChannel<Of>();
 #pragma unroll
     for (int e = 0; e < Of::kSourceRows; ++e) {
+      eights_[e] = src_[e] = {};  // what was there before is not kept, which would take registers
       if (!IsThere(e, first)) continue;
       const std::int64_t at = ElementOf(e, first);
       eights_[e] = LoadEight(gradient_ + at);
@@ -54,14 +56,15 @@ class SourceBehindNorm {
     }
   }
 
-  __device__ void Store(int first, Shared<Of>& shared) {
+  __device__ void Store(int first, int depth, T* rows) {
+    channel_ = depth + SourceChannel<Of>();
 #pragma unroll
     for (int word = 0; word < 4; ++word) Differentiate(word);
 #pragma unroll
     for (int e = 0; e < Of::kSourceRows; ++e) {
       if (!HasSourceRow<Of>(e)) continue;
       const bool is_there = IsThere(e, first);
-      StoreSource<Of>(e, is_there ? eights_[e] : Eight<T>{}, shared);
+      StoreSource<Of>(e, is_there ? eights_[e] : Eight<T>{}, rows);
       if (is_there && blockIdx.x == 0) {
         StoreEight(eights_[e], static_cast<T*>(norm_.diff_src) + ElementOf(e, first));
       }
@@ -117,7 +120,7 @@ class SourceBehindNorm {
   const T* const gradient_;
   const NormBackwardFront& norm_;
   const Product<T>& of_;
-  const int channel_ = SourceChannel<Of>();
+  int channel_ = 0;  // of what is loaded, or stored
   Coefficients& by_;
   Eight<T> eights_[Of::kSourceRows] = {};  // the gradient, then that of src
   Eight<T> src_[Of::kSourceRows] = {};

@@ -58,12 +58,13 @@ class NormalizedRows {
     }
   }
 
-  // `depth`: the first channel of a chunk, where the source comes in such.
-  __device__ void Load(int first, int depth = 0) {
+  __device__ void Load(int first, int depth) {
     channel_ = depth + rows_product::SourceChannel<Of>();
     const auto* more = static_cast<const T*>(kIsDual ? call_.second.src.values : call_.residual);
 #pragma unroll
     for (int e = 0; e < Of::kSourceRows; ++e) {
+      z_[e] = {};  // what was there before is not kept, which would take registers
+      if constexpr (kHasMore) more_[e] = {};
       if (!IsThere(e, first)) continue;
       const std::int64_t at = ElementOf(e, first);
       z_[e] = LoadEight(static_cast<const T*>(call_.first.src.values) + at);
@@ -71,9 +72,6 @@ class NormalizedRows {
     }
   }
 
-  __device__ void Store(int first, rows_product::Shared<Of>& shared) {
-    Store(first, 0, shared.source);
-  }
   __device__ void Store(int first, int depth, T* rows) {
     channel_ = depth + rows_product::SourceChannel<Of>();
     unsigned passes = 0;  // of row e eight bits from 8 * e on
@@ -83,13 +81,11 @@ class NormalizedRows {
 #pragma unroll
     for (int e = 0; e < Of::kSourceRows; ++e) {
       if (!rows_product::HasSourceRow<Of>(e)) continue;
-      T* const row = rows + rows_product::SourceRow<Of>(e) * Of::kSourceStride +
-                     rows_product::SourceChannel<Of>();
       if (!IsThere(e, first)) {
-        StoreEight(Eight<T>{}, row);
+        rows_product::StoreSource<Of>(e, Eight<T>{}, rows);
         continue;
       }
-      StoreEight(z_[e], row);
+      rows_product::StoreSource<Of>(e, z_[e], rows);
       if (blockIdx.x != 0) continue;
       const std::int64_t at = ElementOf(e, first);
       if (call_.dst != nullptr) StoreEight(z_[e], static_cast<T*>(call_.dst) + at);
@@ -169,8 +165,7 @@ class SummedRows {
   }
 
   // What was used so far, which makes room in registers.  `shared`: of the product.
-  template <typename Shared>
-  __device__ void AddUp(Shared& shared) {
+  __device__ void AddUp(typename Of::Shared& shared) {
     all_ += rows_product::SumOverRows<Of>(sum_, shared);
     all_squares_ += rows_product::SumOverRows<Of>(squares_, shared);
 #pragma unroll

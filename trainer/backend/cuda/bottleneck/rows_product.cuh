@@ -33,6 +33,9 @@ constexpr int kEdge = 16;  // of the tiles of a product
 constexpr int kBlockThreads = 512;
 constexpr int kWarps = kBlockThreads / 32;
 
+template <typename Of>
+struct Shared;
+
 // Each warp has kEdge columns of the filter, over a share of the depth: all of it in 32 registers,
 // or part of it in 24 and the rest in shared memory, which leaves room for others.  The filter in
 // memory is depth x columns (Major::kMN) or columns x depth (Major::kK).
@@ -40,8 +43,10 @@ template <typename Element, TensorCores cores, int depth, int columns, Major fil
           int pixels = 32>
 struct Tile {
   using T = Element;
+  using Shared = rows_product::Shared<Tile>;
   static constexpr TensorCores kCores = cores;
   static constexpr Major kFilterMajor = filter_major;
+  static constexpr bool kKeepsSums = false;  // in registers
   static constexpr int kPixels = pixels;
   static constexpr int kDepth = depth;
   static constexpr int kColumns = columns;
@@ -112,8 +117,9 @@ __device__ inline bool HasSourceRow(int e) {
   return Of::kSourceRowsAtOnce <= Of::kPixels || SourceRow<Of>(e) < Of::kPixels;
 }
 template <typename Of>
-__device__ inline void StoreSource(int e, const Eight<typename Of::T>& eight, Shared<Of>& shared) {
-  StoreEight(eight, shared.source + SourceRow<Of>(e) * Of::kSourceStride + SourceChannel<Of>());
+__device__ inline void StoreSource(int e, const Eight<typename Of::T>& eight,
+                                   typename Of::T* rows) {
+  StoreEight(eight, rows + SourceRow<Of>(e) * Of::kSourceStride + SourceChannel<Of>());
 }
 
 // The same behind the product, of its eight columns.
@@ -138,20 +144,20 @@ class SourceInMemory {
  public:
   __device__ SourceInMemory(const T* source, const Product<T>& of) : source_(source), of_(of) {}
 
-  __device__ void Load(int first) {
+  __device__ void Load(int first, int depth) {
 #pragma unroll
     for (int e = 0; e < Of::kSourceRows; ++e) {
       const int pixel = first + SourceRow<Of>(e);
-      const int channel = SourceChannel<Of>();
+      const int channel = depth + SourceChannel<Of>();
       eights_[e] = Eight<T>{};
       if (!HasSourceRow<Of>(e) || pixel >= of_.pixels || channel >= of_.depth) continue;
       eights_[e] = LoadEight(source_ + static_cast<std::int64_t>(pixel) * of_.depth + channel);
     }
   }
-  __device__ void Store(int /*first*/, Shared<Of>& shared) {
+  __device__ void Store(int /*first*/, int /*depth*/, T* rows) {
 #pragma unroll
     for (int e = 0; e < Of::kSourceRows; ++e) {
-      if (HasSourceRow<Of>(e)) StoreSource<Of>(e, eights_[e], shared);
+      if (HasSourceRow<Of>(e)) StoreSource<Of>(e, eights_[e], rows);
     }
   }
 
@@ -279,10 +285,11 @@ __device__ inline void ReadSums(const SharedMemory& shared, int row, float (&val
   }
 }
 
-// Calls, for each tile, front.Load(first pixel) some time before front.Store(first pixel, shared),
-// which is to store all of a thread's source that HasSourceRow (zero where it is not there), and,
-// for each of its rows that HasRow, end.Load(e, pixel) some time before end.Use(e, pixel, sums),
-// where e is a constant.  Pixels from of.pixels on are not there, and columns may not be.
+// Calls, for each tile, front.Load(first pixel, first of the depth) some time before front.Store(
+// the same, rows), which is to store all of a thread's source that HasSourceRow (zero where it is
+// not there), and, for each of its rows that HasRow, end.Load(e, pixel) some time before end.Use(e,
+// pixel, sums), where e is a constant; then end.AddUp(shared), which is for all threads to do.
+// Pixels from of.pixels on are not there, and columns may not be.
 template <typename Of, typename Front, typename End>
 __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of>& shared,
                                     Front& front, End& end) {
@@ -290,7 +297,7 @@ __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of
   LoadFilter<Of>(of, shared, filter);
   const int tiles = (of.pixels + Of::kPixels - 1) / Of::kPixels;
   int tile = static_cast<int>(blockIdx.y);
-  front.Load(tile * Of::kPixels);
+  front.Load(tile * Of::kPixels, 0);
 #pragma unroll
   for (int e = 0; e < Of::kRows; ++e) {
     if (HasRow<Of>(e)) end.Load(e, tile * Of::kPixels + OwnRow<Of>(e));
@@ -298,8 +305,8 @@ __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of
   while (tile < tiles) {
     const int first = tile * Of::kPixels;
     tile += static_cast<int>(gridDim.y);
-    front.Store(first, shared);
-    front.Load(tile * Of::kPixels);
+    front.Store(first, 0, shared.source);
+    front.Load(tile * Of::kPixels, 0);
     __syncthreads();
     Multiply<Of>(filter, shared);
     __syncthreads();
@@ -312,6 +319,7 @@ __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of
       end.Load(e, tile * Of::kPixels + OwnRow<Of>(e));
     }
   }
+  end.AddUp(shared);
 }
 
 // Adds the threads' values of their columns up over the rows of the block: of the first threads,
@@ -334,14 +342,6 @@ __device__ inline float SumOverRows(const float (&values)[8], SharedMemory& shar
   if (Thread() >= Of::kColumns) return all;
   for (int row = 0; row < Of::kRowsAtOnce; ++row) all += rows[row * Of::kColumns + Thread()];
   return all;
-}
-
-// To to[column].
-template <typename Of>
-__device__ inline void SumOverRows(const float (&values)[8], int columns, Shared<Of>& shared,
-                                   float* to) {
-  const float all = SumOverRows<Of>(values, shared);
-  if (Thread() < Of::kColumns && OwnSum<Of>() < columns) to[OwnSum<Of>()] = all;
 }
 
 }  // namespace rows_product

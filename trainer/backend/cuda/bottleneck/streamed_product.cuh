@@ -13,6 +13,8 @@
 //                             memory           L2               shared memory   mma.sync
 //   1,024 to 256              3,000 (53 KB)    3,600 (85 KB)    about 2,400     1,600
 //   512 to 256                3,250 (57 KB)    3,800 (89 KB)    about 2,500     1,600
+//   conv3_data_gradient,
+//     1,024 to 256            3,200 (56 KB)    3,800 (88 KB)    about 2,500     1,600
 
 #pragma once
 
@@ -27,11 +29,17 @@ using rows_product::kEdge;
 using rows_product::Product;
 using rows_product::Thread;
 
-// For a depth of at most that; tensor cores of 8.0 on.  The filter is columns x depth.
-template <typename Element, int depth>
+template <typename Of>
+struct Shared;
+
+// For a depth of at most that; tensor cores of 8.0 on.  The filter as rows_product::Tile has it.
+template <typename Element, int depth, Major filter_major>
 struct Tile {
   using T = Element;
+  using Shared = streamed_product::Shared<Tile>;
   static constexpr TensorCores kCores = TensorCores::kWholeWarp;
+  static constexpr Major kFilterMajor = filter_major;
+  static constexpr bool kKeepsSums = true;  // in registers
   static constexpr int kPixels = 128;
   static constexpr int kColumns = 256;
   static constexpr int kDepth = depth;
@@ -53,6 +61,11 @@ struct Tile {
   static constexpr int kRows = kWarpPixels / kRowsAtOnce;
   static constexpr int kSourceStride = kChunk + 8;
   static constexpr int kSumsStride = kColumns + 8;
+  // A chunk of the filter in shared memory, in lines as in memory.
+  static constexpr bool kAlongDepth = filter_major == Major::kK;
+  static constexpr int kFilterLines = kAlongDepth ? kColumns : kChunk;
+  static constexpr int kFilterLine = kAlongDepth ? kChunk : kColumns;
+  static constexpr int kFilterStride = kFilterLine + 8;
 };
 
 template <typename Of>
@@ -61,22 +74,24 @@ struct Shared {
     alignas(16) typename Of::T source[2][Of::kPixels * Of::kSourceStride];
     alignas(16) float sums[1][Of::kWarpPixels * Of::kSumsStride];  // behind the last chunk
   };
-  alignas(16) typename Of::T filter[2][Of::kColumns * Of::kSourceStride];
+  alignas(16) typename Of::T filter[2][Of::kFilterLines * Of::kFilterStride];
 };
 
 // What is not there is zero.
 template <typename Of>
 __device__ inline void StartFilter(const Product<typename Of::T>& of, int first_depth,
                                    typename Of::T* to) {
-  constexpr int kParts = Of::kChunk / 8;
+  constexpr int kParts = Of::kFilterLine / 8;
 #pragma unroll
-  for (int i = 0; i < Of::kColumns * kParts / kBlockThreads; ++i) {
-    const int at = Thread() + i * kBlockThreads;
-    const int column = at / kParts;
-    const int depth = first_depth + at % kParts * 8;
-    typename Of::T* const eight = to + column * Of::kSourceStride + at % kParts * 8;
+  for (int i = 0; i < Of::kFilterLines * kParts / kBlockThreads; ++i) {
+    const int line = Thread() / kParts + i * (kBlockThreads / kParts);
+    const int part = Thread() % kParts * 8;
+    const int column = Of::kAlongDepth ? line : part;
+    const int depth = first_depth + (Of::kAlongDepth ? part : line);
+    typename Of::T* const eight = to + line * Of::kFilterStride + part;
     if (column < of.columns && depth < of.depth) {
-      StartCopy(eight, of.filter + column * of.depth + depth);
+      StartCopy(eight, of.filter + (Of::kAlongDepth ? column * of.depth + depth
+                                                    : depth * of.columns + column));
     } else {
       StoreEight(Eight<typename Of::T>{}, eight);
     }
@@ -93,35 +108,59 @@ __device__ inline void Multiply(const typename Of::T* source, const typename Of:
   const int warp = Thread() / 32;
   const int row = warp / Of::kWarpsAcross * Of::kWarpPixels;
   const int column = warp % Of::kWarpsAcross * Of::kWarpColumns;
-#pragma unroll
+  // One step after the other, for their registers.
+#pragma unroll 1
   for (int depth = 0; depth < Of::kChunk; depth += kEdge) {
-    const auto from = [&](const typename Of::T* rows, int first) {
-      return [=](int line, int part) {
-        return rows + (first + line) * Of::kSourceStride + depth + part * 8;
-      };
-    };
     Operand<typename Of::T, Of::kCores, Side::kA, Major::kK> left[Of::kRowTiles];
 #pragma unroll
-    for (int i = 0; i < Of::kRowTiles; ++i) LoadOperand(from(source, row + i * kEdge), left[i]);
+    for (int i = 0; i < Of::kRowTiles; ++i) {
+      LoadOperand(
+          [&](int line, int part) {
+            return source + (row + i * kEdge + line) * Of::kSourceStride + depth + part * 8;
+          },
+          left[i]);
+    }
 #pragma unroll
     for (int j = 0; j < Of::kColumnTiles; ++j) {
-      Operand<typename Of::T, Of::kCores, Side::kB, Major::kK> right;
-      LoadOperand(from(filter, column + j * kEdge), right);
+      Operand<typename Of::T, Of::kCores, Side::kB, Of::kFilterMajor> right;
+      LoadOperand(
+          [&](int line, int part) {
+            const int lines = Of::kAlongDepth ? column + j * kEdge : depth;
+            const int first = Of::kAlongDepth ? depth : column + j * kEdge;
+            return filter + (lines + line) * Of::kFilterStride + first + part * 8;
+          },
+          right);
 #pragma unroll
       for (int i = 0; i < Of::kRowTiles; ++i) MultiplyAdd(left[i], right, sums[i][j]);
     }
   }
 }
 
-// Calls end.Use for the tile's rows, eight of each warp at a time: what is done with makes room.
-template <typename Of, typename End>
-__device__ inline void UseSums(const Sums<Of>& sums, int first, Shared<Of>& shared, End& end) {
-  constexpr int kRowsOfWarp = 8;
+// Sums are used by eight rows of each warp at a time: what is done with makes room.
+constexpr int kRowsOfWarp = 8;
+// The thread's row e of those, in the tile.
+template <typename Of>
+__device__ inline int RowOfTile(int group, int e) {
+  static_assert(Of::kRowsAtOnce % kRowsOfWarp == 0);
+  constexpr int kWarpsAtOnce = Of::kRowsAtOnce / kRowsOfWarp;
+  const int row = rows_product::OwnRow<Of>(0);
+  return row / kRowsOfWarp * Of::kWarpPixels + row % kRowsOfWarp +
+         (e * kWarpsAtOnce * Of::kWarpPixels + group * kRowsOfWarp);
+}
+
+// Calls end.Load and end.Use for the tile's rows, and front.Load for the tile from pixel `next` on,
+// once there is room for what that loads.
+template <typename Of, typename Front, typename End>
+__device__ inline void UseSums(const Sums<Of>& sums, int first, int next, Shared<Of>& shared,
+                               Front& front, End& end) {
+#pragma unroll
+  for (int e = 0; e < Of::kRows; ++e) end.Load(e, first + RowOfTile<Of>(0, e));
   const int warp = Thread() / 32;
   const int down = warp / Of::kWarpsAcross;
   const int column = warp % Of::kWarpsAcross * Of::kWarpColumns;
+  constexpr int kGroups = Of::kWarpPixels / kRowsOfWarp;
 #pragma unroll
-  for (int group = 0; group < Of::kWarpPixels / kRowsOfWarp; ++group) {
+  for (int group = 0; group < kGroups; ++group) {
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < Of::kColumnTiles; ++j) {
@@ -135,14 +174,13 @@ __device__ inline void UseSums(const Sums<Of>& sums, int first, Shared<Of>& shar
       }
     }
     __syncthreads();
-#pragma unroll 1
-    for (int e = 0; e < Of::kRows; ++e) {  // for their registers
-      const int row = rows_product::OwnRow<Of>(e);
+    if (group == kGroups / 2) front.Load(next, 0);
+#pragma unroll
+    for (int e = 0; e < Of::kRows; ++e) {
       float values[8];
-      rows_product::ReadSums<Of>(shared, row, values);
-      end.Use(e,
-              first + row / kRowsOfWarp * Of::kWarpPixels + group * kRowsOfWarp + row % kRowsOfWarp,
-              values);
+      rows_product::ReadSums<Of>(shared, rows_product::OwnRow<Of>(e), values);
+      end.Use(e, first + RowOfTile<Of>(group, e), values);
+      if (group + 1 < kGroups) end.Load(e, first + RowOfTile<Of>(group + 1, e));
     }
   }
   end.AddUp(shared);
@@ -150,8 +188,8 @@ __device__ inline void UseSums(const Sums<Of>& sums, int first, Shared<Of>& shar
 }
 
 // As rows_product::MultiplyRows, but that it calls front.Load(first pixel, first of the depth) and
-// front.Store(the same, rows of a chunk), no end.Load, and behind each tile end.AddUp(shared).
-// REQUIRES: all columns are in one block.
+// front.Store(the same, rows of a chunk) for each chunk of the depth, and end.AddUp(shared) behind
+// each tile.  REQUIRES: all columns are in one block.
 template <typename Of, typename Front, typename End>
 __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of>& shared,
                                     Front& front, End& end) {
@@ -169,17 +207,16 @@ __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of
       front.Store(first, depth, shared.source[stage]);
       depth += Of::kChunk;
       const bool is_last = depth >= of.depth;
-      const int next = is_last ? 0 : depth;
-      front.Load(is_last ? tile * Of::kPixels : first, next);
+      if (!is_last) front.Load(first, depth);
       WaitForCopies();
       __syncthreads();
       if (!is_last || tile < tiles) {
-        StartFilter<Of>(of, next, shared.filter[1 - stage]);
+        StartFilter<Of>(of, is_last ? 0 : depth, shared.filter[1 - stage]);
       }
       Multiply<Of>(shared.source[stage], shared.filter[stage], sums);
       stage = 1 - stage;
     }
-    UseSums<Of>(sums, first, shared, end);
+    UseSums<Of>(sums, first, tile * Of::kPixels, shared, front, end);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The data gradient of a convolution to 512 channels between its batch norms, against loops and
-// against the pass of the batch norm in front: on the GPU, and on the emulator.
+// The data gradient of a convolution to 512 or 1,024 channels between its batch norms, against
+// loops and against the pass of the batch norm in front: on the GPU, and on the emulator.
 
 #include "trainer/backend/cuda/bottleneck/conv3_data_gradient.h"
 
@@ -119,8 +119,12 @@ GradientResults RunGradient(const GradientOperands<T>& of, int sms, const NormMe
 
 bool HasKernel() { return Capabilities().back() >= 8; }
 
-// Fewer pixels than a tile has, several tiles of a block, a rest in each direction, padding.
-constexpr GradientSize kSizes[] = {{1, 264, 8}, {31, 512, 128}, {150, 512, 72}, {97, 392, 128}};
+// Fewer pixels than a tile has, several tiles of a block, a rest in each direction, padding; then
+// the same with a filter in chunks, of which the number is odd and even, and one has eight of the
+// depth.
+constexpr GradientSize kSizes[] = {{1, 264, 8},    {31, 512, 128},  {150, 512, 72},
+                                   {97, 392, 128}, {1, 520, 8},     {130, 264, 136},
+                                   {40, 584, 256}, {257, 640, 120}, {300, 320, 200}};
 
 template <typename T>
 void ExpectExactGradients() {
@@ -152,19 +156,21 @@ TEST_F(Conv3DataGradientKernel, IsExactForSmallIntegersInBf16) {
 template <typename T>
 void ExpectGradientOfPass() {
   if (!HasKernel()) GTEST_SKIP() << "no such tensor cores";
-  const GradientOperands<T> operands({130, 512, 128}, ValueKind::kNoise);
-  for (const bool of_batch : {true, false}) {
-    const NormMemory<T> norm(operands.norm, 2);
-    norm.MakeCoefficients(of_batch);
-    const GradientResults results = RunGradient(operands, 2, norm);
-    const NormMemory<T> of_pass(operands.norm, 2);
-    EXPECT_EQ(results.diff_z,
-              Loaded(of_pass.RunPass(operands.gradient, of_batch, /*in_parts=*/true)));
-    EXPECT_EQ(norm.diff_scale.Download(), of_pass.diff_scale.Download());
-    EXPECT_EQ(norm.diff_shift.Download(), of_pass.diff_shift.Download());
-    ExpectNear(results.diff_src, ExpectedGradient(operands, results.diff_z),
-               std::is_same_v<T, __half> ? 1e-3 : 8e-3, "diff_src");
-    ExpectNear(results.sums, SumsOf(operands, results.diff_src), 2e-6, "sums");
+  for (const GradientSize& size : {GradientSize{130, 512, 128}, GradientSize{260, 1024, 256}}) {
+    const GradientOperands<T> operands(size, ValueKind::kNoise);
+    for (const bool of_batch : {true, false}) {
+      const NormMemory<T> norm(operands.norm, 2);
+      norm.MakeCoefficients(of_batch);
+      const GradientResults results = RunGradient(operands, 2, norm);
+      const NormMemory<T> of_pass(operands.norm, 2);
+      EXPECT_EQ(results.diff_z,
+                Loaded(of_pass.RunPass(operands.gradient, of_batch, /*in_parts=*/true)));
+      EXPECT_EQ(norm.diff_scale.Download(), of_pass.diff_scale.Download());
+      EXPECT_EQ(norm.diff_shift.Download(), of_pass.diff_shift.Download());
+      ExpectNear(results.diff_src, ExpectedGradient(operands, results.diff_z),
+                 std::is_same_v<T, __half> ? 1e-3 : 8e-3, "diff_src");
+      ExpectNear(results.sums, SumsOf(operands, results.diff_src), 2e-6, "sums");
+    }
   }
 }
 TEST_F(Conv3DataGradientKernel, HasBatchNormOfThePassInFrontInFp16) {
@@ -177,19 +183,21 @@ TEST_F(Conv3DataGradientKernel, HasBatchNormOfThePassInFrontInBf16) {
 // A step whose gradients are NaN is seen to be bad; behind a ReLU that stops it, it is none.
 TEST_F(Conv3DataGradientKernel, KeepsWhatIsNotANumber) {
   if (!HasKernel()) GTEST_SKIP() << "no such tensor cores";
-  GradientOperands<__half> operands({40, 512, 64});
-  Assign(operands.gradient[5 * 512 + 9], NAN);
-  operands.mask[5 * 8] = 0x01;
-  const GradientResults results = RunGradient(operands, 2, NormMemory<__half>(operands.norm, 2));
-  EXPECT_TRUE(std::isnan(results.diff_z[5 * 512 + 9]));
-  EXPECT_TRUE(std::isnan(results.diff_src[5 * 64]));
-  EXPECT_EQ(results.diff_src[5 * 64 + 1], 0);
-  EXPECT_TRUE(std::isnan(results.sums[0]));
-  EXPECT_FALSE(std::isnan(results.sums[1]));
+  for (const std::size_t filters : {512, 520}) {
+    GradientOperands<__half> operands({40, filters, 64});
+    Assign(operands.gradient[5 * filters + 9], NAN);
+    operands.mask[5 * 8] = 0x01;
+    const GradientResults results = RunGradient(operands, 2, NormMemory<__half>(operands.norm, 2));
+    EXPECT_TRUE(std::isnan(results.diff_z[5 * filters + 9]));
+    EXPECT_TRUE(std::isnan(results.diff_src[5 * 64]));
+    EXPECT_EQ(results.diff_src[5 * 64 + 1], 0);
+    EXPECT_TRUE(std::isnan(results.sums[0]));
+    EXPECT_FALSE(std::isnan(results.sums[1]));
+  }
 }
 
 // Without a GPU too.
-TEST(HasConv3DataGradient, IsForWhatFitsIntoRegistersAndSharedMemory) {
+TEST(HasConv3DataGradient, IsForWhatFitsIntoSharedMemory) {
   const auto has = [](DType dtype, int capability, int filters, int channels, int shared_kb) {
     return HasConv3DataGradient({.filters = filters,
                                  .channels = channels,
@@ -201,8 +209,11 @@ TEST(HasConv3DataGradient, IsForWhatFitsIntoRegistersAndSharedMemory) {
   EXPECT_FALSE(has(DType::kFloat16, 8, 512, 128, 154));
   EXPECT_TRUE(has(DType::kBFloat16, 10, 264, 8, 227));
   EXPECT_FALSE(has(DType::kFloat16, 9, 256, 128, 227));
-  EXPECT_FALSE(has(DType::kFloat16, 9, 520, 128, 227));
-  EXPECT_FALSE(has(DType::kFloat16, 9, 512, 136, 227));
+  EXPECT_TRUE(has(DType::kFloat16, 8, 1024, 256, 119));
+  EXPECT_FALSE(has(DType::kFloat16, 8, 1024, 256, 118));
+  EXPECT_TRUE(has(DType::kBFloat16, 9, 264, 136, 119));
+  EXPECT_FALSE(has(DType::kFloat16, 9, 1032, 128, 227));
+  EXPECT_FALSE(has(DType::kFloat16, 9, 512, 264, 227));
   EXPECT_FALSE(has(DType::kFloat16, 7, 512, 128, 227));
   EXPECT_FALSE(has(DType::kFloat32, 9, 512, 128, 227));
 }
