@@ -62,7 +62,8 @@ TEST(BlockBelow, GivesWhatBlocksApartGive) {
       {{1, 256, 3, 3}, {{8, 512, 1}, {120, 512, 1}, {8, 512, 2}}},   // with much shared memory
   };
   for (const std::string backend : {"cuda_fp16", "cuda_bf16"}) {
-    const double allowed = backend == "cuda_fp16" ? 0.004 : 0.03;
+    // The most of all so far is half of it: of 15 pixels a last bit changes a batch norm's gradient.
+    const double allowed = backend == "cuda_fp16" ? 0.008 : 0.03;
     for (const Chain& chain : chains) {
       for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
         const Values together = RunChain(backend, mode, chain.src, chain.plans, SetBelow);
@@ -71,7 +72,7 @@ TEST(BlockBelow, GivesWhatBlocksApartGive) {
         for (const auto& [name, values] : together) {
           const double error = RelativeError(values, apart.at(name));
           const bool is_forward = !name.starts_with("gradient");
-          EXPECT_LE(error, is_forward ? allowed / 32 : allowed)
+          EXPECT_LE(error, is_forward ? allowed / 64 : allowed)
               << backend << " " << Dimensions(chain.src) << " " << chain.plans.back().mid << ", "
               << chain.plans.size() << " blocks, " << name;
         }
