@@ -9,9 +9,10 @@
 //   conv2, statistics of z2                   a1          z2
 //   bn2, ReLU                                 z2          a2, mask
 //   conv3, statistics of z3                   a2          z3
-// or the last two by one kernel, as Conv3Variant::kFused has it,
+// or the last two by one kernel, as Conv3Variant::kFused has it (without a2 and the mask where
+// backward has one kernel, too, which computes both again from z2),
 //   bn2, ReLU; conv3, statistics of z3        z2          a2, mask, z3
-// without a2 where backward has one kernel, too, which computes it again from z2,
+// then
 //   bn3, + src, ReLU                          z3, src     dst, mask
 // or, where the shortcut has a convolution,
 //   its convolution, statistics of zs         src         zs
@@ -52,7 +53,8 @@
 // has no pass of sums; d dst is the residual's gradient too, and is read where it is.
 //
 // Statistics in the epilogue of a convolution, and backward the ReLU before it, are there where the
-// convolution has them (CudaConvolution); else batch norm has a pass more.
+// convolution has them (CudaConvolution); else batch norm has a pass more.  Where the ReLU is
+// there, by z1 and z2, bn1 and bn2 write no mask.
 
 #pragma once
 
