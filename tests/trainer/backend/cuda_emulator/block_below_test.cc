@@ -62,7 +62,8 @@ TEST(BlockBelow, GivesWhatBlocksApartGive) {
       {{1, 256, 3, 3}, {{8, 512, 1}, {120, 512, 1}, {8, 512, 2}}},   // with much shared memory
   };
   for (const std::string backend : {"cuda_fp16", "cuda_bf16"}) {
-    // The most of all so far is half of it: of 15 pixels a last bit changes a batch norm's gradient.
+    // The most of all so far is half of it: of 15 pixels a last bit changes a batch norm's
+    // gradient.
     const double allowed = backend == "cuda_fp16" ? 0.008 : 0.03;
     for (const Chain& chain : chains) {
       for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
