@@ -18,8 +18,14 @@ bool HasPlan(const CudnnTarget& target, const FusionGraph& graph) {
   });
 }
 
-TEST(CudnnFusions, HavePlansOnAnH100) {
-  if (!kDevicesCanBeDescribed) GTEST_SKIP() << "cuDNN before 9.8 cannot be asked without a GPU";
+class CudnnFusions : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kDevicesCanBeDescribed) GTEST_SKIP() << "cuDNN before 9.8 cannot be asked without a GPU";
+  }
+};
+
+TEST_F(CudnnFusions, HavePlansOnAnH100) {
   const CudnnTarget target = Described(kH100);
   for (const Fusion fusion : kFusions) {
     const auto convolutions = ConvolutionsOfResNet50(fusion, 256);
@@ -33,7 +39,7 @@ TEST(CudnnFusions, HavePlansOnAnH100) {
 }
 
 // conv1 of layer1.1 and 1.2 at batch 256: M bytes for 64 channels, 4 M for 256.
-TEST(CudnnFusions, MoveWhatTheirTensorsHave) {
+TEST_F(CudnnFusions, MoveWhatTheirTensorsHave) {
   constexpr std::size_t kM = std::size_t{256} * 56 * 56 * 64 * 2;
   constexpr std::size_t kFilter = 64 * 256 * 2;
   constexpr std::size_t kHalves = 256 * 2;
