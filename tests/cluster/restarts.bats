@@ -53,7 +53,9 @@ show_job() {
       "ddlrun --launcher=$launcher --max-restarts 1 --progress-file none sh -c 'sleep 1; [ \$DDLRUN_RESTART_COUNT = 1 ] || [ \$RANK != 1 ] || exit 3'"
     batch job -N2 --gres=gpu:2
     expect_status 0
-    [[ $output == *", energy 6.00 kWh, 3.00 of it lost" ]]
+    # Hydra may end before it has read what a node said last.
+    [[ $output == *", energy 6.00 kWh, 3.00 of it lost" ||
+      ($launcher = hydra && $output == *", energy at least 4.50 kWh, 1.50 of it lost") ]]
   done
   nothing_left_on n2
 }
