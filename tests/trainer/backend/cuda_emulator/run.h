@@ -9,8 +9,7 @@
 //     (for one in a function: of that function).  A thread that has returned is missing, too.
 //   * Shuffles and __syncwarp are for whole warps: all threads of the warp that have not returned
 //     must reach the same one.  The value of a lane that is not there has all bits set.
-//   * A copy of 16 bytes that a thread starts leaves no numbers behind until that thread waits for
-//   it.
+//   * A copy of 16 bytes that a thread starts leaves NaN until that thread waits for it.
 //   * The instructions of tensor_cores.h need all 32 lanes: none may have returned.
 //   * __shared__ memory has all bits set (not a number) when a block begins.
 //   * No argument may be, or hold, an address of the host's memory (arguments.h).

@@ -63,9 +63,9 @@ struct Conv1Backward {
 void RunConv1Backward(const Conv1BackwardShape& shape, const Conv1Backward& call,
                       CUstream_st* stream);
 
-// The same with the batch norm behind the convolution in front: for 128 filters at most, where no
-// more than two thread blocks read what it reads, which is 512 channels, or 256 of 128 filters on
-// 7.x.
+// The same with the batch norm that follows the convolution in front: for 128 filters at most,
+// where no more than two thread blocks read what it reads, which is 512 channels, or 256 of 128
+// filters on 7.x.
 bool HasConv1BackwardWithNorm(const Conv1BackwardShape& shape);
 // call.gradient is that of what the batch norm gives.  REQUIRES: HasConv1BackwardWithNorm(shape).
 void RunConv1BackwardWithNorm(const Conv1BackwardShape& shape, const Conv1Backward& call,

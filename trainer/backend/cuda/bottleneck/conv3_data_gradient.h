@@ -40,8 +40,8 @@ int Conv3DataGradientBlocks(const Conv3DataGradientShape& shape);
 
 // All in device memory, rows of channels as batch_norm_kernels.h has them.
 struct Conv3DataGradient {
-  const void* gradient =
-      nullptr;  // of what the batch norm gives, behind its ReLU: pixels x filters
+  // Of what the batch norm gives, behind its ReLU: pixels x filters.
+  const void* gradient = nullptr;
   NormBackwardFront norm;
   const void* filter = nullptr;  // filters x channels
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The backward pass of the batch norm behind a 1x1 convolution, in front of the data gradient of
-// that convolution, in one kernel: what the product multiplies is made where it is read, written
+// The backward pass of the batch norm that follows a 1x1 convolution, in front of the data gradient
+// of that convolution, in one kernel: what the product multiplies is made where it is read, written
 // once for the filter's gradient, and not read again.  What is written is what RunNormBackward
 // writes, to the bit.
 
@@ -12,7 +12,7 @@ namespace trainer {
 // All in device memory, rows of channels as batch_norm_kernels.h has them.  The gradient that comes
 // in is behind the ReLU.
 struct NormBackwardFront {
-  const void* src = nullptr;     // what the batch norm has read; null: there is none in front
+  const void* src = nullptr;     // what the batch norm has read
   const float* saved = nullptr;  // what NormSavedFloats says
   // What RunNormBackwardStatsOnly has left; null: coefficients come of the rest, as RunNormBackward
   // makes them.

@@ -107,12 +107,16 @@ class NormalizedRows {
 #pragma unroll
     for (int e = 0; e < Of::kSourceRows; ++e) {
       const float2 x = ToFloats(z_[e].words[word], T{});
-      const float2 more = kHasMore ? ToFloats(more_[kHasMore ? e : 0].words[word], T{}) : float2{};
       float y[2];  // in the order of the passes
-      if constexpr (kIsDual) {
+      if constexpr (!kHasMore) {
+        y[0] = (x.x - mean.x) * factor.x + shift.x;
+        y[1] = (x.y - mean.y) * factor.y + shift.y;
+      } else if constexpr (kIsDual) {
+        const float2 more = ToFloats(more_[e].words[word], T{});
         y[0] = (x.x - mean.x) * factor.x + ((more.x - second_mean.x) * second_factor.x + shift.x);
         y[1] = (x.y - mean.y) * factor.y + ((more.y - second_mean.y) * second_factor.y + shift.y);
       } else {
+        const float2 more = ToFloats(more_[e].words[word], T{});
         y[0] = ((x.x - mean.x) * factor.x + shift.x) + more.x;
         y[1] = ((x.y - mean.y) * factor.y + shift.y) + more.y;
       }

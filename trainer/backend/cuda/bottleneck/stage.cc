@@ -100,7 +100,7 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
     case Step::kConvolutionBehindOwnNorm:
       return {"", "convolution forward, with batch norm and ReLU in front", of_convolution,
               behind_own_norm(/*writes=*/true)};
-    case Step::kConvolutionOfOwnNorm:
+    case Step::kConvolutionBehindOwnNormUnwritten:
       return {"", "convolution forward, with batch norm and ReLU in front, unwritten",
               of_convolution, behind_own_norm(/*writes=*/false)};
     case Step::kBackwardData:

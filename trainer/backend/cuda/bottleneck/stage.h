@@ -82,15 +82,15 @@ struct BottleneckStage {
 // The steps of a bottleneck, as --profile shows them.
 enum class Step : std::uint8_t {
   kConvolution,
-  kConvolutionBehindNorm,      // with the end of the block below: one batch norm
-  kConvolutionBehindDualNorm,  // or two
-  kConvolutionBehindOwnNorm,   // with the batch norm in front, whose result is written
-  kConvolutionOfOwnNorm,       // or not
+  kConvolutionBehindNorm,              // with the end of the block below: one batch norm
+  kConvolutionBehindDualNorm,          // or two
+  kConvolutionBehindOwnNorm,           // with the batch norm in front, whose result is written
+  kConvolutionBehindOwnNormUnwritten,  // or not
   kBackwardData,
   kBackwardDataToNorm,           // Conv1Variant::kFused
   kBackwardDataToDualNorm,       // the same, of a block below with two batch norms
   kBackwardDataToNormOfStride2,  // the same, added to what kBackwardDataCompact gives
-  // The same with the batch norm behind the convolution in front, Bn1Variant::kFused.
+  // The same with the batch norm that follows the convolution in front, Bn1Variant::kFused.
   kNormBackwardDataToNorm,
   kNormBackwardDataToDualNorm,
   kNormBackwardDataToNormOfStride2,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The data gradient of a 1x1 convolution through the end of the block below, against loops, and
-// with the batch norm behind the convolution in front also against the pass: on the GPU, and on the
-// emulator by the instructions of all generations.
+// with the batch norm that follows the convolution in front also against the pass: on the GPU, and
+// on the emulator by the instructions of all generations.
 
 #include "trainer/backend/cuda/bottleneck/conv1_backward.h"
 
