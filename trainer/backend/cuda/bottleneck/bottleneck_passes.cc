@@ -137,7 +137,8 @@ void CudaBottleneck::ConvolveWithNorm(Mode mode, Stream& stream) {
                                .dst = conv3_.z.data,
                                .partial_sums = mode == Mode::kTraining ? conv3_.sums : nullptr,
                                .scratch = static_cast<float*>(forward_scratch_)};
-  const Step step = keeps_a2 ? Step::kConvolutionBehindOwnNorm : Step::kConvolutionBehindOwnNormUnwritten;
+  const Step step =
+      keeps_a2 ? Step::kConvolutionBehindOwnNorm : Step::kConvolutionBehindOwnNormUnwritten;
   steps_.Run(step, conv3_, mode, stream,
              [&] { RunConv1x1Forward(conv3_forward_, call, HandleOf(stream)); });
 }
