@@ -153,15 +153,19 @@ __device__ __forceinline__ void FindLargest(const unsigned short* ordered, int p
                                             unsigned (&best)[8]) {
 #pragma unroll
   for (unsigned& of : best) of = 0;
+#pragma unroll 1  // with all nine at once registers spill
+  for (unsigned row = 0; row < 3; ++row) {
+    const unsigned short* line = ordered + row * kTileColumns * pixel_elements;
+    const unsigned rank = 8 - 3 * row;
 #pragma unroll
-  for (unsigned place = 0; place < 9; ++place) {
-    const unsigned pixel = place / 3 * kTileColumns + place % 3;
-    const uint4 eight = *reinterpret_cast<const uint4*>(ordered + pixel * pixel_elements);
-    const unsigned words[4] = {eight.x, eight.y, eight.z, eight.w};
+    for (unsigned column = 0; column < 3; ++column) {
+      const uint4 eight = *reinterpret_cast<const uint4*>(line + column * pixel_elements);
+      const unsigned words[4] = {eight.x, eight.y, eight.z, eight.w};
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      best[2 * i] = max(best[2 * i], words[i] << 16 | (8 - place));
-      best[2 * i + 1] = max(best[2 * i + 1], (words[i] & 0xFFFF0000U) | (8 - place));
+      for (int i = 0; i < 4; ++i) {
+        best[2 * i] = max(best[2 * i], words[i] << 16 | (rank - column));
+        best[2 * i + 1] = max(best[2 * i + 1], (words[i] & 0xFFFF0000U) | (rank - column));
+      }
     }
   }
 }
