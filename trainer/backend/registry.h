@@ -20,6 +20,8 @@ struct BackendOptions {
   DType compute_type = DType::kFloat32;
   bool tf32 = false;           // tensor cores for kFloat32
   bool deterministic = false;  // the same bits each time, where that costs speed
+  // Of the cuda back end: kernels start while those in front of them end.
+  bool programmatic_launch = false;
   // What timing has shown, and will show; null: it is forgotten with the process.
   std::shared_ptr<PlanCache> plans = nullptr;
 };

@@ -130,6 +130,11 @@ std::vector<OptionRow> OptimisationOptions() {
       {"amp", "the same as --use_tf_amp", kNvidia, kOtherName, kFlag<&Options::use_tf_amp>},
       {"deterministic", "the same bits each time on a GPU too, which costs speed", kOurs, kSame,
        kFlag<&Options::deterministic>},
+      {"programmatic_launch",
+       "a GPU starts each kernel of ddltraind's own while the one in front of it ends (CUDA's "
+       "programmatic dependent launch: compute capability 9.0 or later, CUDA 12.3 or later); "
+       "whether that is faster has not been measured yet",
+       kOurs, kSame, kFlag<&Options::programmatic_launch>},
       {"loss_scale", "static loss scale, or the first of a dynamic one", kNvidia, kSame,
        kPositive<&Options::loss_scale>},
       {"use_static_loss_scaling", "keep the loss scale; without it a 16-bit run adapts it", kNvidia,

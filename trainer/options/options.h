@@ -52,6 +52,7 @@ struct Options : TrainConfig {
   bool use_cosine_lr = false;   // parsing makes it schedule.lr_schedule
   std::string precision = "fp32";
   bool deterministic = false;
+  bool programmatic_launch = false;
   double static_loss_scale = -1;  // parsing makes it loss_scale and use_static_loss_scaling
   bool use_tf_amp = false;        // parsing makes it precision
 

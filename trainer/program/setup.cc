@@ -91,6 +91,7 @@ BackendOptions MakeBackendOptions(const Options& options, int local_rank,
   if (options.precision == "bf16") backend.compute_type = DType::kBFloat16;
   backend.tf32 = options.precision == "tf32";
   backend.deterministic = options.deterministic;
+  backend.programmatic_launch = options.programmatic_launch;
   backend.plans = std::move(plans);
   return backend;
 }

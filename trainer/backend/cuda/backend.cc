@@ -37,6 +37,11 @@ cudaDeviceProp PropertiesOf(int device) {
   return properties;
 }
 
+// "12.4" of 12040.
+std::string TextOfCudaVersion(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 // What the fastest algorithm depends on beside the libraries: the model of the GPU, and its driver.
 std::string NameForPlans(const cudaDeviceProp& properties) {
   int driver = 0;
@@ -44,7 +49,7 @@ std::string NameForPlans(const cudaDeviceProp& properties) {
   return std::string(properties.name) + ", compute capability " + std::to_string(properties.major) +
          "." + std::to_string(properties.minor) + ", " +
          std::to_string(properties.multiProcessorCount) + " multiprocessors, driver for CUDA " +
-         std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+         TextOfCudaVersion(driver);
 }
 
 // The device that this process uses from now on.
@@ -69,7 +74,7 @@ std::string TextOf(const cudaDeviceProp& properties, int device) {
 
 // A GPU may be older than all that this build was made for, or so new that it needs the PTX.
 void RejectWithoutCode(int device) {
-  const auto result = static_cast<cudaError_t>(LookForCode());
+  const auto result = static_cast<cudaError_t>(LookForCode().error);
   if (result == cudaSuccess) return;
   cudaGetLastError();  // forget it
   const bool has_none =
@@ -96,6 +101,29 @@ void RejectWhatDeviceLacks(int device, const CudaPrecision& precision) {
   throw Error(EX_UNAVAILABLE,
               TextOf(properties, device) + " has no " + (bf16 ? "bf16" : "TF32") +
                   ", which came with 8.0; give --precision=" + (bf16 ? "fp16" : "fp32 or fp16"));
+}
+
+// What kernels wait by came with Hopper; graphs have it from CUDA 12.3 on.
+void RejectProgrammaticLaunch(int device) {
+  constexpr int kFirst = 12030;
+  int driver = 0;
+  int runtime = 0;
+  CheckCuda(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  CheckCuda(cudaRuntimeGetVersion(&runtime), "asking for the runtime's version");
+  const cudaDeviceProp properties = PropertiesOf(device);
+  std::string problem;
+  if (properties.major < 9) {
+    problem = "a GPU of compute capability 9.0 or later, and this is " + TextOf(properties, device);
+  } else if (LookForCode().compiled_for < 90) {
+    problem = "code for compute capability 9.0 or later, and this build has that for " +
+              support::GpusOfBuild();
+  } else if (std::min(driver, runtime) < kFirst) {
+    problem = std::string("CUDA 12.3 or later, and the ") +
+              (driver < runtime ? "driver" : "runtime") + " is of " +
+              TextOfCudaVersion(std::min(driver, runtime));
+  }
+  if (problem.empty()) return;
+  throw Error(EX_UNAVAILABLE, "--programmatic_launch needs " + problem + "; train without it");
 }
 
 // Of gradients that were computed twice, where engines are allowed that add in an order of their
@@ -315,12 +343,9 @@ std::string CudaProblem() {
     int runtime = 0;
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
-    const auto text = [](int version) {
-      return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-    };
     if (driver == 0) return "no GPU: there is no NVIDIA driver";
-    return "the GPU driver is too old: it knows CUDA " + text(driver) +
-           ", this program was built with CUDA " + text(runtime);
+    return "the GPU driver is too old: it knows CUDA " + TextOfCudaVersion(driver) +
+           ", this program was built with CUDA " + TextOfCudaVersion(runtime);
   }
   return "no GPU: " + std::string(result == cudaSuccess ? "none is visible to this process"
                                                         : cudaGetErrorString(result));
@@ -333,6 +358,8 @@ std::unique_ptr<Backend> MakeCudaBackend(const BackendOptions& options) {
   const CudaPrecision precision = {options.compute_type, options.tf32};
   RejectWithoutCode(device);
   RejectWhatDeviceLacks(device, precision);
+  if (options.programmatic_launch) RejectProgrammaticLaunch(device);
+  AllowProgrammaticLaunch(options.programmatic_launch);
   return std::make_unique<CudaBackend>(device, precision, options);
 }
 

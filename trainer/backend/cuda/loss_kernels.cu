@@ -35,6 +35,7 @@ __device__ float CountBefore(const float* x, std::int64_t classes, std::int32_t 
 }
 
 __global__ void LossOfSample(LossKernelCall call, LossSums* of_samples) {
+  SynchronizeGridDependencies();
   const std::int64_t n = blockIdx.x;
   const std::int64_t classes = call.classes;
   const LossParameters parameters = *call.parameters;
@@ -77,6 +78,7 @@ __global__ void LossOfSample(LossKernelCall call, LossSums* of_samples) {
 }
 
 __global__ void AddSamples(const LossSums* of_samples, std::int64_t samples, LossSums* sums) {
+  SynchronizeGridDependencies();
   LossSums own = {0, 0, 0, 0};
   for (std::int64_t n = threadIdx.x; n < samples; n += kThreads) {
     own.loss += of_samples[n].loss;

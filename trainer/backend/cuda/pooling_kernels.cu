@@ -22,6 +22,7 @@ __device__ Place PlaceOf(std::int64_t eight, std::int64_t height, std::int64_t w
 
 template <typename T>
 __global__ void MaxForward(PoolShape shape, const T* src, T* dst, std::uint8_t* winners) {
+  SynchronizeGridDependencies();
   const std::int64_t eight = Item();
   if (eight >= shape.samples * shape.out_height * shape.out_width * (shape.channels / 8)) return;
   const Place to = PlaceOf(eight, shape.out_height, shape.out_width, shape.channels);
@@ -52,6 +53,7 @@ __global__ void MaxForward(PoolShape shape, const T* src, T* dst, std::uint8_t* 
 template <typename T>
 __global__ void MaxBackward(PoolShape shape, const T* diff_dst, const std::uint8_t* winners,
                             T* diff_src) {
+  SynchronizeGridDependencies();
   const std::int64_t eight = Item();
   if (eight >= shape.samples * shape.height * shape.width * (shape.channels / 8)) return;
   const Place at = PlaceOf(eight, shape.height, shape.width, shape.channels);
@@ -81,6 +83,7 @@ __global__ void MaxBackward(PoolShape shape, const T* diff_dst, const std::uint8
 
 template <typename T>
 __global__ void AverageForward(AverageShape shape, const T* src, T* dst) {
+  SynchronizeGridDependencies();
   const std::int64_t eight = Item();
   const int eights = shape.channels / 8;
   if (eight >= shape.samples * eights) return;
@@ -99,6 +102,7 @@ __global__ void AverageForward(AverageShape shape, const T* src, T* dst) {
 
 template <typename T>
 __global__ void AverageBackward(AverageShape shape, int all, const T* diff_dst, T* diff_src) {
+  SynchronizeGridDependencies();
   if (Item() >= all) return;
   const int eight = static_cast<int>(Item());  // dividing 64 bits takes long
   const int eights = shape.channels / 8;

@@ -101,6 +101,7 @@ struct ThreadSums {
 
 template <typename T>
 __global__ void Inspect(UpdateKernelCall call, UpdateSums* of_blocks) {
+  SynchronizeGridDependencies();
   ThreadSums own;
   ForEachChunk(call, [&](int c) { own.AddChunk<T>(call, call.chunks[c]); });
   const UpdateSums sums = own.OfBlock();
@@ -108,6 +109,7 @@ __global__ void Inspect(UpdateKernelCall call, UpdateSums* of_blocks) {
 }
 
 __global__ void AddParts(const UpdateSums* parts, int count, UpdateSums* sums) {
+  SynchronizeGridDependencies();
   ThreadSums own;
   for (int p = static_cast<int>(threadIdx.x); p < count; p += kThreads) own.Add(parts[p]);
   const UpdateSums all = own.OfBlock();
@@ -117,6 +119,7 @@ __global__ void AddParts(const UpdateSums* parts, int count, UpdateSums* sums) {
 // A block each.
 template <typename T>
 __global__ void InspectChunks(UpdateKernelCall call, UpdateSums* of_chunks) {
+  SynchronizeGridDependencies();
   ForEachChunk(call, [&](int c) {
     ThreadSums own;
     own.AddChunk<T>(call, call.chunks[c]);
@@ -127,6 +130,7 @@ __global__ void InspectChunks(UpdateKernelCall call, UpdateSums* of_chunks) {
 
 // A block for each tensor.
 __global__ void FindRatios(UpdateKernelCall call, LarsMemory memory) {
+  SynchronizeGridDependencies();
   const auto tensor = static_cast<int>(blockIdx.x);
   const std::uint32_t first = memory.first_chunks[tensor];
   const std::uint32_t end = memory.first_chunks[tensor + 1];
@@ -147,6 +151,7 @@ __global__ void FindRatios(UpdateKernelCall call, LarsMemory memory) {
 // `ratios` of the segments: LARS, else SGD.
 template <typename T, bool is_lars>
 __global__ void Update(UpdateKernelCall call, const float* ratios, const UpdateSums* sums) {
+  SynchronizeGridDependencies();
   if (sums->nonfinite != 0) return;
   const UpdateParameters parameters = *call.parameters;
   T* copy = static_cast<T*>(call.compute_copy);

@@ -6,6 +6,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "tests/trainer/train/training_run.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
 #include "trainer/program/run_memory.h"
 
@@ -82,6 +83,40 @@ TEST(CudaFailures, APrecisionThatTheGpuLacksIsRejectedWithOneThatItHas) {
   EXPECT_FALSE(fp16);
   EXPECT_FALSE(fp32);
   EXPECT_FALSE(error_of({.compute_type = DType::kBFloat16}));
+}
+
+TEST(CudaFailures, ProgrammaticLaunchIsRejectedWhereItCannotBeHad) {
+  const struct {
+    int major, minor, code, driver;
+    std::string problem;  // "": there is none
+  } kRows[] = {
+      {8, 9, 80, 12040,
+       "a GPU of compute capability 9.0 or later, and this is CUDA emulated on the CPU (GPU 0, "
+       "compute capability 8.9)"},
+      {9, 0, 80, 12040,
+       "code for compute capability 9.0 or later, and this build has that for " +
+           support::GpusOfBuild()},
+      {9, 0, 90, 12020, "CUDA 12.3 or later, and the driver is of 12.2"},
+      {9, 0, 90, 12030, ""},
+      {12, 0, 90, 13000, ""},
+  };
+  for (const auto& [major, minor, code, driver, problem] : kRows) {
+    cuda_emulator::PretendComputeCapability(major, minor);
+    cuda_emulator::PretendCodeFor(code);
+    cuda_emulator::PretendDriver(driver);
+    const auto error =
+        ErrorOf(0, cudaSuccess, [] { MakeBackend("cuda", {.programmatic_launch = true}); });
+    EXPECT_EQ(AllowsProgrammaticLaunch(), problem.empty());
+    EXPECT_EQ(error.has_value(), !problem.empty());
+    if (error) {
+      EXPECT_EQ(error->exit_code(), EX_UNAVAILABLE);
+      EXPECT_EQ(error->what(), "--programmatic_launch needs " + problem + "; train without it");
+    }
+    EXPECT_FALSE(ErrorOf(0, cudaSuccess, [] { MakeBackend("cuda", {}); }));
+    EXPECT_FALSE(AllowsProgrammaticLaunch());  // whoever made one before
+  }
+  cuda_emulator::PretendComputeCapability(8, 0);
+  cuda_emulator::PretendDriver(12020);
 }
 
 TEST(CudaFailures, AGpuThatTheBuildHasNoCodeForIsNamedWithWhatToBuild) {

@@ -24,7 +24,6 @@ std::atomic<std::size_t> cleared_bytes = 0;
 
 // The driver is a little older, as CUDA allows.
 constexpr int kRuntimeVersion = 12040;
-constexpr int kDriverVersion = 12020;
 constexpr std::size_t kAlignment = 256;  // of cudaMalloc
 constexpr std::size_t kPage = 4096;      // traffic.h counts the same each time
 constexpr int kWarp = 32;
@@ -33,6 +32,8 @@ constexpr int kThreadsPerBlock = 1024;
 std::atomic<int> capability_major = 8;
 std::atomic<int> capability_minor = 0;
 std::atomic<cudaError_t> code_of_kernels = cudaSuccess;
+std::atomic<int> ptx_version_of_kernels = 90;
+std::atomic<int> driver_version = 12020;
 std::atomic<int> multiprocessors = 108;
 constexpr int kSharedBytes = 163 << 10;  // of a thread block, as an A100
 
@@ -142,7 +143,7 @@ cudaError_t cudaGetLastError() {
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = kDriverVersion;
+  *version = driver_version;
   return cudaSuccess;
 }
 
@@ -184,7 +185,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (kernel == nullptr) return Result(cudaErrorInvalidDeviceFunction);
-  *attributes = {.numRegs = 32};
+  *attributes = {.numRegs = 32, .ptxVersion = ptx_version_of_kernels};
   return Result(code_of_kernels);
 }
 
@@ -351,6 +352,8 @@ void PretendComputeCapability(int major, int minor) {
 }
 
 void PretendToHaveCode(cudaError_t code) { code_of_kernels = code; }
+void PretendCodeFor(int ptx_version) { ptx_version_of_kernels = ptx_version; }
+void PretendDriver(int version) { driver_version = version; }
 
 std::map<const std::byte*, std::size_t> DeviceAllocations() {
   DeviceMemory& device = TheDeviceMemory();

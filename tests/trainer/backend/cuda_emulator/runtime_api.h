@@ -89,6 +89,7 @@ struct cudaDeviceProp {
 };
 struct cudaFuncAttributes {
   int numRegs;
+  int ptxVersion;
 };
 struct CUstream_st;
 struct CUevent_st;
@@ -219,6 +220,10 @@ void PretendMultiprocessors(int count);
 // What cudaFuncGetAttributes returns from now on: cudaSuccess where the GPU has code for the
 // kernels, else an error such as cudaErrorNoKernelImageForDevice.
 void PretendToHaveCode(cudaError_t code);
+// And that this is of which compute capability: 90 (9.0) to begin with.
+void PretendCodeFor(int ptx_version);
+// For which CUDA the driver is: 12020 (12.2) to begin with.
+void PretendDriver(int version);
 
 // Whether no recording succeeds from now on; or none of the calling thread.
 void RejectToRecord(bool reject);

@@ -28,6 +28,7 @@ template <typename Of, Kind kind, typename Norm>
 __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
     BackwardKernel(Conv1Backward call, Images images, int pixels, int filters, int channels,
                    Norm norm) {
+  SynchronizeGridDependencies();
   using T = typename Of::T;
   auto& shared = *reinterpret_cast<typename Of::Shared*>(GivenShared());
   alignas(16) __shared__ float means[EndBelow<Of, kind>::kMeans];

@@ -36,6 +36,7 @@ template <typename Of, NormsInFront norms>
 __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
     ForwardKernel(Conv1x1Forward call, Statistics first, Statistics second, int pixels,
                   int filters) {
+  SynchronizeGridDependencies();
   using T = typename Of::T;
   using Front = NormalizedRows<Of, norms>;
   auto& shared = *reinterpret_cast<typename Of::Shared*>(GivenShared());

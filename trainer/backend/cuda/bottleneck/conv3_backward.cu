@@ -32,6 +32,7 @@ __device__ inline float OverRows(float value) {
 
 template <typename T, TensorCores cores>
 __global__ void __launch_bounds__(kBlockThreads, 1) BackwardKernel(Conv3Backward call, int pixels) {
+  SynchronizeGridDependencies();
   using Of = BlockTile<cores>;
   __shared__ Shared<T, cores> shared;
   const int thread = static_cast<int>(threadIdx.x);
@@ -159,6 +160,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1) BackwardKernel(Conv3Backward
 constexpr int kFinishLanes = 8;
 template <typename T>
 __global__ void AddUpPartials(const float* partial, int blocks, T* diff_filter, float* sums) {
+  SynchronizeGridDependencies();
   __shared__ float of_lanes[kFinishLanes][32];
   const int lane = static_cast<int>(threadIdx.y);
   const int column = static_cast<int>(threadIdx.x);

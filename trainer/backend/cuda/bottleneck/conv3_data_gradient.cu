@@ -35,6 +35,7 @@ template <typename Of>
 __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
     DataGradientKernel(Conv1Backward call, int pixels, int filters, int channels,
                        NormBackwardFront norm) {
+  SynchronizeGridDependencies();
   using T = typename Of::T;
   auto& shared = *reinterpret_cast<typename Of::Shared*>(GivenShared());
   __shared__ typename Front<Of>::Coefficients coefficients;

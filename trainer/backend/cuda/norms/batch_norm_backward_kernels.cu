@@ -9,6 +9,7 @@ namespace {
 
 __global__ void FinishGradient(const float* partial, int blocks, GradientEnd end,
                                BackwardCoefficients to) {
+  SynchronizeGridDependencies();
   const TwoSums sums = SumOfPartials(partial, blocks, end.padded);
   const int channel = LaneChannel();
   if (threadIdx.y != 0 || channel >= end.padded) return;
@@ -53,6 +54,7 @@ __global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
     Differentiate(const T* src, const std::uint8_t* mask, const T* diff_dst, const float* means,
                   By by, int pixels, int padded, int columns, int waves, T* diff_src,
                   T* diff_residual) {
+  SynchronizeGridDependencies();
   constexpr int kAtOnce = depth * kPixelsAtOnce<T>;
   const Track track = TrackOf(columns, pixels, waves);
   if (track.channel >= padded) return;

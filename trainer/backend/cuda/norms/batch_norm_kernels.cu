@@ -12,6 +12,7 @@ namespace {
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     BatchSums(const T* src, int pixels, int padded, int columns, float* partial) {
+  SynchronizeGridDependencies();
   constexpr int kAtOnce = 3 * kPixelsAtOnce<T>;  // there is no other tensor
   const Track track = TrackOf(columns, pixels);
   float sum[8] = {};
@@ -39,6 +40,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
 template <typename T>
 __global__ void FinishBatch(const T* src, const float* partial, int blocks, std::int64_t pixels,
                             int padded, float* means, float* variances) {
+  SynchronizeGridDependencies();
   const TwoSums sums = SumOfPartials(partial, blocks, padded);
   const int channel = LaneChannel();
   if (threadIdx.y != 0 || channel >= padded) return;
@@ -53,6 +55,7 @@ template <typename T, bool adds, int depth>
 __global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
     Normalize(const T* src, const T* residual, Statistics of, bool relu, int pixels, int columns,
               int waves, T* dst, std::uint8_t* mask) {
+  SynchronizeGridDependencies();
   constexpr int kAtOnce = depth * (adds ? 1 : 2) * kPixelsAtOnce<T>;
   const Track track = TrackOf(columns, pixels, waves);
   if (track.channel >= of.padded) return;

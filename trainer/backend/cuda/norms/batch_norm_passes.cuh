@@ -204,6 +204,7 @@ template <typename T, int depth = 1>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     GradientSums(const T* src, const std::uint8_t* mask, const T* diff_dst, const float* means,
                  const float* inverses, int pixels, int padded, int columns, float* partial) {
+  SynchronizeGridDependencies();
   constexpr int kAtOnce = depth * kPixelsAtOnce<T>;
   const Track track = TrackOf(columns, pixels);
   float sum[8] = {};

@@ -15,6 +15,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     NormalizePair(const T* first_src, const T* second_src, Statistics first, Statistics second,
                   int pixels, int columns, T* dst, std::uint8_t* mask) {
+  SynchronizeGridDependencies();
   constexpr int kAtOnce = kPixelsAtOnce<T>;
   const Track track = TrackOf(columns, pixels);
   if (track.channel >= first.padded) return;
@@ -71,6 +72,7 @@ __global__ void __launch_bounds__(kThreads, kDualNormBlocksAtOnce)
                          const T* diff_dst, const float* first_saved, const float* second_saved,
                          int pixels, int padded, int columns, float* first_partial,
                          float* second_partial) {
+  SynchronizeGridDependencies();
   const Track track = TrackOf(columns, pixels);
   float sum[8] = {};
   float first_products[8] = {};
@@ -115,6 +117,7 @@ __global__ void __launch_bounds__(kThreads, kDualNormBlocksAtOnce)
                       const T* diff_dst, const float* first_means, const float* second_means,
                       BackwardCoefficients first_by, BackwardCoefficients second_by, int pixels,
                       int padded, int columns, T* diff_first, T* diff_second) {
+  SynchronizeGridDependencies();
   const Track track = TrackOf(columns, pixels);
   if (track.channel >= padded) return;
   const BackwardChannels of_first(first_means, first_by, track.channel);

@@ -23,6 +23,7 @@ __device__ std::int64_t LogicalIndex(const Places& places, std::int64_t i) {
 
 template <typename T>
 __global__ void Import(const float* src, Places places, T* dst) {
+  SynchronizeGridDependencies();
   const std::int64_t i = Item();
   if (i >= CountOf(places)) return;
   const std::int64_t from = LogicalIndex(places, i);
@@ -31,6 +32,7 @@ __global__ void Import(const float* src, Places places, T* dst) {
 
 template <typename T>
 __global__ void Export(const T* src, Places places, float* dst) {
+  SynchronizeGridDependencies();
   const std::int64_t i = Item();
   if (i >= CountOf(places)) return;
   const std::int64_t to = LogicalIndex(places, i);
@@ -49,6 +51,7 @@ __device__ void AddPixel(const PixelsCall& call, std::int64_t n, std::int64_t h,
 
 template <typename T>
 __global__ void Transform(PixelsCall call, T* dst) {
+  SynchronizeGridDependencies();
   const std::int64_t i = Item();
   if (i >= call.samples * call.height * call.width) return;
   const std::int64_t w = i % call.width;
@@ -64,6 +67,7 @@ __global__ void Transform(PixelsCall call, T* dst) {
 // Eight at a time where that is possible.
 template <typename From, typename To>
 __global__ void Convert(const From* src, To* dst, std::int64_t count, bool is_aligned) {
+  SynchronizeGridDependencies();
   const std::int64_t first = Item() * 8;
   if (is_aligned && first + 8 <= count) {
     float values[8];
@@ -77,6 +81,7 @@ __global__ void Convert(const From* src, To* dst, std::int64_t count, bool is_al
 // The same of a sum.
 template <typename From>
 __global__ void AddTo(const From* src, float* dst, std::int64_t count, bool is_aligned) {
+  SynchronizeGridDependencies();
   const std::int64_t first = Item() * 8;
   if (is_aligned && first + 8 <= count) {
     float values[8];
@@ -92,6 +97,7 @@ __global__ void AddTo(const From* src, float* dst, std::int64_t count, bool is_a
 
 __global__ void Average(const float* values, float share, const UpdateSums* sums, float* average,
                         std::int64_t count, bool is_aligned) {
+  SynchronizeGridDependencies();
   if (sums->nonfinite != 0) return;
   const std::int64_t first = Item() * 8;
   if (is_aligned && first + 8 <= count) {
@@ -122,12 +128,14 @@ __device__ inline unsigned Hash(std::int64_t i) {
 }
 
 __global__ void Noise(unsigned* dst, std::int64_t words) {
+  SynchronizeGridDependencies();
   const std::int64_t i = Item();
   if (i < words) dst[i] = Hash(i) & 0xBFFFBFFFU;  // exponents of less than 1 in each half
 }
 
 template <typename T>
 __global__ void UniformNoise(T* dst, std::int64_t count, std::int64_t seed) {
+  SynchronizeGridDependencies();
   const std::int64_t i = Item();
   if (i < count) Assign(dst[i], static_cast<float>(Hash(seed * count + i) >> 8) * 0x1p-23F - 1);
 }
@@ -136,6 +144,7 @@ __global__ void UniformNoise(T* dst, std::int64_t count, std::int64_t seed) {
 constexpr int kSumLanes = 8;
 constexpr int kSumColumns = kThreads / kSumLanes;
 __global__ void ColumnSums(const float* src, float* dst, std::int64_t rows, std::int64_t columns) {
+  SynchronizeGridDependencies();
   __shared__ float sums[kSumLanes][kSumColumns];
   const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * kSumColumns + threadIdx.x;
   float sum = 0;
@@ -225,9 +234,10 @@ void FillWithUniformNoise(void* dst, DType dtype, std::int64_t count, std::int64
   });
 }
 
-int LookForCode() {
+KernelCode LookForCode() {
   cudaFuncAttributes attributes = {};
-  return cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(&ColumnSums));
+  const int error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(&ColumnSums));
+  return {error, attributes.ptxVersion};
 }
 
 void SumRows(const float* src, float* dst, std::int64_t rows, std::int64_t columns,

@@ -59,8 +59,13 @@ void FillWithUniformNoise(void* dst, DType dtype, std::int64_t count, std::int64
                           CUstream_st* stream);
 
 // Looks for the code of one of them, for all: each file of kernels is compiled for the same GPUs.
-// Returns a cudaError_t.
-int LookForCode();
+// Returns a cudaError_t, and the compute capability it was compiled for, 10 for 1.0: the GPU's, or
+// an earlier one where the driver translates PTX.
+struct KernelCode {
+  int error = 0;
+  int compiled_for = 0;
+};
+KernelCode LookForCode();
 
 // dst[c] = sum over r of src[r, c].
 void SumRows(const float* src, float* dst, std::int64_t rows, std::int64_t columns,

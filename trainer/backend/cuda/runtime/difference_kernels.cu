@@ -10,6 +10,7 @@ namespace {
 template <typename T>
 __global__ void SquaredDifferences(const T* a, const T* b, std::int64_t count,
                                    float (*partial)[kDifferenceBlocks]) {
+  SynchronizeGridDependencies();
   float differences = 0;
   float squares = 0;
   for (std::int64_t i = Item(); i < count; i += std::int64_t{kDifferenceBlocks} * kThreads) {

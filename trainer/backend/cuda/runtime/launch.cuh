@@ -30,36 +30,63 @@ __device__ inline std::byte* GivenShared() {
 #endif
 }
 
-// Queues kernel<<<grid, block>>>(arguments...) on `stream`.  Throws Error if it cannot be started.
+// What every kernel begins with: waits until the kernels before it on its stream are done and what
+// they have written can be read, and lets the next one start.  Both matter with
+// AllowProgrammaticLaunch alone, where the thread blocks of a kernel start as soon as all of the
+// kernel before have started and there is room ("programmatic dependent launch" in the CUDA
+// programming guide): starting takes no time of its own then.
+__device__ __forceinline__ void SynchronizeGridDependencies() {
+#if !defined(DDLRUN_CUDA_EMULATOR) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+#endif
+}
+
+// What Launch and LaunchWithShared have in common.
 template <typename... Parameters, typename... Arguments>
-void Launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
-            Arguments... arguments) {
+void QueueKernel(std::size_t shared_bytes, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                 cudaStream_t stream, Arguments... arguments) {
 #ifdef DDLRUN_CUDA_EMULATOR
+  DDL_CHECK(shared_bytes <= kMaxGivenShared);
   cuda_emulator::CheckArguments(static_cast<Parameters>(arguments)...);
   cuda_emulator::QueueWork(stream, [=] {
     cuda_emulator::Run(grid, block, [&] { kernel(static_cast<Parameters>(arguments)...); });
   });
-#else
-  kernel<<<grid, block, 0, stream>>>(static_cast<Parameters>(arguments)...);
-#endif
   CheckCuda(cudaGetLastError(), "starting a kernel");
+#else
+  cudaLaunchAttribute start = {};
+  start.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  start.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &start;
+  config.numAttrs = AllowsProgrammaticLaunch() ? 1 : 0;
+  CheckCuda(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...),
+            "starting a kernel");
+#endif
+}
+
+// Queues kernel<<<grid, block>>>(arguments...) on `stream`.  Throws Error if it cannot be started.
+template <typename... Parameters, typename... Arguments>
+void Launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
+            Arguments... arguments) {
+  QueueKernel(0, kernel, grid, block, stream, arguments...);
 }
 
 // The same with `bytes` of shared memory.
 template <typename... Parameters, typename... Arguments>
 void LaunchWithShared(std::size_t bytes, void (*kernel)(Parameters...), dim3 grid, dim3 block,
                       cudaStream_t stream, Arguments... arguments) {
-  DDL_CHECK(bytes <= kMaxGivenShared);
-#ifdef DDLRUN_CUDA_EMULATOR
-  Launch(kernel, grid, block, stream, arguments...);
-#else
+#ifndef DDLRUN_CUDA_EMULATOR
   CheckCuda(
       cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                            cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
       "asking for shared memory");
-  kernel<<<grid, block, bytes, stream>>>(static_cast<Parameters>(arguments)...);
-  CheckCuda(cudaGetLastError(), "starting a kernel");
 #endif
+  QueueKernel(bytes, kernel, grid, block, stream, arguments...);
 }
 
 }  // namespace trainer

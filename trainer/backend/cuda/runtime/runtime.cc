@@ -2,10 +2,14 @@
 
 #include "trainer/backend/cuda/runtime/runtime.h"
 
+#include <atomic>
+
 #include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
+
+std::atomic<bool> allows_programmatic_launch = false;
 
 // "GPU 0 (PCI 0000:65:00.0)": the current one when this is first called.  A GPU that has failed
 // would no longer say.
@@ -201,5 +205,8 @@ std::unique_ptr<Stream> MakeHighPriorityCudaStream() {
 std::unique_ptr<Event> MakeCudaEvent() { return std::make_unique<CudaEvent>(); }
 
 cudaStream_t HandleOf(Stream& stream) { return static_cast<cudaStream_t>(stream.handle()); }
+
+void AllowProgrammaticLaunch(bool allow) { allows_programmatic_launch = allow; }
+bool AllowsProgrammaticLaunch() { return allows_programmatic_launch; }
 
 }  // namespace trainer

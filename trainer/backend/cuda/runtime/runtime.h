@@ -32,6 +32,12 @@ void CheckDevice(const std::string& action);
 // Takes GPU `device` for all of this process.  Throws Error(EX_UNAVAILABLE) if it cannot be used.
 void TakeDevice(int device);
 
+// Whether a kernel may start before the one in front of it on its stream has ended (launch.cuh);
+// for all of this process, and not so at first. REQUIRES: compute capability 9.0 or later, code for
+// it, a driver for CUDA 12.3 or later.
+void AllowProgrammaticLaunch(bool allow);
+bool AllowsProgrammaticLaunch();
+
 std::unique_ptr<Stream> MakeCudaStream();
 // Of the highest priority that the current GPU has.
 std::unique_ptr<Stream> MakeHighPriorityCudaStream();

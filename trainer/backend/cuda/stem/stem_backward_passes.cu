@@ -186,6 +186,7 @@ __global__ void __launch_bounds__(kBackwardThreads, BackwardAtOnce(cores))
     DifferentiateFilter(const T* blocks, const T* lines, Plane plane, int tiles, Extents e,
                         const T* diff_dst, const std::uint8_t* winners, const float* means,
                         BackwardCoefficients by, float* partial) {
+  SynchronizeGridDependencies();
   BackwardMemory<T>& memory = *reinterpret_cast<BackwardMemory<T>*>(GivenShared());
   const Patch<T, kRows> patch = {memory.patch};
   LoadOnce(lines, means, by, memory);
@@ -209,6 +210,7 @@ constexpr int kSumParts = 8;
 constexpr int kSumElements = kThreads / kSumParts;
 template <typename T>
 __global__ void SumFilterGradients(const float* partial, int blocks, int elements, T* diff_filter) {
+  SynchronizeGridDependencies();
   __shared__ float sums[kSumParts][kSumElements];
   const int column = static_cast<int>(threadIdx.x) % kSumElements;
   const int part = static_cast<int>(threadIdx.x) / kSumElements;

@@ -67,6 +67,7 @@ constexpr int kSumRows = 8;
 template <typename T, TensorCores cores>
 __global__ void __launch_bounds__(kForwardThreads, kForwardAtOnce)
     ConvolvedSums(const T* blocks, const T* lines, Plane plane, int tiles, float* partial) {
+  SynchronizeGridDependencies();
   constexpr int kTiles = kChannelTiles<cores>;
   constexpr int kShares = 8 * kRowGroups<cores>;
   const Patch<T, kSumRows> patch = {reinterpret_cast<T*>(GivenShared())};
@@ -114,6 +115,7 @@ __global__ void __launch_bounds__(kForwardThreads, kForwardAtOnce)
 }
 
 __global__ void FinishBnStats(const float* partial, int blocks, float* sums) {
+  SynchronizeGridDependencies();
   const batch_norm::TwoSums of = batch_norm::SumOfPartials(partial, blocks, kChannels);
   if (threadIdx.y != 0) return;
   sums[batch_norm::LaneChannel()] = of.first;
@@ -195,6 +197,7 @@ template <typename T, TensorCores cores>
 __global__ void __launch_bounds__(kForwardThreads, kForwardAtOnce)
     ConvolveAndPool(const T* blocks, const T* lines, Plane plane, int tiles, Extents e,
                     Statistics statistics, T* dst, Kept kept) {
+  SynchronizeGridDependencies();
   constexpr int kTiles = kChannelTiles<cores>;
   constexpr int kPixelElements = PoolMemory<T>::kPixelElements;
   PoolMemory<T>& memory = *reinterpret_cast<PoolMemory<T>*>(GivenShared());

@@ -41,6 +41,7 @@ __device__ void AddBlock(const PixelsCall& call, std::int64_t n, std::int64_t to
 
 template <typename T>
 __global__ void ToBlocks(PixelsCall call, int down, int across, int blocks, T* dst) {
+  SynchronizeGridDependencies();
   if (Item() >= blocks) return;
   const int i = static_cast<int>(Item());  // dividing 64 bits takes long
   const std::int64_t left = (i % across - 2) * 2;
@@ -59,6 +60,7 @@ __global__ void ToBlocks(PixelsCall call, int down, int across, int blocks, T* d
 
 template <typename T, int channels>
 __global__ void FilterTo(const T* filter, std::int64_t filters, T* blocks) {
+  SynchronizeGridDependencies();
   constexpr int kFilter = kBlockFilter<channels>;
   const std::int64_t i = Item();
   if (i >= filters * kFilter) return;
@@ -68,6 +70,7 @@ __global__ void FilterTo(const T* filter, std::int64_t filters, T* blocks) {
 
 template <typename T, int channels>
 __global__ void FilterFrom(const T* blocks, std::int64_t filters, T* filter) {
+  SynchronizeGridDependencies();
   const std::int64_t i = Item();
   if (i >= filters * kPixelFilter) return;
   const int from = PlaceInBlocks<channels>(static_cast<int>(i % kPixelFilter));
@@ -79,6 +82,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
     NormalizeAndPool(const T* src, Statistics of, Extents e, int windows, int columns, T* dst,
                      Kept kept) {
+  SynchronizeGridDependencies();
   constexpr int kAtOnce = sizeof(T) == sizeof(float) ? 3 : 9;  // as many as registers have room for
   const int padded = of.padded;
   const Track track = TrackOf(columns, windows);
@@ -128,6 +132,7 @@ __global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
     DifferentiatePooled(const T* src, const T* diff_dst, const std::uint8_t* winners, Extents e,
                         const float* means, BackwardCoefficients by, int quads, int padded,
                         int columns, T* diff_src) {
+  SynchronizeGridDependencies();
   const Track track = TrackOf(columns, quads);
   if (track.channel >= padded) return;
   const BackwardChannels channels(means, by, track.channel);
