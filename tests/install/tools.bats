@@ -100,9 +100,9 @@ print(backend.cuda_left_out(pathlib.Path(sys.argv[2])))" "$tools/../packaging/wh
 
 @test "tools/check knows its stages" {
   run -0 "$tools/check" --help
-  [[ $output == *"stages: build test debian13 cuda12 packages wheel style tidy asan tsan fuzz (default: all, in this order); test is unit, programs"*"--changed: "* ]]
+  [[ $output == *"stages: build test debian13 cuda12 packages wheel wheel_train style tidy asan tsan fuzz (default: all, in this order); test is unit,"*"--changed: "* ]]
   run -64 "$tools/check" debian14
-  [ "$output" = "tools/check: unknown stage 'debian14': build, test, unit, programs, demo, cluster, cluster_few, cuda12, debian13, packages, wheel, style, tidy, asan, tsan or fuzz" ]
+  [ "$output" = "tools/check: unknown stage 'debian14': build, test, unit, programs, demo, cluster, cluster_few, cuda12, debian13, packages, wheel, wheel_train, style, tidy, asan, tsan or fuzz" ]
   run -64 "$tools/check" --fuzz-seconds
   run -64 "$tools/check" --minutes soon
   [ "$output" = "tools/check: --minutes needs a number of minutes" ]
