@@ -244,6 +244,14 @@ char* WithRank(const char* word, int rank) {
 
 }  // namespace
 
+const char* RankJobVersion() { return "ddlrun=" DDLRUN_VERSION; }
+
+const char* SkipRankJobVersion(const char* text) {
+  const size_t length = strlen(RankJobVersion());
+  const bool is_own = strncmp(text, RankJobVersion(), length) == 0 && text[length] == ' ';
+  return is_own ? text + length + 1 : nullptr;
+}
+
 RankJobChunk NameOfChunk(int index) {
   RankJobChunk part;
   snprintf(part.name, sizeof(part.name), index == 0 ? "%s" : "%s_%d", kRankJobVariable, index + 1);
@@ -308,7 +316,9 @@ char** WithWraps(const LocalRankJob& job, char** program) {
 }
 
 bool ReadLocalRankJob(const char* text, int rank, const char* granted_gpus, LocalRankJob* job) {
-  Reader reader(text);
+  const char* words = SkipRankJobVersion(text);
+  if (words == nullptr) return false;
+  Reader reader(words);
   reader.Text(job->launcher, ' ');
   reader.Text(job->pmi, ' ');
   reader.Text(job->event_key, ' ');

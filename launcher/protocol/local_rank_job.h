@@ -20,6 +20,13 @@ namespace launcher {
 inline constexpr char kRankJobVariable[] = "DDLRUN_RANK_JOB";
 inline constexpr int kMaxRankJobChunks = 8;
 
+// The first word of the text: "ddlrun=" and the version of the ddlrun that wrote it.  A shim reads
+// only what its own version wrote: an upgrade may replace it between two starts of one job.
+const char* RankJobVersion();
+
+// What comes after that word; nullptr where it is not that of this version.
+const char* SkipRankJobVersion(const char* text);
+
 struct LocalRankJob {
   char launcher[16];  // its name in launchers.h
   char pmi[16];       // of srun: "pmix", "pmi2", "none"

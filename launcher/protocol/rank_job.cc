@@ -9,11 +9,27 @@
 #include "launcher/protocol/plan_encoding.h"
 
 namespace launcher {
+namespace {
+
+// Before 0.3.0 the text began with another word.
+LaunchError OtherVersion(const std::string& text) {
+  const std::string name = "ddlrun=";
+  const std::string first = text.substr(0, text.find(' '));
+  const std::string writer =
+      first.starts_with(name) ? "ddlrun " + first.substr(name.size()) : "an older version";
+  return LaunchError(EX_CONFIG,
+                     "this node has ddlrun " + std::string(RankJobVersion()).substr(name.size()) +
+                         ", but the job was started by " + writer +
+                         ": ddlrun was upgraded while the job ran, or not on all nodes; submit the "
+                         "job again when it is the same everywhere");
+}
+
+}  // namespace
 
 std::string EncodeRankJob(const RankJob& job) {
   std::ostringstream words;
-  words << EscapeToken(job.launcher) << ' ' << EscapeToken(job.pmi) << ' '
-        << EscapeToken(job.event_key) << " bind=" << job.bind << " check=" << job.check
+  words << RankJobVersion() << ' ' << EscapeToken(job.launcher) << ' ' << EscapeToken(job.pmi)
+        << ' ' << EscapeToken(job.event_key) << " bind=" << job.bind << " check=" << job.check
         << " pause=" << job.pause << " cores=" << job.plan.cpus_are_cores << ' '
         << EscapeToken(job.planned_for) << ' ' << EscapeToken(job.run_directory) << ' '
         << EscapeToken(job.log_directory) << ' ' << EscapeToken(job.directory) << ' '
@@ -40,8 +56,10 @@ std::string EncodeRankJob(const RankJob& job) {
 }
 
 RankJob DecodeRankJob(const std::string& text) {
+  const char* of_this_version = SkipRankJobVersion(text.c_str());
+  if (of_this_version == nullptr) throw OtherVersion(text);
   try {
-    TokenReader words(text);
+    TokenReader words(of_this_version);
     RankJob job;
     job.launcher = words.Text();
     job.pmi = words.Text();

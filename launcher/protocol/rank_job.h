@@ -59,17 +59,18 @@ struct RankJob {
 
 // One line of words with single blanks between them:
 //
-//   LAUNCHER PMI REPORT_KEY bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
-//   DIRECTORY MASTER_ADDRESS MASTER_PORT RESTART_COUNT GRACE_MS frames=0 SHOWN_RANKS
-//   NUMBER_OF_WRAPS, for each wrap RANKS NUMBER_OF_WORDS and the words, then the plan
-//   (plan_encoding.h)
+//   ddlrun=VERSION LAUNCHER PMI REPORT_KEY bind=1 check=1 pause=0 cores=0 PLANNED_FOR
+//   RUN_DIRECTORY LOG_DIRECTORY DIRECTORY MASTER_ADDRESS MASTER_PORT RESTART_COUNT GRACE_MS
+//   frames=0 SHOWN_RANKS NUMBER_OF_WRAPS, for each wrap RANKS NUMBER_OF_WORDS and the words, then
+//   the plan (plan_encoding.h)
 //
 // EscapeToken (plan_encoding.h) makes a word of each text.  Throws LaunchError(EX_CONFIG) for a
 // plan that does not fit kMaxRankJobBytes.
 std::string EncodeRankJob(const RankJob& job);
 
-// The inverse.  The plan has what a rank needs (see DecodePlan).  Throws LaunchError(EX_SOFTWARE)
-// for a text that EncodeRankJob did not write.
+// The inverse.  The plan has what a rank needs (see DecodePlan).  Throws LaunchError(EX_CONFIG)
+// for a text of another version, and LaunchError(EX_SOFTWARE) for one that EncodeRankJob did not
+// write.
 RankJob DecodeRankJob(const std::string& text);
 
 // The variables that hold `text`: one, or more where it is too long for one.

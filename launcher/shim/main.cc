@@ -98,9 +98,13 @@ Arguments ReadArguments(int argc, char** argv) {
 
 const LauncherTraits& OwnLauncher() { return TraitsOf(job.launcher); }
 
-// Reads the job for the rank that `given` or the launcher says; false when neither says it.
+// Reads the job for the rank that `given` or the launcher says; false when neither says it, or the
+// job is of another version of ddlrun, which ddlrun-rank-check tells.
 bool ReadJob(const char* text, const char* given) {
-  snprintf(job.launcher, sizeof(job.launcher), "%.*s", static_cast<int>(strcspn(text, " ")), text);
+  const char* words = SkipRankJobVersion(text);
+  if (words == nullptr) return false;
+  snprintf(job.launcher, sizeof(job.launcher), "%.*s", static_cast<int>(strcspn(words, " ")),
+           words);
   const char* rank = given != nullptr ? given : getenv(OwnLauncher().rank_variables[0]);
   if (rank == nullptr) return false;
   char* end = nullptr;

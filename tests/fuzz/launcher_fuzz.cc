@@ -91,7 +91,7 @@ constexpr int kRank = 1;
 
 FUZZ(rank_job) {
   static launcher::LocalRankJob own;
-  const std::string job_text(text);
+  const std::string job_text = std::string(launcher::RankJobVersion()) + ' ' + std::string(text);
   const bool is_read = launcher::ReadLocalRankJob(job_text.c_str(), kRank, "0-1,3", &own);
   Require(!is_read || (own.node >= 0 && own.node < own.node_count));
   fuzz::MayReject<LaunchError>([&] {

@@ -112,6 +112,21 @@ PY
   [ "$output" = "0    " ]
 }
 
+@test "an upgrade between two starts of a job ends it, and is named" {
+  mkdir bin
+  cp "$DDLRUN_BUILD/bin/ddlrun" bin
+  cp -r "$DDLRUN_BUILD"/{libexec,share} .
+  # From the second start on, the shim is told of another version.
+  mv libexec/ddlrun/ddlrun-rank libexec/ddlrun/ddlrun-rank.real
+  ln -s ddlrun-rank-check libexec/ddlrun/ddlrun-rank.real-check
+  printf '%s\n' '#!/bin/bash' '[ ! -e started ] || export DDLRUN_RANK_JOB="ddlrun=9.8.7 ${DDLRUN_RANK_JOB#* }"' 'exec "$0.real" "$@"' \
+    > libexec/ddlrun/ddlrun-rank
+  chmod +x libexec/ddlrun/ddlrun-rank
+  ddlrun=$PWD/bin/ddlrun expect=78 run_ddlrun -n 1 --launcher=local --max-restarts=3 sh -c 'touch started; exit 3'
+  [[ $messages == *", with exit code 3, "*"ddlrun-rank: [ERROR DDL-20-78] this node has ddlrun "*", but the job was started by ddlrun 9.8.7: "* ]]
+  [[ $messages == *"ddlrun: not started again: exit code 78 would come again"* ]]
+}
+
 @test "--log-dir keeps what each rank prints, on both streams, beside showing it" {
   for launcher in $(LAUNCHERS='local mpirun' launchers); do
     expect=0 run_ddlrun --launcher="$launcher" --oversubscribe -n 2 --log-dir "logs/$launcher" sh -c 'echo out $RANK; echo err $RANK >&2'

@@ -109,7 +109,7 @@ die_at_once() {
   mkdir bin
   die_at_once > storm
   printf '%s\n' '#!/bin/bash' 'case $1 in' '  --mpi=list) printf "MPI plugin types are...\n\tnone\n" ;;' '  --version) echo slurm 24.11.5 ;;' \
-    '  *) sed "s/KEY/$(cut -d " " -f 3 <<< "$DDLRUN_RANK_JOB")/" storm >&2; exit 134 ;;' 'esac' > bin/srun
+    '  *) sed "s/KEY/$(cut -d " " -f 4 <<< "$DDLRUN_RANK_JOB")/" storm >&2; exit 134 ;;' 'esac' > bin/srun
   chmod +x bin/srun
   search_path=$PWD/bin:$PATH
   expect=134 run_ddlrun --topology "$topology" --pmi none --no-ddl-host-list true

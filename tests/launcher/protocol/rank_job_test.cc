@@ -120,6 +120,33 @@ TEST(RankJob, WithoutOneOfItsVariablesIsNone) {
   EXPECT_EQ(RankJobText({{"HOME", "/"}}), "");
 }
 
+// Of an upgrade while a job runs, the next start has the shims of the new version.
+TEST(RankJob, OfAnotherVersionIsRejectedAndNamed) {
+  const std::string good = EncodeRankJob(Example(EvenPlan(1, 1)));
+  const std::string own = RankJobVersion();
+  const std::string rest = good.substr(own.size());
+  ASSERT_EQ(good, own + rest);
+  ASSERT_THAT(own, MatchesRegex("ddlrun=[0-9]+[.][0-9]+[.][0-9]+"));
+  const std::pair<std::string, std::string> texts[] = {
+      {"ddlrun=0.1.0" + rest, "but the job was started by ddlrun 0.1.0: "},
+      {own + "0" + rest, "but the job was started by ddlrun " + own.substr(7) + "0: "},
+      {own.substr(0, own.size() - 1) + rest, "but the job was started by ddlrun "},
+      {rest.substr(1), "but the job was started by an older version: "},
+  };
+  const auto local = std::make_unique<LocalRankJob>();
+  ASSERT_TRUE(ReadLocalRankJob(good.c_str(), 0, "", local.get()));
+  for (const auto& [text, words] : texts) {
+    EXPECT_FALSE(ReadLocalRankJob(text.c_str(), 0, "", local.get())) << text;
+    try {
+      DecodeRankJob(text);
+      FAIL() << text;
+    } catch (const LaunchError& error) {
+      EXPECT_EQ(error.exit_code(), EX_CONFIG);
+      EXPECT_THAT(error.what(), StartsWith("this node has ddlrun " + own.substr(7) + ", " + words));
+    }
+  }
+}
+
 TEST(RankJob, RejectsATextItDidNotWrite) {
   const std::string good = EncodeRankJob(Example(EvenPlan(1, 1)));
   std::string escape = good;
