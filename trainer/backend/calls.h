@@ -23,12 +23,17 @@ struct LossParameters {
 // Of LARS (backend/ops.h): MLPerf's, which its rules fix.
 inline constexpr float kLarsEta = 0.001F;
 
+struct UpdateSums;
+
 // Of an Optimizer.
 struct UpdateParameters {
   float learning_rate = 0;
   float momentum_factor = 0;
   float weight_decay = 0;
   float gradient_scale = 1;
+  // Device memory: what the update before has found, where nobody has seen that yet.  Where it was
+  // left out, so is this one.  Null: that one is done with.
+  const UpdateSums* before = nullptr;
 };
 
 // What calls of ops leave on the device for the trainer to read.
@@ -44,7 +49,8 @@ struct LossSums {
 // What one update found, on the device.
 struct UpdateSums {
   float sum_of_squares;  // of the weights with decay, before the update
-  // 0, or 1 if any gradient was infinite or not a number: then nothing was updated.
+  // 0, or 1 if any gradient was infinite or not a number, or the update before was left out for
+  // that (UpdateParameters): then nothing was updated.
   float nonfinite;
   float gradient_squares;  // sum of squares of the gradients, as they come
 };

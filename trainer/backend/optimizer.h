@@ -43,6 +43,11 @@ inline const OptimizerTraits& TraitsOf(OptimizerKind kind) {
   return kOptimizerTraits[static_cast<std::size_t>(kind)];
 }
 
+// Whether an update is to be left out for the one before it, where device memory is of the host.
+inline bool FollowsOneLeftOut(const UpdateParameters& call) {
+  return call.before != nullptr && call.before->nonfinite != 0;
+}
+
 // An update of the flat memory of all parameters by their gradients.
 //
 // SGD with momentum as TensorFlow's MomentumOptimizer:
@@ -61,7 +66,7 @@ inline const OptimizerTraits& TraitsOf(OptimizerKind kind) {
 //
 // Of both: compute_copy = weight.  weight, momentum: fp32.  compute_copy: null when the network
 // computes in fp32 on the weights themselves.  *sums is overwritten; a gradient that is not finite
-// leaves everything else untouched.
+// leaves everything else untouched, and so does an update before that was left out (call->before).
 class Optimizer {
  public:
   virtual ~Optimizer() = default;

@@ -62,6 +62,23 @@ class OptimizerOn : public EachBackend {
     EXPECT_EQ(Step(call, good).nonfinite, 0);
     EXPECT_NE(Weight(), start_);
   }
+  // After one that was left out and that nobody has judged; and one after a good one.
+  void ExpectNoUpdateAfterOneLeftOut() {
+    UpdateParameters call{.learning_rate = 1, .momentum_factor = 0.9F, .weight_decay = 0.1F};
+    const Floats good(start_.size(), 1);
+    for (const float nonfinite : {1.0F, 0.0F}) {
+      call.before = device_.Upload(std::vector<UpdateSums>{
+          {.sum_of_squares = 2, .nonfinite = nonfinite, .gradient_squares = 3}});
+      const UpdateSums sums = Step(call, good);
+      EXPECT_EQ(sums.nonfinite, nonfinite);
+      EXPECT_GT(sums.gradient_squares, 3);
+      EXPECT_EQ(Weight() == start_, nonfinite != 0);
+      EXPECT_EQ(Momentum() == Floats(start_.size(), 0), nonfinite != 0);
+    }
+    Floats bad = good;
+    bad[0] = kNan;
+    EXPECT_EQ(Step(call, bad).nonfinite, 1);
+  }
   void ExpectUntouched(const std::vector<std::size_t>& gaps) {
     for (const std::size_t gap : gaps) {
       EXPECT_EQ(Weight()[gap], start_[gap]) << gap;
@@ -141,6 +158,8 @@ TEST_P(SgdOn, LeavesTheGapsBetweenSegmentsAlone) {
 TEST_P(SgdOn, UpdatesNothingAfterAGradientThatIsNotFinite) {
   ExpectNoUpdate({0, 1060, kCount - 1});
 }
+
+TEST_P(SgdOn, UpdatesNothingAfterAnUpdateThatWasLeftOut) { ExpectNoUpdateAfterOneLeftOut(); }
 
 TEST_P(SgdOn, TakesGradientsOfTheComputeTypeBesideThoseInFp32) {
   if (!copy_) GTEST_SKIP() << "computes in fp32";
@@ -327,6 +346,8 @@ TEST_P(LarsOn, LeavesTheGapsBetweenTensorsAlone) {
 }
 
 TEST_P(LarsOn, UpdatesNothingAfterAGradientThatIsNotFinite) { ExpectNoUpdate({0, 1060, 21999}); }
+
+TEST_P(LarsOn, UpdatesNothingAfterAnUpdateThatWasLeftOut) { ExpectNoUpdateAfterOneLeftOut(); }
 
 TEST_P(LarsOn, TakesGradientsOfTheComputeTypeBesideThoseInFp32) {
   if (!copy_) GTEST_SKIP() << "computes in fp32";

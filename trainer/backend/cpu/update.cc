@@ -54,8 +54,8 @@ class Pieces {
   float GradientSquares(std::size_t segment) const {
     return Total(OfSegment(gradient_squares_, segment));
   }
-  UpdateSums Sums(bool finite) const {
-    return {Total(squares_), finite ? 0.0F : 1.0F, Total(gradient_squares_)};
+  UpdateSums Sums(bool is_used) const {
+    return {Total(squares_), is_used ? 0.0F : 1.0F, Total(gradient_squares_)};
   }
 
   bool AllFinite(const float* gradient) const {
@@ -89,7 +89,7 @@ class CpuSgd final : public Optimizer {
             Stream& /*stream*/) override {
     DDL_CHECK(compute_copy == nullptr && gradients.compute == nullptr);
     const float* gradient = gradients.fp32;
-    const bool finite = pieces_.AllFinite(gradient);
+    const bool is_used = pieces_.AllFinite(gradient) && !FollowsOneLeftOut(*call_memory);
     const UpdateParameters call = *call_memory;
     UpdateParameters plain = call;
     plain.weight_decay = 0;
@@ -97,12 +97,12 @@ class CpuSgd final : public Optimizer {
     for (std::size_t p = 0; p < pieces_.count(); ++p) {
       const ParameterSegment& piece = pieces_[p];
       pieces_.Sum(p, weight, gradient);
-      if (finite) {
+      if (is_used) {
         loops_.update(piece.decay ? call : plain, piece.count, gradient + piece.begin,
                       weight + piece.begin, momentum + piece.begin);
       }
     }
-    *sums = pieces_.Sums(finite);
+    *sums = pieces_.Sums(is_used);
   }
 
  private:
@@ -121,11 +121,11 @@ class CpuLars final : public Optimizer {
             Stream& /*stream*/) override {
     DDL_CHECK(compute_copy == nullptr && gradients.compute == nullptr);
     const float* gradient = gradients.fp32;
-    const bool finite = pieces_.AllFinite(gradient);
+    const bool is_used = pieces_.AllFinite(gradient) && !FollowsOneLeftOut(*call_memory);
 #pragma omp parallel for schedule(static)
     for (std::size_t p = 0; p < pieces_.count(); ++p) pieces_.Sum(p, weight, gradient);
-    *sums = pieces_.Sums(finite);
-    if (!finite) return;
+    *sums = pieces_.Sums(is_used);
+    if (!is_used) return;
     for (std::size_t tensor = 0; tensor < pieces_.segments(); ++tensor) {
       const std::size_t first = pieces_.first_of(tensor);
       const std::size_t end = pieces_.first_of(tensor + 1);

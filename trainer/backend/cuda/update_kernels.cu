@@ -108,9 +108,12 @@ __global__ void Inspect(UpdateKernelCall call, UpdateSums* of_blocks) {
   if (threadIdx.x == 0) of_blocks[blockIdx.x] = sums;
 }
 
-__global__ void AddParts(const UpdateSums* parts, int count, UpdateSums* sums) {
+__global__ void AddParts(const UpdateSums* parts, int count, const UpdateParameters* parameters,
+                         UpdateSums* sums) {
   SynchronizeGridDependencies();
   ThreadSums own;
+  const UpdateSums* before = parameters->before;
+  if (before != nullptr) own.nonfinite = before->nonfinite;
   for (int p = static_cast<int>(threadIdx.x); p < count; p += kThreads) own.Add(parts[p]);
   const UpdateSums all = own.OfBlock();
   if (threadIdx.x == 0) *sums = all;
@@ -191,7 +194,8 @@ void RunSgd(const UpdateKernelCall& call, UpdateSums* of_blocks, UpdateSums* sum
   const float* no_ratios = nullptr;
   WithElement(call.compute_type, [&](auto zero) {
     Launch(Inspect<decltype(zero)>, grid, kThreads, stream, call, of_blocks);
-    Launch(AddParts, 1, kThreads, stream, of_blocks, static_cast<int>(grid.x), sums);
+    Launch(AddParts, 1, kThreads, stream, of_blocks, static_cast<int>(grid.x), call.parameters,
+           sums);
     Launch(Update<decltype(zero), false>, grid, kThreads, stream, call, no_ratios, sums);
   });
 }
@@ -203,7 +207,8 @@ void RunLars(const UpdateKernelCall& call, const LarsMemory& memory, UpdateSums*
   WithElement(call.compute_type, [&](auto zero) {
     Launch(InspectChunks<decltype(zero)>, grid, kThreads, stream, call, memory.of_chunks);
     Launch(FindRatios, tensors, kThreads, stream, call, memory);
-    Launch(AddParts, 1, kThreads, stream, memory.of_tensors, memory.tensor_count, sums);
+    Launch(AddParts, 1, kThreads, stream, memory.of_tensors, memory.tensor_count, call.parameters,
+           sums);
     Launch(Update<decltype(zero), true>, grid, kThreads, stream, call, memory.ratios, sums);
   });
 }

@@ -26,10 +26,10 @@ class ReferenceOptimizer : public Optimizer {
       if (segment.decay) sum_of_squares += Squares(weight, segment);
       gradient_squares += Squares(gradient, segment);
     }
-    const bool finite = AllFinite(gradient);
-    *sums = {static_cast<float>(sum_of_squares), finite ? 0.0F : 1.0F,
+    const bool is_used = AllFinite(gradient) && !FollowsOneLeftOut(*call_memory);
+    *sums = {static_cast<float>(sum_of_squares), is_used ? 0.0F : 1.0F,
              static_cast<float>(gradient_squares)};
-    if (!finite) return;
+    if (!is_used) return;
     for (const ParameterSegment& segment : segments_) {
       Update(*call_memory, segment, gradient, weight, momentum);
     }
