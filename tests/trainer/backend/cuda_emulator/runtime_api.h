@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of CUDA's runtime API that a back end needs, over host memory.  Every call is complete
-// when it returns; streams and events only order what is in order already; graphs hold
-// what one stream recorded.  Stricter than CUDA
+// when it returns, but for RunGraphsLate; streams and events only order what is in order already;
+// graphs hold what one stream recorded.  Stricter than CUDA
 // where that finds mistakes: memory of the device starts with all bits set, and a copy or memset
 // must stay within one allocation where it says that it touches the device.  The device has
 // kDeviceBytes.  Numbers of the enumerations are CUDA's.  The GPU can be made to fail.
@@ -202,6 +202,14 @@ std::shared_ptr<void> BeginAdding(cudaStream_t stream);
 
 // That cudaMemset has written so far.
 std::size_t ClearedBytes();
+
+// That the calling thread has started so far.
+int GraphLaunches();
+
+// Whether graphs that the calling thread starts, and what it queues behind them, run as late as
+// they may: when somebody waits for them, or asks whether they are done, and no more of them than
+// that.  Set back where none are left.
+void RunGraphsLate(bool late);
 
 // How much of QueueWork ran with which priority, since this was last asked.
 std::map<int, int> TakeWorkByPriority();

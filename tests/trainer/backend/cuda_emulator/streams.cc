@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -49,6 +51,8 @@ struct StreamCapture {
 };
 struct CUstream_st {
   int priority = 0;
+  std::deque<std::function<cudaError_t()>> late;  // what is still to be done
+  std::size_t late_done = 0;                      // of all that was late
   std::shared_ptr<StreamCapture> capture;
   std::size_t queued = 0;      // in this recording
   std::size_t waited_for = 0;  // of it, by others
@@ -61,6 +65,9 @@ struct CUevent_st {
   std::weak_ptr<StreamCapture> capture = {};
   cudaStream_t stream = nullptr;
   std::size_t queued = 0;
+  // Else, where it is late: when so much of that stream is done.
+  cudaStream_t late_stream = nullptr;
+  std::size_t late_until = 0;
 };
 
 namespace {
@@ -89,6 +96,33 @@ WorkByPriority& TheWorkByPriority() {
 }
 
 std::atomic<bool> node_priorities_are_known = true;
+
+thread_local int graph_launches = 0;
+thread_local bool graphs_are_late = false;
+
+bool IsLate(cudaStream_t stream) { return stream != nullptr && !stream->late.empty(); }
+
+std::size_t LateSoFar(cudaStream_t stream) { return stream->late_done + stream->late.size(); }
+
+cudaError_t CatchUp(cudaStream_t stream, std::size_t until) {
+  while (IsLate(stream) && stream->late_done < until) {
+    const std::function<cudaError_t()> work = std::move(stream->late.front());
+    stream->late.pop_front();
+    ++stream->late_done;
+    if (const cudaError_t failed = work(); failed != cudaSuccess) return failed;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t CatchUp(cudaStream_t stream) {
+  return IsLate(stream) ? CatchUp(stream, LateSoFar(stream)) : cudaSuccess;
+}
+
+cudaError_t CatchUp(cudaEvent_t event) {
+  return event != nullptr && event->late_stream != nullptr
+             ? CatchUp(event->late_stream, event->late_until)
+             : cudaSuccess;
+}
 
 int PriorityOf(cudaStream_t stream) { return stream == nullptr ? 0 : stream->priority; }
 
@@ -133,6 +167,10 @@ namespace cuda_emulator {
 
 cudaError_t Queue(cudaStream_t stream, QueuedWork work) {
   const int priority = PriorityOf(stream);
+  if (!Records(stream) && IsLate(stream)) {
+    stream->late.push_back([work = std::move(work), priority] { return work(priority); });
+    return cudaSuccess;
+  }
   if (!Records(stream)) return work(priority);
   if (const cudaError_t rejected = Adding(stream); rejected != cudaSuccess) return rejected;
   stream->capture->work.push_back({priority, std::move(work)});
@@ -152,6 +190,10 @@ void QueueWork(cudaStream_t stream, std::function<void()> work) {
 }
 
 bool IsRecording(cudaStream_t stream) { return Records(stream); }
+
+int GraphLaunches() { return graph_launches; }
+
+void RunGraphsLate(bool late) { graphs_are_late = late; }
 
 void PassTime(std::chrono::steady_clock::duration time) { time_passed = time_passed.load() + time; }
 
@@ -221,16 +263,20 @@ cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  CatchUp(stream);
   delete stream;
   return Entered();
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) {
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  return RejectWhileRecording();
+  return cudaStreamQuery(stream);
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t /*stream*/) { return RejectWhileRecording(); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (const cudaError_t failed = RejectWhileRecording(); failed != cudaSuccess) return failed;
+  return CatchUp(stream);
+}
 
 // In a recording, for an event of the same one alone; a stream that records nothing joins it.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
@@ -239,6 +285,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const std::shared_ptr<StreamCapture> capture = event->capture.lock();
   if (Records(stream) && capture != stream->capture) {
     return Result(cudaErrorStreamCaptureIsolation);
+  }
+  if (capture == nullptr && event->late_stream != nullptr && event->late_stream != stream) {
+    stream->late.push_back(
+        [late = event->late_stream, until = event->late_until] { return CatchUp(late, until); });
   }
   if (capture == nullptr || event->stream == stream) return cudaSuccess;
   if (const cudaError_t rejected = Adding(event->stream); rejected != cudaSuccess) return rejected;
@@ -305,9 +355,15 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (Records(stream)) return Result(cudaErrorStreamCaptureUnsupported);
+  ++graph_launches;
+  const bool is_late = stream != nullptr && (graphs_are_late || IsLate(stream));
   for (const Piece& piece : executable->work) {
     const int priority = executable->has_own_priorities ? piece.priority : PriorityOf(stream);
-    if (const cudaError_t failed = piece.run(priority); failed != cudaSuccess) return failed;
+    if (is_late) {
+      stream->late.push_back([run = piece.run, priority] { return run(priority); });
+    } else if (const cudaError_t failed = piece.run(priority); failed != cudaSuccess) {
+      return failed;
+    }
   }
   return cudaSuccess;
 }
@@ -344,6 +400,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   event->recorded.reset();
   event->capture.reset();
+  event->late_stream = nullptr;
+  if (!Records(stream) && IsLate(stream)) {
+    stream->late.push_back([event] {
+      Mark(event);
+      return cudaSuccess;
+    });
+    event->late_stream = stream;
+    event->late_until = LateSoFar(stream);
+    return cudaSuccess;
+  }
   if (!Records(stream)) {
     Mark(event);
     return cudaSuccess;
@@ -368,6 +434,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (const cudaError_t failed = RejectWhileRecording(); failed != cudaSuccess) return failed;
+  if (const cudaError_t failed = CatchUp(event); failed != cudaSuccess) return failed;
   return Result(event == nullptr ? cudaErrorInvalidValue : cudaSuccess);
 }
 
