@@ -34,6 +34,13 @@ struct Requests {
   bool save = false;   // a checkpoint, and to go on
   bool pause = false;  // until nobody asks for it any more
   bool evaluate = false;
+
+  bool any() const { return stop || save || pause || evaluate; }
+  // What either asks for.
+  Requests operator|(const Requests& other) const {
+    return {stop || other.stop, save || other.save, pause || other.pause,
+            evaluate || other.evaluate};
+  }
 };
 
 class RunControl {

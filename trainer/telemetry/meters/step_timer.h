@@ -9,8 +9,8 @@
 //   backward            from there until the last gradient is computed; all-reduces run beside it
 //   exposed all-reduce  from there until the last all-reduce is done: what backward did not hide
 //   update              from there until the weights are updated
-//   step                from the loop's turning to the step until its weights are updated and,
-//   where
+//   step                from the loop's turning to the step, or, where it was queued behind the one
+//                       before, from the end of that, until its weights are updated and, where
 //                       that is done ahead, the next batch is taken from its source
 // Not thread-safe.
 

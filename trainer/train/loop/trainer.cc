@@ -16,6 +16,7 @@
 #include "trainer/train/state/initial_weights.h"
 #include "trainer/train/state/network_state.h"
 #include "trainer/train/state/snapshot.h"
+#include "trainer/train/step/queue_ahead.h"
 #include "trainer/train/step/step_trace.h"
 #include "trainer/train/step/training_step.h"
 
@@ -48,7 +49,8 @@ class Trainer {
   void TryAlone(const std::function<void()>& work);
   void ThrowOwnFault() const;
   Requests Requested();
-  TrainingStep::Outcome RunStep(TrainingStep& training_step);
+  // `end`: of the launch.
+  TrainingStep::Outcome RunStep(TrainingStep& training_step, std::int64_t end);
   // From result_.step, which has found that.
   void RollBack(const std::string& found);
   void CompareRanks();
@@ -241,7 +243,7 @@ void Trainer::TrainSteps() {
   while (result_.step < end && continues()) {
     control_.Enter(Activity::kTraining, result_.step);
     for (StepObserver* watcher : watchers) watcher->Before(result_.step);
-    TrainingStep::Outcome outcome = RunStep(training_step);
+    TrainingStep::Outcome outcome = RunStep(training_step, end);
     if (!outcome.warning.empty()) deps_.outputs.log->warn(outcome.warning);
     if (!outcome.found.empty()) {
       RollBack(outcome.found);
@@ -259,7 +261,7 @@ void Trainer::TrainSteps() {
     ++result_.step;
     if (outcome.requested.stop && result_.step < end) Stop();
     control_.OnStepEnd(outcome.record);
-    if (config_.paranoid > 0 && result_.step % config_.paranoid == 0) CompareRanks();
+    if (IsTurn(result_.step, config_.paranoid)) CompareRanks();
 
     if (!keeps_files) {
       if (result_.step == config_.warmup_steps) {
@@ -272,13 +274,15 @@ void Trainer::TrainSteps() {
       TryAlone([&] { DumpState(training_step); });
     }
     TryAlone([&] { checkpoints_->Look(); });
-    const bool is_due =
-        config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0;
+    const bool is_due = IsTurn(result_.step, config_.checkpoint_every);
     const Checkpoints::Wait wait =
         is_last ? Checkpoints::Wait::kForFile : Checkpoints::Wait::kForCopy;
-    if (is_due || outcome.requested.save) Save(wait);
     const bool is_evaluated =
         evaluations_ && (outcome.requested.evaluate || evaluations_->IsDue(result_.step));
+    // What is saved or evaluated is of this step, and of no later one.
+    const bool is_looked_at = is_last || is_due || is_evaluated || outcome.requested.any();
+    DDL_CHECK(!is_looked_at || !training_step.has_next());
+    if (is_due || outcome.requested.save) Save(wait);
     if (is_evaluated && !outcome.requested.stop && result_.step < schedule_.total_steps) {
       EvaluateNow(wait);
       for (StepObserver* watcher : watchers) watcher->LeaveOut();
@@ -290,9 +294,13 @@ void Trainer::TrainSteps() {
   result_.profile = profile.lines();
 }
 
-TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {
+TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step, std::int64_t end) {
+  const std::int64_t next = result_.step + 1;
+  std::optional<double> next_rate;
+  if (!IsLookedAt(next, end, config_, schedule_)) next_rate = schedule_.LearningRate(next);
   try {
-    return training_step.Run(result_.step, schedule_.LearningRate(result_.step), Requested());
+    return training_step.Run(result_.step, schedule_.LearningRate(result_.step), Requested(),
+                             next_rate);
   } catch (const RankFault&) {
     throw;  // all ranks are here, and no sum is under way
   } catch (const std::exception& error) {

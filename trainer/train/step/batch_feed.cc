@@ -19,8 +19,7 @@ DeviceBatch::DeviceBatch(Backend& backend, const NetworkSpec& spec)
       image_bytes_(static_cast<std::size_t>(spec.height * spec.width * 3)),
       copies_(backend.MakeStream()),
       arrived_(backend.MakeEvent()),
-      numbers_(backend) {
-  batch_.loss = &numbers_.device()->loss;
+      numbers_{SharedStepScalars(backend), SharedStepScalars(backend)} {
   if (backend.is_host()) return;
   for (Slot& slot : slots_) {
     slot.pixels = backend.AllocateDevice(images_ * image_bytes_);
@@ -32,7 +31,7 @@ DeviceBatch::DeviceBatch(Backend& backend, const NetworkSpec& spec)
 
 void DeviceBatch::StartUpload(const HostBatch& batch, const float* lambda) {
   if (backend_.is_host()) {
-    batch_ = {batch.pixels.data(), batch.mirror.data(), batch.labels.data(), lambda, batch_.loss};
+    batch_ = {batch.pixels.data(), batch.mirror.data(), batch.labels.data(), lambda, nullptr};
   } else {
     last_ = 1 - last_;
     const Slot& slot = slots_[last_];
@@ -48,7 +47,7 @@ void DeviceBatch::StartUpload(const HostBatch& batch, const float* lambda) {
               reinterpret_cast<const std::uint8_t*>(slot.mirror.data()),
               reinterpret_cast<const std::int32_t*>(slot.labels.data()),
               lambda == nullptr ? nullptr : reinterpret_cast<const float*>(slot.lambda.data()),
-              batch_.loss};
+              nullptr};
   }
   DDL_CHECK(batch.valid >= 0 && batch.valid <= std::ssize(batch.labels));
   valid_ = batch.valid;
@@ -67,7 +66,9 @@ void DeviceBatch::StartBlank() {
 
 InputBatch DeviceBatch::Use(float loss_scale, Stream& stream) {
   arrived_->MakeWait(stream);
-  numbers_.host() = {.loss = {valid_, loss_scale}, .update = {}};
+  used_ = last_;
+  numbers().host() = {.loss = {valid_, loss_scale}, .update = {}};
+  batch_.loss = &numbers().device()->loss;
   return batch_;
 }
 

@@ -56,8 +56,9 @@ class SharedStepScalars {
 };
 
 // The device's copy of a batch, and of the numbers that belong to its step.  There is room for two,
-// and copies run on a stream of their own: one batch can come while another is in use.  On a back
-// end that computes on the host nothing is copied: batches are used where they are.
+// and copies run on a stream of their own: one batch can come while another is in use, and two
+// steps can be under way.  On a back end that computes on the host nothing is copied: batches are
+// used where they are, and there is one place for numbers.
 class DeviceBatch {
  public:
   // For batches as large as `spec` says.
@@ -71,9 +72,12 @@ class DeviceBatch {
   void StartBlank();
   // The batch of the last StartUpload; makes later work of `stream` wait for it.  Starts the step's
   // numbers: told of the loss is what is given here, everything else is fresh.  They still have to
-  // go to the device.  REQUIRES: the step before is done.
+  // go to the device.  REQUIRES: the step that used its place before is done.
   InputBatch Use(float loss_scale, Stream& stream);
-  SharedStepScalars& numbers() { return numbers_; }
+  // Which of the kPlaces that is; the numbers in it.
+  static constexpr std::size_t kPlaces = 2;
+  std::size_t place() const { return used_; }
+  SharedStepScalars& numbers() { return numbers_[used_]; }
 
   // The end of the last copy.
   Event& arrived() { return *arrived_; }
@@ -94,11 +98,12 @@ class DeviceBatch {
   Blank blank_;  // empty before StartBlank
   const std::unique_ptr<Stream> copies_;
   const std::unique_ptr<Event> arrived_;
-  std::array<Slot, 2> slots_;  // empty on a host back end
-  std::size_t last_ = 0;       // of slots_
+  std::array<Slot, kPlaces> slots_;  // empty on a host back end
+  std::size_t last_ = 0;             // of slots_
+  std::size_t used_ = 0;             // the same, of the last Use
   InputBatch batch_;
   std::int64_t valid_ = 0;
-  SharedStepScalars numbers_;
+  std::array<SharedStepScalars, kPlaces> numbers_;
 };
 
 // Queues one forward pass of kInference on `input`, which DeviceBatch::Use has given.  Its sums are

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -53,6 +54,11 @@ struct StepExchange {
   std::span<double> rank_seconds = {};
   // The same of what ranks say in turn; at most RankMetricsExchange::kPlaces.
   std::span<double> rank_metrics_exchange = {};
+
+  // Out: all ranks had their batches, and all that they found is numbers.
+  bool is_sound() const {
+    return bad_gradients + bad_weights + bad_inputs == 0 && std::isfinite(totals.mean_loss());
+  }
 };
 
 // Collective, where a sum of the ranks has told that some of them had no batch: throws RankFault on

@@ -46,6 +46,9 @@ class LossScale {
   // there is nothing left to lower: static, or dynamic at 1.  Then training cannot go on.
   [[nodiscard]] bool Update(bool overflow);
 
+  // Whether it changes after the next step even if that is a good one.
+  bool IsAboutToGrow() const { return dynamic_ && good_steps_ + 1 == kGrowthSteps; }
+
   // From a checkpoint.  A static scale stays as configured.
   void Restore(double scale, std::int64_t good_steps);
 

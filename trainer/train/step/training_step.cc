@@ -55,20 +55,24 @@ TrainingStep::TrainingStep(const TrainingStepDeps& deps)
       non_finite_guard_(deps.config.on_nan, deps.communicator.size()),
       rank_seconds_(deps.communicator.rank(), deps.communicator.size()),
       rank_metrics_exchange_(deps.communicator.rank(), deps.communicator.size()),
+      watch_(deps.backend.MakeStream()),
       records_(Records(deps)) {
-  for (auto& mark : marks_) mark = deps.backend.MakeEvent();
-  if (mode_ == Mode::kTraining) {
-    kept_statistics_ = deps.backend.AllocateDevice(deps.network.statistics().bytes());
+  for (PlaceState& place : places_) {
+    for (auto& mark : place.marks) mark = deps.backend.MakeEvent();
+    place.end = deps.backend.MakeEvent();
+    if (mode_ == Mode::kFrozen) continue;
+    place.kept_statistics = deps.backend.AllocateDevice(deps.network.statistics().bytes());
   }
   if (deps.config.replay_check > 0) replay_.emplace(deps.backend, deps.network);
 }
 
 TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
-                                        const Requests& requested) {
-  const StepScalars& numbers = deps_.device_batch.numbers().host();
+                                        const Requests& requested,
+                                        std::optional<double> next_rate) {
+  DDL_CHECK(!next_ || (next_->step == step && next_->learning_rate == learning_rate));
   const RangeOfScope range(deps_.backend, "training step");
-  const auto start = Clock::now();
-  const UpdateParameters update = UpdateCall(learning_rate);
+  const auto start = next_ ? ended_ : Clock::now();
+  QueuedBatch batch;  // the last one
   StepExchange own;
   StepTimes times;  // of all batches
   StepTimes of_batch;
@@ -77,17 +81,21 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
     if (index > 0 && deps_.spans != nullptr) {
       AddBatchSpans(*deps_.spans, step + 1, end, of_batch);
     }
-    of_batch = RunBatch(step, index, update);
+    batch = next_ ? *std::exchange(next_, {})
+                  : QueueBatch(step, index, learning_rate, index > 0 ? &batch : nullptr);
+    of_batch = FinishBatch(batch, next_rate);
     end = Clock::now();
-    own.totals.Add(numbers.loss_sums);
+    own.totals.Add(batch.place->numbers->host().loss_sums);
     for (std::size_t i = 0; i < kStepPhases; ++i) times.phases[i] += of_batch.phases[i];
   }
   ran_ = true;
+  ended_ = end;
   times.step = Seconds(end - start);
+  const UpdateSums& update_sums = batch.place->numbers->host().update_sums;
   own.requested = requested;
-  own.bad_gradients = numbers.update_sums.nonfinite != 0 ? 1 : 0;
-  own.bad_weights = std::isfinite(numbers.update_sums.sum_of_squares) ? 0 : 1;
-  own.bad_inputs = input_failure_ ? 1 : 0;
+  own.bad_gradients = update_sums.nonfinite != 0 ? 1 : 0;
+  own.bad_weights = std::isfinite(update_sums.sum_of_squares) ? 0 : 1;
+  own.bad_inputs = batch.input_failure ? 1 : 0;
 
   Outcome outcome;
   if (!not_captured_.empty()) {
@@ -99,8 +107,8 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   record.step = step;
   record.learning_rate = learning_rate;
   record.loss_scale = deps_.loss_scale.scale();
-  record.gradient_norm = gradient_scale_ * std::sqrt(numbers.update_sums.gradient_squares);
-  record.l2_loss = deps_.config.weight_decay * 0.5 * numbers.update_sums.sum_of_squares;
+  record.gradient_norm = gradient_scale_ * std::sqrt(update_sums.gradient_squares);
+  record.l2_loss = deps_.config.weight_decay * 0.5 * update_sums.sum_of_squares;
   record.times = times;
   if (deps_.spans != nullptr) AddStepSpans(*deps_.spans, step + 1, start, end, of_batch);
 
@@ -112,67 +120,109 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
       rank_metrics_exchange_.Say(record.times[StepPhase::kInputWait],
                                  deps_.device_state ? deps_.device_state() : DeviceState());
   const StepExchange all = Exchange(own, deps_.communicator);
+  if (!all.is_sound()) TakeBackNext();
   if (all.bad_inputs > 0) {
-    SetBackStatistics();
-    ThrowInputFault(input_failure_, deps_.communicator);
+    SetBackStatistics(*batch.first);
+    ThrowInputFault(batch.input_failure, deps_.communicator);
   }
   record.rank_seconds = rank_seconds_.Received();
   record.rank_metrics_exchange = rank_metrics_exchange_.Received();
-  outcome.requested = all.requested;
+  pending_ = pending_ | all.requested;
   record.cross_entropy = all.totals.mean_loss();
   record.top1 = all.totals.top1_fraction();
   const Verdict verdict = non_finite_guard_.Check(record, all, deps_.loss_scale);
   record.skipped = verdict == Verdict::kOverflowed;
   record.left_out = verdict == Verdict::kLeftOut;
-  if (record.left_out) SetBackStatistics();
-  if (verdict == Verdict::kRollback) outcome.found = non_finite_guard_.found();
+  if (record.left_out) SetBackStatistics(*batch.first);
+  if (verdict == Verdict::kRollback) {
+    outcome.found = non_finite_guard_.found();
+  } else if (!next_) {
+    outcome.requested = std::exchange(pending_, {});
+  }
   return outcome;
 }
 
-InputBatch TrainingStep::TakeBatch(std::int64_t number) {
+InputBatch TrainingStep::TakeBatch(std::int64_t number, std::exception_ptr& failure) {
   const auto loss_scale = static_cast<float>(deps_.loss_scale.scale());
   try {
     return feed_.Take(number, loss_scale, deps_.stream);
   } catch (...) {
     // The other ranks are on their way into the all-reduce of this step, which needs all of them.
-    input_failure_ = std::current_exception();
+    failure = std::current_exception();
   }
   return feed_.TakeBlank(deps_.stream);
 }
 
-StepTimes TrainingStep::RunBatch(std::int64_t step, std::int64_t index,
-                                 const UpdateParameters& update) {
-  Stream& stream = deps_.stream;
-  const std::int64_t number = step * batches_ + index;
-  const BatchPlace place = {index == 0, index + 1 == batches_};
-  const InputBatch batch = TakeBatch(number);
-  deps_.device_batch.numbers().host().update = update;
-  if (place.is_first) KeepStatistics();
+TrainingStep::QueuedBatch TrainingStep::QueueBatch(std::int64_t step, std::int64_t index,
+                                                   double learning_rate,
+                                                   const QueuedBatch* before) {
+  QueuedBatch queued;
+  queued.step = step;
+  queued.index = index;
+  queued.learning_rate = learning_rate;
+  const InputBatch batch = TakeBatch(step * batches_ + index, queued.input_failure);
+  queued.place = &here();
+  queued.first = index > 0 ? before->first : queued.place;
+  queued.place->numbers = &deps_.device_batch.numbers();
+  UpdateParameters& update = queued.place->numbers->host().update;
+  update = UpdateCall(learning_rate);
+  const bool is_judged = index > 0 || before == nullptr;
+  if (!is_judged) update.before = &before->place->numbers->device()->update_sums;
   if (IsReplayed(step)) {
-    RunTwice(step, batch, place);
+    RunTwice(batch, PlaceInStep(index), queued);
   } else {
-    Queue(batch, place);
+    Queue(batch, PlaceInStep(index));
   }
-  {
-    const RangeOfScope fetching(deps_.backend, "next batch");
-    feed_.FetchNext(number, stream);
-  }
-  {
-    const RangeOfScope waiting(deps_.backend, "wait for the device");
-    deps_.communicator.Synchronize(stream);
-  }
-  return Times(place);
+  queued.place->end->Record(deps_.stream);
+  return queued;
 }
 
-void TrainingStep::RunTwice(std::int64_t step, const InputBatch& batch, BatchPlace place) {
+NextStep TrainingStep::NextOf(std::int64_t step, bool is_looked_at) const {
+  return {.has_graphs = records_ && captured_.size() == DeviceBatch::kPlaces,
+          .is_looked_at = is_looked_at,
+          .batches = global_batch_.accumulate,
+          .is_one_replayed = IsReplayed(step) || IsReplayed(step + 1),
+          .changes_loss_scale = deps_.loss_scale.IsAboutToGrow(),
+          .is_requested = pending_.any()};
+}
+
+StepTimes TrainingStep::FinishBatch(const QueuedBatch& batch, std::optional<double> next_rate) {
+  Stream& stream = deps_.stream;
+  {
+    const RangeOfScope fetching(deps_.backend, "next batch");
+    feed_.FetchNext(batch.step * batches_ + batch.index, stream);
+  }
+  if (MayQueueNext(NextOf(batch.step, !next_rate))) {
+    next_ = QueueBatch(batch.step + 1, 0, *next_rate, &batch);
+  }
+  const RangeOfScope waiting(deps_.backend, "wait for the device");
+  if (next_) {
+    batch.place->end->MakeWait(*watch_);
+    deps_.communicator.Synchronize(*watch_);
+  } else {
+    deps_.communicator.Synchronize(stream);
+  }
+  return Times(batch);
+}
+
+void TrainingStep::TakeBackNext() {
+  if (!next_) return;
+  deps_.communicator.Synchronize(deps_.stream);
+  SetBackStatistics(*next_->place);
+  next_.reset();
+}
+
+void TrainingStep::RunTwice(const InputBatch& batch, BatchPlace place, const QueuedBatch& queued) {
   Stream& stream = deps_.stream;
   const Network::GradientsReady no_sum = [](std::size_t) {};
   SharedStepScalars& numbers = deps_.device_batch.numbers();
+  const auto& marks = here().marks;
+  if (place.is_first) KeepStatistics();
   replay_->Begin(stream);
   numbers.ToDevice(stream);
-  marks_[0]->RecordTime(stream);
+  marks[0]->RecordTime(stream);
   QueueForward(batch);
-  marks_[1]->RecordTime(stream);
+  marks[1]->RecordTime(stream);
   deps_.network.Backward(stream, no_sum);
   replay_->Keep(stream);
   numbers.ToDevice(stream);  // their sums begin anew
@@ -180,16 +230,16 @@ void TrainingStep::RunTwice(std::int64_t step, const InputBatch& batch, BatchPla
   deps_.network.Backward(stream, no_sum);
   const std::optional<ReplayDifference> found = replay_->Compare(stream);
   // Of black images that stand for none nothing is wanted.
-  if (found && !difference_ && !input_failure_) difference_ = found;
+  if (found && !difference_ && !queued.input_failure) difference_ = found;
   if (place.is_last) {
     try {
-      RequireSamePasses(step, difference_, deps_.replay_rank, deps_.communicator);
+      RequireSamePasses(queued.step, difference_, deps_.replay_rank, deps_.communicator);
     } catch (const RankFault&) {
-      SetBackStatistics();
+      SetBackStatistics(*queued.first);
       throw;
     }
   }
-  marks_[2]->RecordTime(stream);
+  marks[2]->RecordTime(stream);
   overlap_.Take(place, stream);
   if (place.is_last) QueueUpdate();
   numbers.ToHost(stream);
@@ -214,16 +264,18 @@ void TrainingStep::Announce(spdlog::logger& log) const {
 }
 
 void TrainingStep::KeepStatistics() {
-  if (kept_statistics_.bytes() == 0) return;
-  deps_.backend.CopyOnDevice(kept_statistics_.data(), deps_.network.statistics().data(),
-                             kept_statistics_.bytes(), deps_.stream);
+  const Buffer& kept = here().kept_statistics;
+  if (kept.bytes() == 0) return;
+  deps_.backend.CopyOnDevice(kept.data(), deps_.network.statistics().data(), kept.bytes(),
+                             deps_.stream);
 }
 
 // What went through batch norm on the way to such a loss may be NaN too.
-void TrainingStep::SetBackStatistics() {
-  if (kept_statistics_.bytes() == 0) return;
-  deps_.backend.CopyOnDevice(deps_.network.statistics().data(), kept_statistics_.data(),
-                             kept_statistics_.bytes(), deps_.stream);
+void TrainingStep::SetBackStatistics(const PlaceState& place) {
+  const Buffer& kept = place.kept_statistics;
+  if (kept.bytes() == 0) return;
+  deps_.backend.CopyOnDevice(deps_.network.statistics().data(), kept.data(), kept.bytes(),
+                             deps_.stream);
 }
 
 UpdateParameters TrainingStep::UpdateCall(double learning_rate) {
@@ -272,15 +324,17 @@ void TrainingStep::Capture(const InputBatch& batch, BatchPlace place) {
 void TrainingStep::QueueCalls(const InputBatch& batch, BatchPlace place) {
   Stream& stream = deps_.stream;
   SharedStepScalars& numbers = deps_.device_batch.numbers();
+  const auto& marks = here().marks;
+  if (place.is_first) KeepStatistics();
   numbers.ToDevice(stream);
-  marks_[0]->RecordTime(stream);
+  marks[0]->RecordTime(stream);
   QueueForward(batch);
-  marks_[1]->RecordTime(stream);
+  marks[1]->RecordTime(stream);
   {
     const RangeOfScope range(deps_.backend, NameOf(StepPhase::kBackward).data());
     overlap_.Backward(place, stream);
   }
-  marks_[2]->RecordTime(stream);
+  marks[2]->RecordTime(stream);
   if (place.is_last) QueueUpdate();
   numbers.ToHost(stream);
 }
@@ -298,23 +352,24 @@ void TrainingStep::QueueUpdate() {
     const RangeOfScope range(deps_.backend, NameOf(StepPhase::kExposedAllReduce).data());
     overlap_.Finish(stream);
   }
-  marks_[3]->RecordTime(stream);
+  here().marks[3]->RecordTime(stream);
   {
     const RangeOfScope range(deps_.backend, NameOf(StepPhase::kUpdate).data());
     overlap_.Update(&numbers->update, &numbers->update_sums, stream);
     deps_.network.UpdateEma(&numbers->update_sums, stream);
   }
-  marks_[4]->RecordTime(stream);
+  here().marks[4]->RecordTime(stream);
 }
 
-StepTimes TrainingStep::Times(BatchPlace place) const {
+StepTimes TrainingStep::Times(const QueuedBatch& batch) const {
+  const auto& marks = batch.place->marks;
   StepTimes times;
   times[StepPhase::kInputWait] = feed_.waited();
-  times[StepPhase::kForward] = marks_[1]->SecondsSince(*marks_[0]);
-  times[StepPhase::kBackward] = marks_[2]->SecondsSince(*marks_[1]);
-  if (!place.is_last) return times;
-  times[StepPhase::kExposedAllReduce] = marks_[3]->SecondsSince(*marks_[2]);
-  times[StepPhase::kUpdate] = marks_[4]->SecondsSince(*marks_[3]);
+  times[StepPhase::kForward] = marks[1]->SecondsSince(*marks[0]);
+  times[StepPhase::kBackward] = marks[2]->SecondsSince(*marks[1]);
+  if (!PlaceInStep(batch.index).is_last) return times;
+  times[StepPhase::kExposedAllReduce] = marks[3]->SecondsSince(*marks[2]);
+  times[StepPhase::kUpdate] = marks[4]->SecondsSince(*marks[3]);
   return times;
 }
 
