@@ -141,6 +141,18 @@ __global__ void CopyFours(const float* in, float* before, float* after) {
   trainer::WaitForCopies();
   for (unsigned i = 0; i < 4; ++i) after[first + i] = fours[first + i];
 }
+// Of three groups of one copy each, when all but the last are waited for, and when all are.
+__global__ void CopyInGroups(const float* in, float* some, float* all) {
+  alignas(16) __shared__ float fours[4 * 3];
+  for (int group = 0; group < 3; ++group) {
+    trainer::StartCopy(fours + 4 * group, in + 4 * group);
+    trainer::EndCopyGroup();
+  }
+  trainer::WaitForCopiesBut<1>();
+  for (int i = 0; i < 12; ++i) some[i] = fours[i];
+  trainer::WaitForCopiesBut<0>();
+  for (int i = 0; i < 12; ++i) all[i] = fours[i];
+}
 __global__ void CopyFromAnOddPlace(const float* in) {
   alignas(16) __shared__ float fours[4];
   trainer::StartCopy(fours, in + 1);
@@ -155,6 +167,17 @@ TEST(Emulator, ACopyIsThereWhenItsThreadHasWaited) {
   EXPECT_THAT(before, Each(testing::IsNan()));
   EXPECT_EQ(after, in);
   EXPECT_THAT(Failure(CopyFromAnOddPlace, 1, 1, in.data()), HasSubstr("not aligned"));
+}
+
+TEST(Emulator, CopiesComeInGroups) {
+  DeviceVector<float> in(12);
+  std::iota(in.begin(), in.end(), 0.0F);
+  DeviceVector<float> some(12);
+  DeviceVector<float> all(12);
+  Launch(CopyInGroups, 1, 1, nullptr, in.data(), some.data(), all.data());
+  EXPECT_EQ(some[7], 7);
+  EXPECT_TRUE(std::isnan(some[8]));
+  EXPECT_EQ(all, in);
 }
 
 __global__ void SumWarps(const float* in, float* out) {

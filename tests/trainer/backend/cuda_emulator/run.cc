@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -39,6 +41,7 @@ struct Thread {
   void* own = nullptr;  // of Together
   WarpWork work = nullptr;
   std::vector<std::pair<void*, const void*>> copies;  // under way: to, from
+  std::deque<std::size_t> copy_groups;                // how many of them are in each
 };
 constexpr std::size_t kCopyBytes = 16;
 
@@ -223,6 +226,7 @@ void Machine::RunBlock(bool descending) {
     thread.state = State::kReady;
     thread.fiber = nullptr;
     thread.copies.clear();
+    thread.copy_groups.clear();
   }
   const std::size_t warps = (threads_.size() + kWarp - 1) / kWarp;
   do {
@@ -333,10 +337,29 @@ void StartCopy(void* to, const void* from, Place place) {
   TheMachine().current().copies.emplace_back(to, from);
 }
 
-void WaitForCopies() {
+void EndCopyGroup() {
   Thread& self = TheMachine().current();
-  for (const auto& [to, from] : self.copies) std::memcpy(to, from, kCopyBytes);
-  self.copies.clear();
+  const auto& groups = self.copy_groups;
+  const std::size_t before = std::accumulate(groups.begin(), groups.end(), std::size_t{0});
+  self.copy_groups.push_back(self.copies.size() - before);
+}
+
+void WaitForCopiesBut(std::size_t groups) {
+  Thread& self = TheMachine().current();
+  std::size_t count = 0;
+  for (; self.copy_groups.size() > groups; self.copy_groups.pop_front()) {
+    count += self.copy_groups.front();
+  }
+  const auto end = self.copies.begin() + static_cast<std::ptrdiff_t>(count);
+  for (auto copy = self.copies.begin(); copy != end; ++copy) {
+    std::memcpy(copy->first, copy->second, kCopyBytes);
+  }
+  self.copies.erase(self.copies.begin(), end);
+}
+
+void WaitForCopies() {
+  EndCopyGroup();
+  WaitForCopiesBut(0);
 }
 
 unsigned Lane() {

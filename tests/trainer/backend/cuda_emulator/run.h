@@ -43,7 +43,9 @@ std::uint64_t Exchange(unsigned mask, std::uint64_t value, unsigned source, Plac
 unsigned Lane();
 // Of 16 bytes, both aligned to that; what `from` has when the thread waits for it.
 void StartCopy(void* to, const void* from, Place place);
-void WaitForCopies();  // for those of this thread
+void WaitForCopies();                       // for those of this thread
+void EndCopyGroup();                        // of those that it has started since the last one
+void WaitForCopiesBut(std::size_t groups);  // the last ones
 // For what a warp does as one: calls work(lanes) once, when all 32 lanes are there, with what each
 // gives as `own`.
 using WarpWork = void (*)(void* const* lanes);

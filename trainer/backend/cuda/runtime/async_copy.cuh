@@ -33,4 +33,27 @@ __device__ __forceinline__ void WaitForCopies() {
 #endif
 }
 
+// Copies that come in groups: what this thread has started since its last group becomes one.
+__device__ __forceinline__ void EndCopyGroup() {
+#ifdef DDLRUN_CUDA_EMULATOR
+  cuda_emulator::EndCopyGroup();
+#elif __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+  __trap();
+#endif
+}
+
+// For those of all its groups but the last `groups`.
+template <int groups>
+__device__ __forceinline__ void WaitForCopiesBut() {
+#ifdef DDLRUN_CUDA_EMULATOR
+  cuda_emulator::WaitForCopiesBut(groups);
+#elif __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
+#else
+  __trap();
+#endif
+}
+
 }  // namespace trainer
