@@ -4,6 +4,7 @@
 
 #include "trainer/backend/cuda/bottleneck/conv3_backward.h"
 #include "trainer/backend/cuda/bottleneck/conv3_backward_tile.cuh"
+#include "trainer/backend/cuda/bottleneck/partial_filters.cuh"
 
 namespace trainer {
 namespace conv3_backward {
@@ -12,6 +13,7 @@ namespace {
 // What a block leaves behind: its share of diff_filter, then of the products, then of the sums.
 constexpr int kFilterValues = kFilters * kChannels;
 constexpr int kPartialFloats = kFilterValues + 2 * kChannels;
+static_assert(kPartialFloats % partial_filters::kColumns == 0);
 
 // Steps of the product for diff_filter: but on Hopper ptxas has no registers for two.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
@@ -156,32 +158,6 @@ __global__ void __launch_bounds__(kBlockThreads, 1) BackwardKernel(Conv3Backward
   partial[kFilterValues + thread] = all;
 }
 
-// Adds up what the blocks have left behind, in lanes of threads.
-constexpr int kFinishLanes = 8;
-template <typename T>
-__global__ void AddUpPartials(const float* partial, int blocks, T* diff_filter, float* sums) {
-  SynchronizeGridDependencies();
-  __shared__ float of_lanes[kFinishLanes][32];
-  const int lane = static_cast<int>(threadIdx.y);
-  const int column = static_cast<int>(threadIdx.x);
-  const int value = static_cast<int>(blockIdx.x) * 32 + column;
-  float own = 0;
-#pragma unroll 4
-  for (int block = lane; block < blocks; block += kFinishLanes) {
-    own += partial[static_cast<std::int64_t>(block) * kPartialFloats + value];
-  }
-  of_lanes[lane][column] = own;
-  __syncthreads();
-  if (lane > 0) return;
-  for (int other = 1; other < kFinishLanes; ++other) own += of_lanes[other][column];
-  if (value < kFilterValues) {
-    Assign(diff_filter[value], own);
-  } else {
-    sums[value - kFilterValues] = own;
-  }
-}
-static_assert(kPartialFloats % 32 == 0);
-
 // Of the kernel for these tensor cores.
 template <TensorCores cores>
 int BlocksOf(const Conv3BackwardShape& shape) {
@@ -196,8 +172,8 @@ void Queue(const Conv3BackwardShape& shape, const Conv3Backward& call, CUstream_
   const int blocks = BlocksOf<cores>(shape);
   Launch(BackwardKernel<T, cores>, static_cast<unsigned>(blocks), kBlockThreads, stream, call,
          static_cast<int>(shape.pixels));
-  Launch(AddUpPartials<T>, kPartialFloats / 32, dim3(32, kFinishLanes), stream, call.scratch,
-         blocks, static_cast<T*>(call.diff_filter), call.sums);
+  partial_filters::QueueAddUp<T>(call.scratch, blocks, kPartialFloats, kFilterValues,
+                                 call.diff_filter, call.sums, stream);
 }
 
 }  // namespace
