@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "trainer/backend/cuda/bottleneck/norm_backward_front.h"
@@ -30,7 +31,8 @@ struct Conv1BackwardShape {
   int height = 0, width = 0;
   DType dtype = DType::kFloat16;
   int sms = 1;
-  int compute_capability = 0;  // its major number
+  int compute_capability = 0;        // its major number
+  std::size_t max_shared_bytes = 0;  // of a thread block: for conv1_backward_with_filter.h
 };
 // Whether there is a kernel: fp16 from 7.0 on for 128 filters at most, fp16 and bf16 from 8.0 on
 // for 256; with a stride of 2 if it is not dual.

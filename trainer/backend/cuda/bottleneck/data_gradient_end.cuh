@@ -72,6 +72,14 @@ class EndBelow {
     if constexpr (kIsDual) second_z_[e] = LoadEight(static_cast<const T*>(call_.second.z) + at);
     passes_[e] = call_.mask[at / 8];
   }
+  // In place of Load, by whoever has read it: what Use is to find.  `passes`: a bit of each column.
+  __device__ void Set(int e, const Eight<T>& residual, const Eight<T>& z, const Eight<T>& second_z,
+                      unsigned passes) {
+    residual_[e] = residual;
+    z_[e] = z;
+    if constexpr (kIsDual) second_z_[e] = second_z;
+    passes_[e] = passes;
+  }
 
   __device__ void Use(int e, int pixel, const float (&product)[8]) {
     if (pixel >= pixels_ || channel_ >= channels_) return;

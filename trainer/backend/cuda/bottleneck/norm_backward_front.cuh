@@ -13,8 +13,8 @@ namespace trainer {
 namespace rows_product {
 
 // Where columns are in several thread blocks, each makes the gradient of src, and the first of them
-// writes it.
-template <typename Of>
+// writes it, if anything else reads it.
+template <typename Of, bool is_written = true>
 class SourceBehindNorm {
   using T = typename Of::T;
 
@@ -65,7 +65,7 @@ class SourceBehindNorm {
       if (!HasSourceRow<Of>(e)) continue;
       const bool is_there = IsThere(e, first);
       StoreSource<Of>(e, is_there ? eights_[e] : Eight<T>{}, rows);
-      if (is_there && blockIdx.x == 0) {
+      if (is_written && is_there && blockIdx.x == 0) {
         StoreEight(eights_[e], static_cast<T*>(norm_.diff_src) + ElementOf(e, first));
       }
     }

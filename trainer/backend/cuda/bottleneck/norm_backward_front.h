@@ -23,7 +23,8 @@ struct NormBackwardFront {
   float* diff_shift = nullptr;
   int channels = 0;  // not padded
   bool of_batch = false;
-  void* diff_src = nullptr;  // gets the gradient of src; not the gradient that comes in
+  // Gets the gradient of src, where that is written; not the gradient that comes in.
+  void* diff_src = nullptr;
 };
 
 }  // namespace trainer

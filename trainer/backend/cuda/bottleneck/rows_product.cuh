@@ -58,6 +58,7 @@ struct Tile {
   using FilterOperand = Operand<T, cores, Side::kB, filter_major>;
   static constexpr int kRegisters = sizeof(FilterOperand) / sizeof(unsigned);
   static constexpr int kKeptSteps = kSteps * kRegisters <= 32 ? kSteps : 24 / kRegisters;
+  static constexpr int kKeptOperands = kKeptSteps;
   static constexpr int kSharedSteps = kSteps - kKeptSteps;
   // In front of the product a thread has eight neighbours of the depth, of some rows.
   static constexpr int kSourceThreads = kDepth / 8;
@@ -170,7 +171,7 @@ class SourceInMemory {
 // Through shared memory, some of the depth at a time.  What is not there is zero.
 template <typename Of>
 __device__ inline void LoadFilter(const Product<typename Of::T>& of, Shared<Of>& shared,
-                                  typename Of::FilterOperand (&to)[Of::kKeptSteps]) {
+                                  typename Of::FilterOperand (&to)[Of::kKeptOperands]) {
   using T = typename Of::T;
   constexpr bool kAlongDepth = Of::kFilterMajor == Major::kK;
   constexpr int kAtOnce = 2 * kEdge;
@@ -221,10 +222,10 @@ __device__ inline void LoadFilter(const Product<typename Of::T>& of, Shared<Of>&
   }
 }
 
-// The warp's tiles of sums, of its share of the depth, to shared memory.
+// The warp's tiles of sums, of its share of the depth, to shared memory.  `rows`: the source's.
 template <typename Of>
-__device__ inline void Multiply(const typename Of::FilterOperand (&filter)[Of::kKeptSteps],
-                                Shared<Of>& shared) {
+__device__ inline void Multiply(const typename Of::FilterOperand (&filter)[Of::kKeptOperands],
+                                const typename Of::T* rows, Shared<Of>& shared) {
   constexpr int kTiles = Of::kPixels / kEdge;
   const int warp = Thread() / 32;
   const int share = warp / Of::kColumnTiles;
@@ -239,7 +240,7 @@ __device__ inline void Multiply(const typename Of::FilterOperand (&filter)[Of::k
       Operand<typename Of::T, Of::kCores, Side::kA, Major::kK> source;
       LoadOperand(
           [&](int line, int part) {
-            return shared.source + (tile * kEdge + line) * Of::kSourceStride + share * Of::kShare +
+            return rows + (tile * kEdge + line) * Of::kSourceStride + share * Of::kShare +
                    step * kEdge + part * 8;
           },
           source);
@@ -293,7 +294,7 @@ __device__ inline void ReadSums(const SharedMemory& shared, int row, float (&val
 template <typename Of, typename Front, typename End>
 __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of>& shared,
                                     Front& front, End& end) {
-  typename Of::FilterOperand filter[Of::kKeptSteps];
+  typename Of::FilterOperand filter[Of::kKeptOperands];
   LoadFilter<Of>(of, shared, filter);
   const int tiles = (of.pixels + Of::kPixels - 1) / Of::kPixels;
   int tile = static_cast<int>(blockIdx.y);
@@ -308,7 +309,7 @@ __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of
     front.Store(first, 0, shared.source);
     front.Load(tile * Of::kPixels, 0);
     __syncthreads();
-    Multiply<Of>(filter, shared);
+    Multiply<Of>(filter, shared.source, shared);
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < Of::kRows; ++e) {
