@@ -114,6 +114,50 @@ TEST(BlockBelow, GivesTheSameBitsWithBn1InFrontOfConv1) {
   EXPECT_EQ(fused, 8);
 }
 
+// Several tiles of pixels, above one batch norm, two, and with a compact gradient of the shortcut.
+// But for the order of sums it is what the two kernels give.
+TEST(BlockBelow, GivesWhatCudnnGivesWithTheFilterGradientOfConv1) {
+  int fused = 0;
+  const JoinBlocks join_without_filter = [&](Bottleneck& above, BlockEnd* below) {
+    above.set_below(below);
+    auto& block = dynamic_cast<CudaBottleneck&>(above);
+    if (block.bn1_variant() != Bn1Variant::kFusedWithFilter) return;
+    ++fused;
+    block.set_bn1_variant(Bn1Variant::kFused);
+  };
+  for (const Chain& chain : {Chain{{2, 254, 5, 7}, {{64, 254, 1}, {64, 254, 1}, {128, 508, 2}}},
+                             {{2, 64, 5, 7}, {{64, 256, 1}, {60, 256, 1}}}}) {
+    for (const Mode mode : {Mode::kTraining, Mode::kFrozen}) {
+      const Values with = RunChain("cuda_fp16", mode, chain.src, chain.plans, SetBelow);
+      const Values without =
+          RunChain("cuda_fp16", mode, chain.src, chain.plans, join_without_filter);
+      const std::string top = std::to_string(chain.plans.size() - 1);
+      for (const auto& [name, values] : with) {
+        const bool is_filter = name == "gradient of " + top + ".conv1.weight";
+        EXPECT_LE(RelativeError(values, without.at(name)), is_filter ? 0.001 : 0.008) << name;
+      }
+      for (const std::string parameter : {"bn1.weight", "bn1.bias", "conv2.weight"}) {
+        const std::string name = "gradient of " + top + "." + parameter;
+        EXPECT_EQ(with.at(name), without.at(name)) << name;
+      }
+    }
+  }
+  EXPECT_EQ(fused, 6);
+}
+
+// What a step has left of the filter's gradient is not added to.
+TEST(BlockBelow, GivesTheFilterGradientOfThisStepAlone) {
+  Device device("cuda_fp16");
+  const auto probe = MakeBottleneckProbe(device, Mode::kTraining, {2, 256, 3, 5},
+                                         {{64, 256, 1}, {64, 256, 1}}, SetBelow);
+  const Values first = probe->Forward(MakeInputs(*probe, 1));
+  const auto count = static_cast<std::int64_t>(first.at("dst").size());
+  const auto once = probe->Backward(RandomFloats(count, 99));
+  probe->Forward(MakeInputs(*probe, 1));
+  const auto twice = probe->Backward(RandomFloats(count, 99));
+  EXPECT_EQ(once.at("1.conv1.weight"), twice.at("1.conv1.weight"));
+}
+
 // What the lower one has left is there when the upper one runs, which has room for the passes of
 // sums of both batch norms below.
 TEST(BlockBelow, HasMemoryForTheEndThatItTakes) {
@@ -203,19 +247,28 @@ TEST(BlockBelow, DoesWithoutTheBlockAbove) {
 // d z1 of its own is there when what conv3 and conv2 took is free.
 TEST(BlockBelow, TakesNoMoreMemoryWithBn1InFrontOfConv1) {
   const auto libraries = MakeCudaLibraries({.storage = DType::kFloat16}, false, nullptr, "");
-  CudaBottleneck below(*libraries, {CudaImages({1, 32, 9, 9}, DType::kFloat16), 8, 32, 1});
-  CudaBottleneck above(*libraries, {below.dst(), 8, 32, 1});
-  above.set_below(below.end());
-  std::vector<std::size_t> totals;
-  for (const Bn1Variant variant : {Bn1Variant::kFused, Bn1Variant::kSeparate}) {
-    EXPECT_EQ(above.bn1_variant(), Bn1Variant::kFused);
-    above.set_bn1_variant(variant);
-    MemoryPlanner plan;
-    above.Reserve({.forward = 0, .backward = 1}, "above", plan);
-    plan.Solve();
-    totals.push_back(plan.total_bytes());
-  }
-  EXPECT_EQ(totals[0], totals[1]);
+  const auto take = [&](std::int64_t filters, const std::vector<Bn1Variant>& variants) {
+    CudaBottleneck below(*libraries,
+                         {CudaImages({1, 32, 40, 40}, DType::kFloat16), filters, 4 * filters, 1});
+    CudaBottleneck above(*libraries, {below.dst(), filters, 4 * filters, 1});
+    above.set_below(below.end());
+    EXPECT_EQ(above.bn1_variant(), variants[0]);
+    std::vector<std::size_t> totals;
+    for (const Bn1Variant variant : variants) {
+      above.set_bn1_variant(variant);
+      MemoryPlanner plan;
+      above.Reserve({.forward = 0, .backward = 1}, "above", plan);
+      plan.Solve();
+      totals.push_back(plan.total_bytes());
+    }
+    return totals;
+  };
+  const auto small = take(8, {Bn1Variant::kFused, Bn1Variant::kSeparate});
+  EXPECT_EQ(small[0], small[1]);
+  const auto wide =
+      take(64, {Bn1Variant::kFusedWithFilter, Bn1Variant::kFused, Bn1Variant::kSeparate});
+  EXPECT_EQ(wide[0], wide[1]);
+  EXPECT_EQ(wide[0], wide[2]);
 }
 
 // Pieces of work in a forward and a backward pass of ResNet-50, a call of the libraries for one.
@@ -263,20 +316,21 @@ TEST(BlockBelow, IsEndedInTwelvePlacesOfResNet50) {
   Device device("cuda_fp16");
   const NetworkDefinition definition = DefineNetwork(
       device.backend(), {.arch = "resnet50", .batch_size = 1, .height = 32, .width = 32});
-  std::vector<std::string> forward, with_bn1, with_bn3;
+  std::vector<std::string> forward, with_bn1, with_filter, with_bn3;
   std::size_t backward = 0;
   for (const NetworkDefinition::Body& body : definition.bodies) {
     const auto& block = dynamic_cast<const CudaBottleneck&>(*body.block);
     if (block.conv1_forward_variant() == Conv1Variant::kFused) forward.push_back(body.name);
     if (block.conv1_variant() == Conv1Variant::kFused) ++backward;
     if (block.bn1_variant() == Bn1Variant::kFused) with_bn1.push_back(body.name);
+    if (block.bn1_variant() == Bn1Variant::kFusedWithFilter) with_filter.push_back(body.name);
     if (block.conv3_variant() == Conv3Variant::kFusedDataGradient) with_bn3.push_back(body.name);
   }
   EXPECT_EQ(forward, (std::vector<std::string>{"layer1.1", "layer1.2", "layer2.0", "layer2.1",
                                                "layer2.2", "layer2.3", "layer3.0", "layer3.1",
                                                "layer3.2", "layer3.3", "layer3.4", "layer3.5"}));
-  EXPECT_EQ(with_bn1, (std::vector<std::string>{"layer1.1", "layer1.2", "layer2.0", "layer2.1",
-                                                "layer2.2", "layer2.3"}));
+  EXPECT_EQ(with_bn1, (std::vector<std::string>{"layer2.1", "layer2.2", "layer2.3"}));
+  EXPECT_EQ(with_filter, (std::vector<std::string>{"layer1.1", "layer1.2", "layer2.0"}));
   EXPECT_EQ(with_bn3, (std::vector<std::string>{"layer2.1", "layer2.2", "layer2.3", "layer3.1",
                                                 "layer3.2", "layer3.3", "layer3.4"}));
   EXPECT_EQ(backward, 12);
@@ -394,6 +448,30 @@ TEST(ProfileOfTwoBottlenecks, ShowsBn1OnItsOwn) {
   const auto stride_2 = ProfileChain({{8, 32, 1}, {8, 64, 2}}, 32, Mode::kTraining, "cuda_bf16");
   EXPECT_EQ(stride_2.at("1.conv1.weight convolution backward data, with ReLU and statistics below"),
             (OpWork{2 * 8 * v + 5 * v, 2 * 8 * 9 + 2 * 8 * 32 + 2 * 2 * v + 2 * 32 * 4}));
+}
+
+TEST(ProfileOfTwoBottlenecks, ShowsConv1WithItsFilter) {
+  const double v = 256 * 9;
+  const double t = 2 * v;
+  const double values = 64 * 9;  // of what conv1 gives
+  // Of both products; of their operands and results, but for the gradient in between.
+  const double flop = 2 * 2 * 64 * v;
+  const double bytes = 2 * 2 * values + 2 * 2 * 64 * 256 + 2 * t;
+  const std::string name = "1.conv1.weight convolution backward, with batch norm, and ReLU and ";
+  const auto identity = ProfileChain({{64, 256, 1}, {64, 256, 1}}, 256, Mode::kTraining);
+  EXPECT_EQ(identity.at(name + "statistics below"),
+            (OpWork{flop + 5 * v + 4 * values, bytes + 2 * t}));
+  EXPECT_FALSE(identity.contains("1.conv1.weight convolution backward filter"));
+  EXPECT_FALSE(identity.contains("1.bn1.weight batch norm backward"));
+  const auto frozen = ProfileChain({{64, 256, 1}, {64, 256, 1}}, 256, Mode::kFrozen);
+  EXPECT_EQ(frozen.at(name + "statistics below"), (OpWork{flop + 5 * v + values, bytes + 2 * t}));
+  const auto dual = ProfileChain({{64, 256, 1}, {64, 256, 1}}, 64, Mode::kTraining);
+  EXPECT_EQ(dual.at(name + "statistics of a pair below"),
+            (OpWork{flop + 9 * v + 4 * values, bytes + 3 * t}));
+  // Of 3 x 3 pixels 2 x 2 are read.
+  const auto stride_2 = ProfileChain({{64, 256, 1}, {128, 512, 2}}, 256, Mode::kTraining);
+  EXPECT_EQ(stride_2.at(name + "statistics below"),
+            (OpWork{2 * flop + 5 * v + 8 * values, 2 * bytes - 2 * t + t + 2 * 256 * 4}));
 }
 
 TEST(ProfileOfTwoBottlenecks, ShowsItInFrontOfTheKernelOfConv3) {

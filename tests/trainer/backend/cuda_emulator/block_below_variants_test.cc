@@ -134,6 +134,53 @@ TEST_F(Bn1VariantTest, IsGivenUp) {
   EXPECT_EQ(above.bn1_variant(), Bn1Variant::kSeparate);
 }
 
+class Conv1WithFilterTest : public testing::Test {
+ protected:
+  // Of a block of 64 filters on one that gives 256 channels.
+  Bn1Variant Choose(Kind kind, DType dtype = DType::kFloat16) {
+    OddLibraries libraries(dtype, IsConv1, kind, plans_);
+    CudaBottleneck below(libraries, {CudaImages({1, 256, 3, 5}, dtype), 8, 256, 1});
+    CudaBottleneck above(libraries, {below.dst(), 64, 256, 1});
+    above.set_below(below.end());
+    return above.bn1_variant();
+  }
+  void SetUp() override {
+    plans_.Add(kBackward, "kernel");
+    plans_.Add(bn1_, "kernel");
+  }
+
+  static constexpr const char* kBackward =
+      "data gradient of 15 pixels from 64 to 256 channels into the block below, F16";
+  const std::string bn1_ = "batch norm and " + std::string(kBackward);
+  const std::string name_ = "filter gradient, " + bn1_;
+  DevicePlanCache plans_{std::make_shared<PlanCache>(), "a GPU"};
+};
+
+TEST_F(Conv1WithFilterTest, IsTheKernelWhereThatIsFaster) {
+  EXPECT_EQ(Choose(Kind::kSlow), Bn1Variant::kFusedWithFilter);
+  EXPECT_EQ(plans_.Find(name_), "kernel");
+  plans_ = {std::make_shared<PlanCache>(), "a GPU"};
+  plans_.Add(kBackward, "kernel");
+  plans_.Add(bn1_, "separate");
+  EXPECT_EQ(Choose(Kind::kSlow), Bn1Variant::kFusedWithFilter);
+}
+// However slow they are.
+TEST_F(Conv1WithFilterTest, AreTheOtherKernelsWhereItGivesSomethingElse) {
+  EXPECT_EQ(Choose(Kind::kWrongFilter), Bn1Variant::kFused);
+  EXPECT_EQ(plans_.Find(name_), "separate");
+}
+TEST_F(Conv1WithFilterTest, IsAsThePlansHaveIt) {
+  plans_.Add(name_, "kernel");
+  EXPECT_EQ(Choose(Kind::kWrongFilter), Bn1Variant::kFusedWithFilter);
+  plans_.Add(name_, "separate");
+  EXPECT_EQ(Choose(Kind::kSlow), Bn1Variant::kFused);
+  plans_.Add(bn1_, "separate");
+  EXPECT_EQ(Choose(Kind::kSlow), Bn1Variant::kSeparate);
+}
+TEST_F(Conv1WithFilterTest, IsNotThereWithoutSums) {
+  EXPECT_EQ(Choose(Kind::kSlow, DType::kBFloat16), Bn1Variant::kSeparate);
+}
+
 bool IsWideConv3(const ConvolutionSpec& spec, const ConvolutionFusions& fusions) {
   return fusions.drelu && spec.kernel == 1 && spec.out_channels >= 512;
 }

@@ -92,7 +92,8 @@ CudaBottleneck::CudaBottleneck(CudaLibraries& libraries, const BottleneckSpec& s
                      .width = static_cast<int>(src().shape[3]),
                      .dtype = conv1_.shape.dtype,
                      .sms = conv1_.shape.sms,
-                     .compute_capability = ComputeCapabilityMajor()};
+                     .compute_capability = ComputeCapabilityMajor(),
+                     .max_shared_bytes = MaxSharedBytes()};
   conv1_forward_ = {.src = NormShapeOf(src()),
                     .filters = conv1_.shape.padded,
                     .compute_capability = ComputeCapabilityMajor(),
@@ -153,6 +154,11 @@ void CudaBottleneck::SetBackwardBelow(BlockEnd& below) {
   // Without sums a pass would have to add them up.
   if (HasConv1BackwardWithNorm(shape) && gradient_sums_bytes(conv2_) > 0) {
     bn1_variant_ = FasterBn1Variant(libraries_.autotuner(), *this);
+    if (HasConv1BackwardWithFilter(shape)) {
+      has_diff_z1_ = true;
+      bn1_variant_ = FasterBn1VariantWithFilter(libraries_.autotuner(), *this);
+      has_diff_z1_ = false;
+    }
   }
   below.block->ChooseConv3DataGradient(*this);
 }
@@ -226,6 +232,12 @@ std::size_t CudaBottleneck::end_scratch_bytes() const {
   return bytes;
 }
 
+std::size_t CudaBottleneck::conv1_scratch_bytes() const {
+  const std::size_t bytes = conv1_.scratch_bytes();
+  if (bn1_variant_ != Bn1Variant::kFusedWithFilter) return bytes;
+  return std::max(bytes, FloatBytes(Conv1BackwardWithFilterScratchFloats(conv1_backward(*below_))));
+}
+
 // What is needed at once: the end with conv3, then bn2 with conv2, then bn1 with conv1.
 void CudaBottleneck::PlanBackward() {
   backward_plan_ = {};
@@ -238,9 +250,9 @@ void CudaBottleneck::PlanBackward() {
   reserve("diff_a2", diff_a2_.desc.bytes, 0, 1, diff_a2_.data);
   reserve("conv2", conv2_.scratch_bytes(), 1, 1, conv2_scratch_);
   reserve("diff_a1", diff_a1_.desc.bytes, 1, 2, diff_a1_.data);
-  reserve("diff_z1", bn1_variant_ == Bn1Variant::kFused ? diff_z1_.desc.bytes : 0, 2, 2,
-          diff_z1_.data);
-  reserve("conv1", conv1_.scratch_bytes(), 2, 2, conv1_scratch_);
+  const bool has_diff_z1 = bn1_variant_ == Bn1Variant::kFused || has_diff_z1_;
+  reserve("diff_z1", has_diff_z1 ? diff_z1_.desc.bytes : 0, 2, 2, diff_z1_.data);
+  reserve("conv1", conv1_scratch_bytes(), 2, 2, conv1_scratch_);
   reserve("diff_compact", is_compact() ? diff_compact_.desc.bytes : 0, 0, 2, diff_compact_.data);
   backward_plan_.Solve();
 }

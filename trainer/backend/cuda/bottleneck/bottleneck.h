@@ -48,6 +48,9 @@
 // in front, as Bn1Variant::kFused has it,
 //   bn1, conv1 data, + d src, the ReLU ...    d a1, z1 as well      d z1, of its own, as well
 //   conv1 filter                              src, d z1             gradient
+// or the last two by one kernel, as Bn1Variant::kFusedWithFilter has it, which has the ReLU below
+// from src,
+//   bn1, conv1, + d src, the ReLU ...         d a1, z1, src, ...    gradient, d dst below; sums
 // so that there
 //   bn3 (and the shortcut's)                  d dst, z3, zs         d z3, d zs
 // has no pass of sums; d dst is the residual's gradient too, and is read where it is.
@@ -66,6 +69,7 @@
 #include "trainer/backend/blocks.h"
 #include "trainer/backend/cuda/bottleneck/block_end.h"
 #include "trainer/backend/cuda/bottleneck/conv1_backward.h"
+#include "trainer/backend/cuda/bottleneck/conv1_backward_with_filter.h"
 #include "trainer/backend/cuda/bottleneck/conv1x1_forward.h"
 #include "trainer/backend/cuda/bottleneck/conv3_backward.h"
 #include "trainer/backend/cuda/bottleneck/conv3_data_gradient.h"
@@ -76,7 +80,7 @@ namespace trainer {
 
 enum class Conv1Variant : std::uint8_t { kFused, kSeparate };
 enum class Conv3Variant : std::uint8_t { kFused, kSeparate, kFusedDataGradient };
-enum class Bn1Variant : std::uint8_t { kFused, kSeparate };  // backward
+enum class Bn1Variant : std::uint8_t { kFused, kSeparate, kFusedWithFilter };  // backward
 
 class CudaBottleneck final : public Bottleneck {
  public:
@@ -135,7 +139,7 @@ class CudaBottleneck final : public Bottleneck {
   // The same: `below` REQUIRES that its block was reserved with it, and a kernel; or null.
   void GoThrough(BlockEnd* below);
   void TakeEnd(BlockEnd* below);  // forward
-  // kFused REQUIRES the same, and that the block is above another.
+  // But for kSeparate REQUIRES the same, and that the block is above another.
   void set_bn1_variant(Bn1Variant variant) { bn1_variant_ = variant; }
 
  private:
@@ -150,6 +154,7 @@ class CudaBottleneck final : public Bottleneck {
     return needs_mask(stage) ? stage.saved.mask : nullptr;
   }
   std::size_t end_scratch_bytes() const;
+  std::size_t conv1_scratch_bytes() const;
   // Whether the gradient of the shortcut's convolution is one of those pixels alone that it has
   // read.
   bool is_compact() const { return below_ != nullptr && conv1_backward(*below_).stride == 2; }
@@ -202,7 +207,9 @@ class CudaBottleneck final : public Bottleneck {
   // What is left when d a1 is there: bn1 and conv1.  `residual`: d src to add to, with `below_`.
   void BackwardConv1(Mode mode, const Tensor& src, const void* residual, const Tensor& diff_src,
                      Stream& stream);
-  void BackwardConv1Fused(Mode mode, const void* residual, const Tensor& diff_src, Stream& stream);
+  void BackwardConv1Fused(Mode mode, const Tensor& src, const void* residual,
+                          const Tensor& diff_src, Stream& stream);
+  NormBackwardFront FrontOfConv1(Mode mode) const;
 
   BottleneckStage conv1_, conv2_, conv3_;
   std::optional<BottleneckStage> shortcut_;
@@ -217,6 +224,7 @@ class CudaBottleneck final : public Bottleneck {
   Conv3Variant conv3_variant_ = Conv3Variant::kSeparate;
   bool has_a2_ = true;  // memory for it; as long as variants may change, there is
   Bn1Variant bn1_variant_ = Bn1Variant::kSeparate;
+  bool has_diff_z1_ = false;  // memory for it, whichever the variant: while that may change
   CudaLibraries& libraries_;
   BlockEnd end_;
   BlockEnd* below_ = nullptr;

@@ -269,6 +269,19 @@ Bn1Variant FasterBn1Variant(Autotuner& autotuner, CudaBottleneck& above) {
   return static_cast<Bn1Variant>(Choose(autotuner, name, Pass::kBackward, {&above}, set));
 }
 
+Bn1Variant FasterBn1VariantWithFilter(Autotuner& autotuner, CudaBottleneck& above) {
+  const std::string name = "filter gradient, batch norm and " +
+                           NameOfConv1Backward(above.conv1_backward(*above.below()));
+  const Bn1Variant other = above.bn1_variant();
+  const auto set = [&](bool is_fused) {
+    above.set_bn1_variant(is_fused ? Bn1Variant::kFusedWithFilter : other);
+  };
+  // With the block below, whose mask says the same as what it gives.
+  CudaBottleneck* const below = above.below()->block;
+  const bool is_fused = Choose(autotuner, name, Pass::kBackward, {below, &above}, set) == 0;
+  return is_fused ? Bn1Variant::kFusedWithFilter : other;
+}
+
 Conv1Variant FasterConv1ForwardVariant(Autotuner& autotuner, CudaBottleneck& above,
                                        BlockEnd& below) {
   const Conv1x1ForwardShape shape = above.conv1_forward(below);

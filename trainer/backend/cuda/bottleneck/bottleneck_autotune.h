@@ -25,6 +25,8 @@ Conv1Variant FasterConv1BackwardVariant(Autotuner& autotuner, CudaBottleneck& ab
                                         BlockEnd& below);
 // Of a block above another that it goes through.
 Bn1Variant FasterBn1Variant(Autotuner& autotuner, CudaBottleneck& above);
+// kFusedWithFilter, or what it is.  REQUIRES: memory for both.
+Bn1Variant FasterBn1VariantWithFilter(Autotuner& autotuner, CudaBottleneck& above);
 Conv1Variant FasterConv1ForwardVariant(Autotuner& autotuner, CudaBottleneck& above,
                                        BlockEnd& below);
 

@@ -3,6 +3,8 @@
 // The forward and the backward pass of a bottleneck, and the calls of kernels and of cuDNN that
 // they are made of.
 
+#include <array>
+
 #include "trainer/backend/cuda/bottleneck/bottleneck.h"
 #include "trainer/backend/cuda/norms/dual_batch_norm_kernels.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
@@ -78,16 +80,18 @@ void CudaBottleneck::BackwardEnd(Mode mode, const Tensor& diff_dst, const Tensor
 
 void CudaBottleneck::BackwardConv1(Mode mode, const Tensor& src, const void* residual,
                                    const Tensor& diff_src, Stream& stream) {
-  if (bn1_variant_ == Bn1Variant::kFused) {
-    BackwardConv1Fused(mode, residual, diff_src, stream);
-    BackwardFilter(conv1_, mode, src, diff_z1_, conv1_scratch_, stream);
+  if (bn1_variant_ != Bn1Variant::kSeparate) {
+    BackwardConv1Fused(mode, src, residual, diff_src, stream);
+    if (bn1_variant_ == Bn1Variant::kFused) {
+      BackwardFilter(conv1_, mode, src, diff_z1_, conv1_scratch_, stream);
+    }
     return;
   }
   BackwardNorm(conv1_, mode, diff_a1_, gradient_sums(conv2_), diff_a1_, nullptr, conv1_scratch_,
                stream);
   BackwardFilter(conv1_, mode, src, diff_a1_, conv1_scratch_, stream);
   if (below_ != nullptr) {
-    BackwardConv1Fused(mode, residual, diff_src, stream);
+    BackwardConv1Fused(mode, src, residual, diff_src, stream);
   } else {
     BackwardData(conv1_, nullptr, mode, diff_a1_, diff_src, conv1_scratch_, stream);
   }
@@ -225,8 +229,20 @@ void CudaBottleneck::BackwardShortcut(Mode mode, const Tensor& src, const Tensor
   });
 }
 
-void CudaBottleneck::BackwardConv1Fused(Mode mode, const void* residual, const Tensor& diff_src,
-                                        Stream& stream) {
+NormBackwardFront CudaBottleneck::FrontOfConv1(Mode mode) const {
+  return {.src = conv1_.z.data,
+          .saved = conv1_.saved.channels,
+          .sums = gradient_sums(conv2_).sums,
+          .scale = conv1_.parameters.scale,
+          .diff_scale = conv1_.scale.gradient.As<float>(),
+          .diff_shift = conv1_.shift.gradient.As<float>(),
+          .channels = conv1_.shape.channels,
+          .of_batch = mode == Mode::kTraining,
+          .diff_src = diff_z1_.data};
+}
+
+void CudaBottleneck::BackwardConv1Fused(Mode mode, const Tensor& src, const void* residual,
+                                        const Tensor& diff_src, Stream& stream) {
   const Conv1Backward call = {.gradient = diff_a1_.data,
                               .filter = conv1_.filter.value.data,
                               .residual = residual,
@@ -235,28 +251,33 @@ void CudaBottleneck::BackwardConv1Fused(Mode mode, const void* residual, const T
                               .first = below_->first,
                               .second = below_->second};
   const Conv1BackwardShape shape = conv1_backward(*below_);
-  if (bn1_variant_ == Bn1Variant::kSeparate) {
-    const Step step = below_->is_dual ? Step::kBackwardDataToDualNorm
-                      : is_compact()  ? Step::kBackwardDataToNormOfStride2
-                                      : Step::kBackwardDataToNorm;
-    steps_.Run(step, conv1_, mode, stream,
-               [&] { RunConv1Backward(shape, call, HandleOf(stream)); });
-    return;
+  // `steps`: for one batch norm below, for two, and for one with a compact gradient.
+  const auto run = [&](const std::array<Step, 3>& steps, const auto& queue) {
+    const Step step = below_->is_dual ? steps[1] : is_compact() ? steps[2] : steps[0];
+    steps_.Run(step, conv1_, mode, stream, [&] { queue(HandleOf(stream)); });
+  };
+  switch (bn1_variant_) {
+    case Bn1Variant::kSeparate:
+      return run({Step::kBackwardDataToNorm, Step::kBackwardDataToDualNorm,
+                  Step::kBackwardDataToNormOfStride2},
+                 [&](cudaStream_t queue) { RunConv1Backward(shape, call, queue); });
+    case Bn1Variant::kFused:
+      return run({Step::kNormBackwardDataToNorm, Step::kNormBackwardDataToDualNorm,
+                  Step::kNormBackwardDataToNormOfStride2},
+                 [&](cudaStream_t queue) {
+                   RunConv1BackwardWithNorm(shape, call, FrontOfConv1(mode), queue);
+                 });
+    case Bn1Variant::kFusedWithFilter: {
+      const Conv1FilterGradient filter = {.src = src.data,
+                                          .diff_filter = conv1_.filter.gradient.data,
+                                          .scratch = static_cast<float*>(conv1_scratch_)};
+      return run({Step::kConv1BackwardToNorm, Step::kConv1BackwardToDualNorm,
+                  Step::kConv1BackwardToNormOfStride2},
+                 [&](cudaStream_t queue) {
+                   RunConv1BackwardWithFilter(shape, call, FrontOfConv1(mode), filter, queue);
+                 });
+    }
   }
-  const NormBackwardFront norm = {.src = conv1_.z.data,
-                                  .saved = conv1_.saved.channels,
-                                  .sums = gradient_sums(conv2_).sums,
-                                  .scale = conv1_.parameters.scale,
-                                  .diff_scale = conv1_.scale.gradient.As<float>(),
-                                  .diff_shift = conv1_.shift.gradient.As<float>(),
-                                  .channels = conv1_.shape.channels,
-                                  .of_batch = mode == Mode::kTraining,
-                                  .diff_src = diff_z1_.data};
-  const Step step = below_->is_dual ? Step::kNormBackwardDataToDualNorm
-                    : is_compact()  ? Step::kNormBackwardDataToNormOfStride2
-                                    : Step::kNormBackwardDataToNorm;
-  steps_.Run(step, conv1_, mode, stream,
-             [&] { RunConv1BackwardWithNorm(shape, call, norm, HandleOf(stream)); });
 }
 
 namespace {

@@ -71,6 +71,12 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
     work.bytes += 2 * tensor;
     return work;
   };
+  // Makes what it reads, and reads what the convolution has read for the filter's gradient.
+  const auto with_filter = [&](OpWork work) {
+    work.flop += ConvolutionBackwardFilterWork(stage.spec, filter, dst).flop + of_value * values;
+    work.bytes += tensor + ValueBytes(stage.spec.src) + ValueBytes(filter);
+    return work;
+  };
   // Writes what it reads instead of reading it, after it has been made of two tensors.
   const auto behind_norms = [&](double flop_of_value) {
     OpWork work = ConvolutionForwardWork(stage.spec, filter, dst);
@@ -125,6 +131,15 @@ ProfiledOp Describe(Step step, const BottleneckStage& stage, Mode mode) {
     case Step::kNormBackwardDataToNormOfStride2:
       return {"", "batch norm and convolution backward data, with ReLU and statistics below",
               of_convolution, through_norm(to_norm_of_stride_2())};
+    case Step::kConv1BackwardToNorm:
+      return {"", "convolution backward, with batch norm, and ReLU and statistics below",
+              of_convolution, with_filter(to_norms(1))};
+    case Step::kConv1BackwardToDualNorm:
+      return {"", "convolution backward, with batch norm, and ReLU and statistics of a pair below",
+              of_convolution, with_filter(to_norms(2))};
+    case Step::kConv1BackwardToNormOfStride2:
+      return {"", "convolution backward, with batch norm, and ReLU and statistics below",
+              of_convolution, with_filter(to_norm_of_stride_2())};
     case Step::kBackwardDataCompact: {
       ConvolutionSpec spec = stage.spec;
       spec.src = every_second(spec.src);

@@ -96,6 +96,10 @@ enum class Step : std::uint8_t {
   kNormBackwardDataToNormOfStride2,
   kBackwardDataCompact,  // with a stride, of those pixels alone that the convolution has read
   kBackwardFilter,
+  // The same with the filter's gradient, Bn1Variant::kFusedWithFilter.
+  kConv1BackwardToNorm,
+  kConv1BackwardToDualNorm,
+  kConv1BackwardToNormOfStride2,
   kConv3BackwardData,  // Conv3Variant::kFusedDataGradient
   kConv3Backward,      // the last one that is the convolution's
   kNorm,
