@@ -20,7 +20,7 @@ struct CUstream_st;
 namespace trainer {
 
 // Whether there is a kernel, all of whose sums stay in registers: fp16 and bf16 from 8.0 on, for
-// 256 channels, of 64 filters, or of 128 with a stride of 2; with 120 to 150 KB of shared memory.
+// 256 channels, of 64 filters, or of 128 with a stride of 2; with 106 to 152 KB of shared memory.
 bool HasConv1BackwardWithFilter(const Conv1BackwardShape& shape);
 
 // Floats of scratch: 64 KB for each multiprocessor, of 128 filters 128.
