@@ -280,7 +280,8 @@ TEST(Conv1Variant, IsSeparateWithoutAKernel) {
   for (const Case& of : {Case{DType::kFloat16, 128, 512, false, kFused, kFused},
                          {DType::kFloat16, 256, 1024, false, kFused, kFused},
                          {DType::kBFloat16, 256, 1032, false, kSeparate, kFused},
-                         {DType::kFloat16, 264, 32, false, kSeparate, kSeparate},
+                         {DType::kBFloat16, 512, 32, false, kSeparate, kFused},
+                         {DType::kFloat16, 520, 32, false, kSeparate, kSeparate},
                          {DType::kFloat16, 8, 32, true, kSeparate, kSeparate},
                          {DType::kFloat32, 8, 32, false, kSeparate, kSeparate}}) {
     const auto libraries = MakeCudaLibraries({.storage = of.dtype}, of.deterministic, nullptr, "");

@@ -6,14 +6,18 @@
 #include "trainer/backend/cuda/bottleneck/data_gradient_end.cuh"
 #include "trainer/backend/cuda/bottleneck/norm_backward_front.cuh"
 #include "trainer/backend/cuda/bottleneck/rows_product.cuh"
+#include "trainer/backend/cuda/bottleneck/streamed_product.cuh"
 
 namespace trainer {
 namespace conv1_backward {
 namespace {
 
-constexpr int kMaxFilters = 256;
+// Where registers have room for the filter.
+constexpr int kMaxKeptFilters = 256;
 constexpr int kMaxFiltersOfQuadPairs = 128;
-// The same with the batch norm in front, and thread blocks that have columns.
+// Where it comes in chunks.
+constexpr int kMaxFilters = 512;
+// With the batch norm in front, and thread blocks that have columns.
 constexpr int kMaxFiltersWithNorm = 128;
 constexpr int kMaxAcrossWithNorm = 2;
 
@@ -37,7 +41,7 @@ __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
                                             channels};
   if constexpr (std::is_same_v<Norm, NoNorm>) {
     rows_product::SourceInMemory<Of> front(static_cast<const T*>(call.gradient), product);
-    rows_product::MultiplyRows(product, shared, front, end);
+    MultiplyRows(product, shared, front, end);  // of either kind of tile
   } else {
     using Front = rows_product::SourceBehindNorm<Of>;
     __shared__ typename Front::Coefficients coefficients;
@@ -47,11 +51,13 @@ __global__ void __launch_bounds__(rows_product::kBlockThreads, 1)
   end.StorePartialSums();
 }
 
-// As many columns as registers have room for, 256 at most.
+// Where the filter stays in registers, as many columns as they have room for, 256 at most.
 template <typename T, TensorCores cores, int depth>
 using Tile = rows_product::Tile<T, cores, depth,
                                 depth == (cores == TensorCores::kWholeWarp ? 256 : 128) ? 128 : 256,
                                 Major::kMN>;
+template <typename T>
+using StreamedTile = streamed_product::Tile<T, kMaxFilters, Major::kMN>;
 
 template <typename T, typename Call>
 auto WithTileOf(const Conv1BackwardShape& shape, const Call& call) {
@@ -63,13 +69,23 @@ auto WithTileOf(const Conv1BackwardShape& shape, const Call& call) {
   }
   if (shape.filters <= 64) return call(Tile<T, TensorCores::kWholeWarp, 64>());
   if (shape.filters <= 128) return call(Tile<T, TensorCores::kWholeWarp, 128>());
-  return call(Tile<T, TensorCores::kWholeWarp, kMaxFilters>());
+  if (shape.filters <= kMaxKeptFilters) {
+    return call(Tile<T, TensorCores::kWholeWarp, kMaxKeptFilters>());
+  }
+  return call(StreamedTile<T>());
 }
 // Calls call(tile), whose type is that of a product of so many filters.
 template <typename Call>
 auto WithTile(const Conv1BackwardShape& shape, const Call& call) {
   if (shape.dtype == DType::kFloat16) return WithTileOf<__half>(shape, call);
   return WithTileOf<__nv_bfloat16>(shape, call);
+}
+
+// Of a thread block where the filter comes in chunks, all in all, at most.
+template <typename T>
+constexpr std::size_t SharedBytes() {
+  using Of = StreamedTile<T>;
+  return sizeof(typename Of::Shared) + sizeof(float) * EndBelow<Of, Kind::kDualNorm>::kMeans;
 }
 
 template <typename Of>
@@ -97,7 +113,13 @@ void Queue(const Conv1BackwardShape& shape, const Conv1Backward& call, const Nor
 bool HasConv1Backward(const Conv1BackwardShape& shape) {
   if (shape.dtype != DType::kFloat16 && shape.dtype != DType::kBFloat16) return false;
   if (shape.stride != 1 && (shape.stride != 2 || shape.is_dual)) return false;
-  if (shape.compute_capability >= 8) return shape.filters <= conv1_backward::kMaxFilters;
+  if (shape.compute_capability >= 8) {
+    using conv1_backward::SharedBytes;
+    static_assert(SharedBytes<__half>() == SharedBytes<__nv_bfloat16>());
+    return shape.filters <= conv1_backward::kMaxKeptFilters ||
+           (shape.filters <= conv1_backward::kMaxFilters &&
+            SharedBytes<__half>() <= shape.max_shared_bytes);
+  }
   return shape.dtype == DType::kFloat16 && shape.compute_capability == 7 &&
          shape.filters <= conv1_backward::kMaxFiltersOfQuadPairs;
 }

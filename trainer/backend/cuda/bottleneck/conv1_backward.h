@@ -32,10 +32,11 @@ struct Conv1BackwardShape {
   DType dtype = DType::kFloat16;
   int sms = 1;
   int compute_capability = 0;        // its major number
-  std::size_t max_shared_bytes = 0;  // of a thread block: for conv1_backward_with_filter.h
+  std::size_t max_shared_bytes = 0;  // of a thread block (MaxSharedBytes)
 };
 // Whether there is a kernel: fp16 from 7.0 on for 128 filters at most, fp16 and bf16 from 8.0 on
-// for 256; with a stride of 2 if it is not dual.
+// for 256, and for 512 where a thread block may have 104 KB of shared memory; with a stride of 2 if
+// it is not dual.
 bool HasConv1Backward(const Conv1BackwardShape& shape);
 
 // NormPartialSums::blocks of the sums below.

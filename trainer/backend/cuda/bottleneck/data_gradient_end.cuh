@@ -57,14 +57,16 @@ class EndBelow {
   }
 
   __device__ void Load(int e, int pixel) {
-    z_[e] = {};  // what was there before is not kept, which would take registers
+    // What was there before is not kept, which would take registers.
+    residual_[e] = z_[e] = {};
+    if constexpr (kIsDual) second_z_[e] = {};
     passes_[e] = 0;
     if (pixel >= pixels_ || channel_ >= channels_) return;
     const std::int64_t at = ElementOf(pixel);
     if constexpr (kind == Kind::kNormOfStride2) {
       const int row = images_.ResidualOf(pixel);
-      const T* rows = static_cast<const T*>(call_.residual);
-      residual_[e] = row < 0 ? Eight<T>{} : LoadEight(rows + ElementOf(row));
+      if (row >= 0)
+        residual_[e] = LoadEight(static_cast<const T*>(call_.residual) + ElementOf(row));
     } else if constexpr (kind != Kind::kNormWithoutResidual) {
       residual_[e] = LoadEight(static_cast<const T*>(call_.residual) + at);
     }

@@ -148,11 +148,13 @@ class SourceInMemory {
   __device__ void Load(int first, int depth) {
 #pragma unroll
     for (int e = 0; e < Of::kSourceRows; ++e) {
-      const int pixel = first + SourceRow<Of>(e);
+      const int row = SourceRow<Of>(e);
       const int channel = depth + SourceChannel<Of>();
       eights_[e] = Eight<T>{};
-      if (!HasSourceRow<Of>(e) || pixel >= of_.pixels || channel >= of_.depth) continue;
-      eights_[e] = LoadEight(source_ + static_cast<std::int64_t>(pixel) * of_.depth + channel);
+      if (!HasSourceRow<Of>(e) || first + row >= of_.pixels || channel >= of_.depth) continue;
+      // The first summand is the same for all threads.
+      eights_[e] = LoadEight(source_ + static_cast<std::int64_t>(first) * of_.depth +
+                             (row * of_.depth + channel));
     }
   }
   __device__ void Store(int /*first*/, int /*depth*/, T* rows) {

@@ -3,10 +3,11 @@
 // The product of rows_product.cuh, of which Front and End are, where the filter is more than a
 // multiprocessor has: sums stay in registers while source and filter come in chunks of the depth.
 //
-// A thread block stays and goes over tiles of 128 pixels, gridDim.y apart, with all columns of the
-// filter.  Each chunk of the source is made by what is in front, and each of the filter is read
-// from the L2 cache, for each tile once more, while the chunk before is multiplied; shared memory
-// has two of each.  Warps are four down and four across: each has 32 pixels and 64 columns.
+// A thread block stays and goes over tiles of 128 pixels, gridDim.y apart, with 256 columns of the
+// filter; blockIdx.x says which.  Each chunk of the source is made by what is in front, and each of
+// the filter is read from the L2 cache, for each tile once more, while the chunk before is
+// multiplied; shared memory has two of each.  Warps are four down and four across: each has 32
+// pixels and 64 columns.
 //
 // Clocks of a chunk of 128 pixels and 64 of the depth on an H200, where a multiprocessor has 18
 // bytes of memory a clock and, all in all, some 24 of the L2 cache:
@@ -15,6 +16,8 @@
 //   512 to 256                3,250 (57 KB)    3,800 (89 KB)    about 2,500     1,600
 //   conv3_data_gradient,
 //     1,024 to 256            3,200 (56 KB)    3,800 (88 KB)    about 2,500     1,600
+//   conv1_backward,
+//     512 to 1,024 or 2,048   1,600 (28 KB)    3,100 (73 KB)    about 2,500     1,600
 
 #pragma once
 
@@ -82,11 +85,12 @@ template <typename Of>
 __device__ inline void StartFilter(const Product<typename Of::T>& of, int first_depth,
                                    typename Of::T* to) {
   constexpr int kParts = Of::kFilterLine / 8;
+  const int first_column = static_cast<int>(blockIdx.x) * Of::kColumns;
 #pragma unroll
   for (int i = 0; i < Of::kFilterLines * kParts / kBlockThreads; ++i) {
     const int line = Thread() / kParts + i * (kBlockThreads / kParts);
     const int part = Thread() % kParts * 8;
-    const int column = Of::kAlongDepth ? line : part;
+    const int column = first_column + (Of::kAlongDepth ? line : part);
     const int depth = first_depth + (Of::kAlongDepth ? part : line);
     typename Of::T* const eight = to + line * Of::kFilterStride + part;
     if (column < of.columns && depth < of.depth) {
@@ -136,8 +140,12 @@ __device__ inline void Multiply(const typename Of::T* source, const typename Of:
   }
 }
 
-// Sums are used by eight rows of each warp at a time: what is done with makes room.
+// Behind the product sums go through shared memory in groups of eight rows of each warp, two groups
+// at a time: what is done with makes room in registers.
 constexpr int kRowsOfWarp = 8;
+struct Group {
+  float* sums[1];  // as ReadSums has them
+};
 // The thread's row e of those, in the tile.
 template <typename Of>
 __device__ inline int RowOfTile(int group, int e) {
@@ -149,38 +157,48 @@ __device__ inline int RowOfTile(int group, int e) {
 }
 
 // Calls end.Load and end.Use for the tile's rows, and front.Load for the tile from pixel `next` on,
-// once there is room for what that loads.
+// once there is room for what either loads.  `free`: a chunk of the filter that was multiplied.
 template <typename Of, typename Front, typename End>
 __device__ inline void UseSums(const Sums<Of>& sums, int first, int next, Shared<Of>& shared,
-                               Front& front, End& end) {
-#pragma unroll
-  for (int e = 0; e < Of::kRows; ++e) end.Load(e, first + RowOfTile<Of>(0, e));
+                               typename Of::T* free, Front& front, End& end) {
   const int warp = Thread() / 32;
   const int down = warp / Of::kWarpsAcross;
   const int column = warp % Of::kWarpsAcross * Of::kWarpColumns;
-  constexpr int kGroups = Of::kWarpPixels / kRowsOfWarp;
+  constexpr int kGroupsOfTile = kEdge / kRowsOfWarp;
+  const Group groups[kGroupsOfTile] = {{{shared.sums[0]}}, {{reinterpret_cast<float*>(free)}}};
+  static_assert(sizeof(shared.sums) <= sizeof(shared.filter[0]));
 #pragma unroll
-  for (int group = 0; group < kGroups; ++group) {
+  for (int i = 0; i < Of::kRowTiles; ++i) {
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < Of::kColumnTiles; ++j) {
 #pragma unroll
-      for (int pair = group % 2; pair < 4; pair += 2) {  // of those rows of a tile
-        const float* values = sums[group / 2][j].values + 2 * pair;
-        float* to = shared.sums[0] +
+      for (int pair = 0; pair < 4; ++pair) {
+        const float* values = sums[i][j].values + 2 * pair;
+        float* to = groups[pair % kGroupsOfTile].sums[0] +
                     (down * kRowsOfWarp + TileRow<Of::kCores>(0)) * Of::kSumsStride + column +
                     j * kEdge + TileColumn<Of::kCores>(2 * pair);
         *reinterpret_cast<float2*>(to) = make_float2(values[0], values[1]);
       }
     }
-    __syncthreads();
-    if (group == kGroups / 2) front.Load(next, 0);
+    if (i == 0) {
 #pragma unroll
-    for (int e = 0; e < Of::kRows; ++e) {
-      float values[8];
-      rows_product::ReadSums<Of>(shared, rows_product::OwnRow<Of>(e), values);
-      end.Use(e, first + RowOfTile<Of>(group, e), values);
-      if (group + 1 < kGroups) end.Load(e, first + RowOfTile<Of>(group + 1, e));
+      for (int e = 0; e < Of::kRows; ++e) end.Load(e, first + RowOfTile<Of>(0, e));
+    }
+    __syncthreads();
+    if (i == Of::kRowTiles / 2) front.Load(next, 0);
+#pragma unroll
+    for (int half = 0; half < kGroupsOfTile; ++half) {
+      const int group = i * kGroupsOfTile + half;
+#pragma unroll
+      for (int e = 0; e < Of::kRows; ++e) {
+        float values[8];
+        rows_product::ReadSums<Of>(groups[half], rows_product::OwnRow<Of>(e), values);
+        end.Use(e, first + RowOfTile<Of>(group, e), values);
+        if ((group + 1) * kRowsOfWarp < Of::kWarpPixels) {
+          end.Load(e, first + RowOfTile<Of>(group + 1, e));
+        }
+      }
     }
   }
   end.AddUp(shared);
@@ -189,7 +207,7 @@ __device__ inline void UseSums(const Sums<Of>& sums, int first, int next, Shared
 
 // As rows_product::MultiplyRows, but that it calls front.Load(first pixel, first of the depth) and
 // front.Store(the same, rows of a chunk) for each chunk of the depth, and end.AddUp(shared) behind
-// each tile.  REQUIRES: all columns are in one block.
+// each tile.
 template <typename Of, typename Front, typename End>
 __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of>& shared,
                                     Front& front, End& end) {
@@ -216,7 +234,7 @@ __device__ inline void MultiplyRows(const Product<typename Of::T>& of, Shared<Of
       Multiply<Of>(shared.source[stage], shared.filter[stage], sums);
       stage = 1 - stage;
     }
-    UseSums<Of>(sums, first, tile * Of::kPixels, shared, front, end);
+    UseSums<Of>(sums, first, tile * Of::kPixels, shared, shared.filter[1 - stage], front, end);
   }
 }
 

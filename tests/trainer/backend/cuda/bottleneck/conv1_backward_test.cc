@@ -31,11 +31,15 @@ DgradResults RunDgrad(const DgradOperands<T>& of, const DgradRun& run,
 }
 
 // One column of tiles and several, with and without a rest in each direction; fewer pixels than a
-// tile has, and several tiles of a block.
+// tile has, and several tiles of a block; then the same with a filter in chunks, of which the
+// number is odd and even, and one has eight of the depth.
 constexpr Product kProducts[] = {{1, 8, 8},       {31, 40, 16},  {33, 64, 256},  {150, 64, 264},
-                                 {130, 128, 256}, {70, 72, 136}, {40, 256, 128}, {65, 200, 144}};
-constexpr Product kProductsOfStride2[] = {
-    {70, 64, 256, 5, 7}, {48, 128, 40, 4, 4}, {3, 40, 24, 1, 1}, {90, 256, 136, 6, 5}};
+                                 {130, 128, 256}, {70, 72, 136}, {40, 256, 128}, {65, 200, 144},
+                                 {1, 320, 8},     {31, 264, 16}, {130, 512, 48}, {257, 384, 264},
+                                 {290, 264, 520}};
+constexpr Product kProductsOfStride2[] = {{70, 64, 256, 5, 7},  {48, 128, 40, 4, 4},
+                                          {3, 40, 24, 1, 1},    {90, 256, 136, 6, 5},
+                                          {294, 272, 40, 7, 7}, {140, 512, 264, 4, 5}};
 
 template <typename T>
 void ExpectExactDgrads(std::span<const Product> sizes) {
@@ -154,43 +158,54 @@ TEST_F(Conv1BackwardKernel, WithNormGivesWhatPassAndKernelGiveInBf16) {
 
 // The sums are those of what was stored: rounding all of it would differ by much more.
 TEST_F(Conv1BackwardKernel, AddsUpWhatItHasStored) {
-  const DgradOperands<__half> operands({400, 64, 72}, ValueKind::kNoise);
-  for (const int capability : Capabilities()) {
-    const DgradResults results = RunDgrad(operands, {.capability = capability, .is_dual = true});
-    const DgradResults expected = ExpectedDgrad(operands, /*is_dual=*/true);
-    ExpectNear(results.diff_src, expected.diff_src, 1e-3, "diff_src");
-    for (std::size_t n = 0; n < 2; ++n) {
-      Doubles sums(2 * 72);
-      for (std::size_t at = 0; at < results.diff_src.size(); ++at) {
-        const std::size_t c = at % 72;
-        sums[c] += results.diff_src[at];
-        sums[72 + c] += results.diff_src[at] * (ToFloat(operands.z[n][at]) - operands.saved[n][c]) *
-                        operands.saved[n][72 + c];
+  for (const std::size_t filters : {64, 328}) {
+    const DgradOperands<__half> operands({400, filters, 72}, ValueKind::kNoise);
+    for (const int capability : Capabilities()) {
+      if (capability < 8 && filters > 128) continue;
+      const DgradResults results = RunDgrad(operands, {.capability = capability, .is_dual = true});
+      const DgradResults expected = ExpectedDgrad(operands, /*is_dual=*/true);
+      ExpectNear(results.diff_src, expected.diff_src, 1e-3, "diff_src");
+      for (std::size_t n = 0; n < 2; ++n) {
+        const auto of = [&](std::size_t at) {
+          return results.diff_src[at] * (ToFloat(operands.z[n][at]) - operands.saved[n][at % 72]);
+        };
+        Doubles sums(2 * 72);
+        for (std::size_t at = 0; at < results.diff_src.size(); ++at) {
+          const std::size_t c = at % 72;
+          sums[c] += results.diff_src[at];
+          sums[72 + c] += of(at) * operands.saved[n][72 + c];
+        }
+        ExpectNear(results.sums[n], sums, 2e-6, "sums");
       }
-      ExpectNear(results.sums[n], sums, 2e-6, "sums");
     }
   }
 }
 
 // A step whose gradients are NaN is seen to be bad; behind a ReLU that stops it, it is none.
 TEST_F(Conv1BackwardKernel, KeepsWhatIsNotANumber) {
-  for (const int capability : Capabilities()) {
-    DgradOperands<__half> operands({40, 64, 64});
-    Assign(operands.gradient[5 * 64 + 9], NAN);
-    operands.mask[5 * 8] = 0x01;
-    const DgradResults results = RunDgrad(operands, {.capability = capability});
-    EXPECT_TRUE(std::isnan(results.diff_src[5 * 64]));
-    EXPECT_EQ(results.diff_src[5 * 64 + 1], 0);
-    EXPECT_TRUE(std::isnan(results.sums[0][0]));
-    EXPECT_TRUE(std::isnan(results.sums[0][64]));
-    EXPECT_FALSE(std::isnan(results.sums[0][1]));
+  for (const std::size_t filters : {64, 264}) {
+    for (const int capability : Capabilities()) {
+      if (capability < 8 && filters > 128) continue;
+      DgradOperands<__half> operands({40, filters, 64});
+      Assign(operands.gradient[5 * filters + 9], NAN);
+      operands.mask[5 * 8] = 0x01;
+      const DgradResults results = RunDgrad(operands, {.capability = capability});
+      EXPECT_TRUE(std::isnan(results.diff_src[5 * 64]));
+      EXPECT_EQ(results.diff_src[5 * 64 + 1], 0);
+      EXPECT_TRUE(std::isnan(results.sums[0][0]));
+      EXPECT_TRUE(std::isnan(results.sums[0][64]));
+      EXPECT_FALSE(std::isnan(results.sums[0][1]));
+    }
   }
 }
 
 // Without a GPU too.
-TEST(HasConv1Backward, IsForWhatFitsIntoRegisters) {
-  const auto has = [](DType dtype, int capability, int filters) {
-    return HasConv1Backward({.filters = filters, .dtype = dtype, .compute_capability = capability});
+TEST(HasConv1Backward, IsForWhatFitsIntoRegistersOrSharedMemory) {
+  const auto has = [](DType dtype, int capability, int filters, int shared_kb = 0) {
+    return HasConv1Backward({.filters = filters,
+                             .dtype = dtype,
+                             .compute_capability = capability,
+                             .max_shared_bytes = static_cast<std::size_t>(shared_kb) << 10});
   };
   EXPECT_FALSE(has(DType::kFloat16, 6, 64));
   EXPECT_TRUE(has(DType::kFloat16, 7, 128));
@@ -198,8 +213,13 @@ TEST(HasConv1Backward, IsForWhatFitsIntoRegisters) {
   EXPECT_FALSE(has(DType::kBFloat16, 7, 64));
   EXPECT_TRUE(has(DType::kFloat16, 8, 256));
   EXPECT_TRUE(has(DType::kBFloat16, 12, 256));
-  EXPECT_FALSE(has(DType::kFloat16, 9, 264));
   EXPECT_FALSE(has(DType::kFloat32, 9, 64));
+  EXPECT_TRUE(has(DType::kFloat16, 8, 264, 104));
+  EXPECT_FALSE(has(DType::kFloat16, 8, 264, 103));
+  EXPECT_TRUE(has(DType::kBFloat16, 10, 512, 163));
+  EXPECT_FALSE(has(DType::kFloat16, 9, 520, 227));
+  EXPECT_FALSE(has(DType::kFloat16, 7, 512, 227));
+  EXPECT_FALSE(has(DType::kFloat32, 9, 512, 227));
   Conv1BackwardShape shape = {.filters = 64, .stride = 2, .compute_capability = 8};
   EXPECT_TRUE(HasConv1Backward(shape));
   shape.is_dual = true;
