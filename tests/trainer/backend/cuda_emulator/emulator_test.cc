@@ -157,6 +157,14 @@ __global__ void CopyFromAnOddPlace(const float* in) {
   alignas(16) __shared__ float fours[4];
   trainer::StartCopy(fours, in + 1);
 }
+__global__ void WriteWhereACopyGoes(const float* in) {
+  alignas(16) __shared__ float fours[4];
+  if (threadIdx.x == 0) trainer::StartCopy(fours, in);
+  __syncthreads();
+  if (threadIdx.x == 1) fours[3] = 1;
+  __syncthreads();
+  trainer::WaitForCopies();
+}
 
 TEST(Emulator, ACopyIsThereWhenItsThreadHasWaited) {
   DeviceVector<float> in(128);
@@ -167,6 +175,8 @@ TEST(Emulator, ACopyIsThereWhenItsThreadHasWaited) {
   EXPECT_THAT(before, Each(testing::IsNan()));
   EXPECT_EQ(after, in);
   EXPECT_THAT(Failure(CopyFromAnOddPlace, 1, 1, in.data()), HasSubstr("not aligned"));
+  EXPECT_THAT(Failure(WriteWhereACopyGoes, 1, 2, in.data()),
+              AllOf(HasSubstr("written to while the copy of"), HasSubstr("async_copy.cuh:")));
 }
 
 TEST(Emulator, CopiesComeInGroups) {

@@ -30,6 +30,13 @@ constexpr std::uint64_t kPoison = ~std::uint64_t{0};
 
 enum class State : std::uint8_t { kReady, kInSyncBlock, kInExchange, kReturned };
 
+constexpr std::size_t kCopyBytes = 16;
+struct Copy {
+  void* to;
+  const void* from;
+  Place place;  // where it was started
+};
+
 struct Thread {
   uint3 index{};
   State state = State::kReady;
@@ -40,10 +47,9 @@ struct Thread {
   unsigned source = 0;
   void* own = nullptr;  // of Together
   WarpWork work = nullptr;
-  std::vector<std::pair<void*, const void*>> copies;  // under way: to, from
-  std::deque<std::size_t> copy_groups;                // how many of them are in each
+  std::vector<Copy> copies;             // under way
+  std::deque<std::size_t> copy_groups;  // how many of them are in each
 };
-constexpr std::size_t kCopyBytes = 16;
 
 bool Waits(const Thread& thread) {
   return thread.state == State::kInSyncBlock || thread.state == State::kInExchange;
@@ -334,7 +340,7 @@ void StartCopy(void* to, const void* from, Place place) {
                              place.file + ":" + std::to_string(place.line));
   }
   std::memset(to, 0xFF, kCopyBytes);
-  TheMachine().current().copies.emplace_back(to, from);
+  TheMachine().current().copies.push_back({to, from, place});
 }
 
 void EndCopyGroup() {
@@ -352,7 +358,13 @@ void WaitForCopiesBut(std::size_t groups) {
   }
   const auto end = self.copies.begin() + static_cast<std::ptrdiff_t>(count);
   for (auto copy = self.copies.begin(); copy != end; ++copy) {
-    std::memcpy(copy->first, copy->second, kCopyBytes);
+    const auto* bytes = static_cast<const std::uint8_t*>(copy->to);
+    if (std::any_of(bytes, bytes + kCopyBytes, [](std::uint8_t byte) { return byte != 0xFF; })) {
+      throw std::runtime_error(std::string("emulated kernel: shared memory was written to while ") +
+                               "the copy of " + copy->place.file + ":" +
+                               std::to_string(copy->place.line) + " to it was under way");
+    }
+    std::memcpy(copy->to, copy->from, kCopyBytes);
   }
   self.copies.erase(self.copies.begin(), end);
 }

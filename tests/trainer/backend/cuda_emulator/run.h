@@ -41,7 +41,8 @@ void SyncBlock(Place place);
 // Offers `value` to the lanes of this warp and returns what lane `source` offers.
 std::uint64_t Exchange(unsigned mask, std::uint64_t value, unsigned source, Place place);
 unsigned Lane();
-// Of 16 bytes, both aligned to that; what `from` has when the thread waits for it.
+// Of 16 bytes, both aligned to that; what `from` has when the thread waits for it.  Nobody may
+// write to `to` until then.
 void StartCopy(void* to, const void* from, Place place);
 void WaitForCopies();                       // for those of this thread
 void EndCopyGroup();                        // of those that it has started since the last one
