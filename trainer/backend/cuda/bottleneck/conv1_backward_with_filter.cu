@@ -169,6 +169,7 @@ template <typename Of, Kind kind>
 __global__ void __launch_bounds__(kBlockThreads, 1)
     BackwardKernel(Conv1Backward call, Images images, int pixels, NormBackwardFront norm,
                    Conv1FilterGradient of_filter) {
+  SynchronizeGridDependencies();
   using T = typename Of::T;
   using Memory = Shared<Of, kind>;
   auto& shared = *reinterpret_cast<Memory*>(GivenShared());
