@@ -40,6 +40,7 @@ struct Scenario {
   std::int64_t missing = -1;           // the batch that rank 0 cannot read
   DType type = DType::kFloat32;
   int stop_after = 0;  // how often it is asked whether to stop before it is
+  int launches = 1;    // each but the last makes 7 steps
 };
 
 // How one ended, on rank 0.
@@ -147,16 +148,19 @@ Ended Train(const Scenario& scenario, StepGraph graph, Gpu gpu, int ranks) {
   const bool is_late = gpu == Gpu::kLate && graph != StepGraph::kOff;
   std::vector<Ended> ended(static_cast<std::size_t>(ranks));
   UseEmulatedStreams();
-  RunRanks(ranks, [&](Communicator& host) {
-    const auto backend =
-        MakeBackend("cuda", {.threads = 1, .compute_type = scenario.type, .deterministic = true});
-    std::unique_ptr<Communicator> sums;
-    if (ranks > 1) sums = MakeNcclCommunicator(host, MakeNcclDeps(*backend), {});
-    TrainRank(scenario, config, is_late, *backend, sums ? *sums : host,
-              ended[static_cast<std::size_t>(host.rank())]);
-  });
+  for (int launch = 1; launch <= scenario.launches; ++launch) {
+    config.schedule.run_iter = launch < scenario.launches ? 7 : -1;
+    RunRanks(ranks, [&](Communicator& host) {
+      const auto backend =
+          MakeBackend("cuda", {.threads = 1, .compute_type = scenario.type, .deterministic = true});
+      std::unique_ptr<Communicator> sums;
+      if (ranks > 1) sums = MakeNcclCommunicator(host, MakeNcclDeps(*backend), {});
+      TrainRank(scenario, config, is_late, *backend, sums ? *sums : host,
+                ended[static_cast<std::size_t>(host.rank())]);
+    });
+    nccl_emulator::TakeEnds(ranks > 1 ? ranks : 0);
+  }
   cuda_emulator::SpoilForward(0);
-  nccl_emulator::TakeEnds(ranks > 1 ? ranks : 0);
   for (const Ended& other : ended) EXPECT_EQ(other.ahead, ended[0].ahead);
   KeepSaved(directory.path(), ended[0]);
   return ended[0];
@@ -271,6 +275,15 @@ TEST_P(TwoSteps, OneThatIsReplayedHasNoneBesideIt) {
   const Ended ended = ExpectNoDifference(
       {.name = "replay", .change = [](TrainConfig& config) { config.replay_check = 6; }});
   EXPECT_EQ(ended.error, "");
+}
+
+TEST_P(TwoSteps, AreTheSameWithAResumeInBetween) {
+  const Ended resumed = ExpectNoDifference({.name = "resumed", .launches = 2});
+  const Ended whole = Train({}, StepGraph::kOn, Gpu::kAtOnce, GetParam());
+  EXPECT_GE(whole.saved.size(), 6);  // model and optimizer after 5, 10 and 12 steps
+  for (const auto& [name, tensors] : whole.saved) {
+    EXPECT_TRUE(tensors == resumed.saved.at(name)) << name;
+  }
 }
 
 // A request waits for the step that is queued by then, and what is saved is that one's.
