@@ -194,11 +194,12 @@ def check_target(zig, target, sources, macros, joined, work, kept):
     return problems, len(files)
 
 
-def link_shim(zig, target, sources, shim_sources, work):
+def link_shim(zig, target, sources, shim_sources, macros, work):
     """The shim needs no C++ library, so that this is quick."""
+    defined = {word for path in shim_sources for word in macros.get(pathlib.Path(path).resolve().relative_to(sources.root).as_posix(), [])}
     program = work / f"ddlrun-rank.{target}"
     done = run([zig, "c++", "-target", f"{target}.{GLIBC}", *TARGETS[target], "-std=c++20", "-O1", "-g0", "-fno-exceptions", "-fno-rtti",
-                "-nostdlib++", "-I", sources.root, *shim_sources, "-o", program])
+                "-nostdlib++", "-I", sources.root, *sorted(defined), *shim_sources, "-o", program])
     return [f"ddlrun-rank for {target}.{GLIBC} is not linked: {done.stderr}"] if done.returncode != 0 else []
 
 
@@ -215,7 +216,7 @@ def main(root, build, shim_sources):
     failed = False
     for target in TARGETS:
         problems, count = check_target(zig, target, sources, macros, joined, work, cache())
-        problems += link_shim(zig, target, sources, shim_sources, work)
+        problems += link_shim(zig, target, sources, shim_sources, macros, work)
         print("\n".join([*problems, f"{target}.{GLIBC}: {count} files, {len(problems)} problems"]))
         failed = failed or bool(problems) or count == 0
     return 1 if failed else 0

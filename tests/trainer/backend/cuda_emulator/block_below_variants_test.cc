@@ -8,6 +8,7 @@
 
 #include "tests/support/test.h"
 #include "tests/trainer/backend/cuda_emulator/odd_libraries.h"
+#include "tests/trainer/backend/cuda_emulator/tensor_cores.h"
 #include "trainer/backend/cuda/bottleneck/bottleneck.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 
@@ -58,11 +59,12 @@ TEST_F(Conv1VariantTest, IsTheKernelWhereThatIsFaster) {
   EXPECT_EQ(plans_.Find(kBackward + std::string(", shortcut of stride 2")), "kernel");
 }
 
-// The emulated kernel takes many times as long as loops.
 TEST_F(Conv1VariantTest, AreThePassesWhereTheKernelIsSlower) {
+  cuda_emulator::PretendProductsTake(std::chrono::seconds(1));
   EXPECT_EQ(Choose(Kind::kRight), kSeparate);
   EXPECT_EQ(plans_.Find(kForward), "separate");
   EXPECT_EQ(plans_.Find(kBackward), "separate");
+  cuda_emulator::PretendProductsTake({});
 }
 
 // However slow they are.

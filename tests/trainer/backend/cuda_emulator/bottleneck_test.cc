@@ -11,6 +11,7 @@
 #include "tests/support/test.h"
 #include "tests/trainer/backend/block_memory.h"
 #include "tests/trainer/backend/cuda_emulator/odd_libraries.h"
+#include "tests/trainer/backend/cuda_emulator/tensor_cores.h"
 #include "tests/trainer/backend/probe.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/measured_backend.h"
@@ -267,14 +268,15 @@ TEST_F(Conv3VariantTest, IsTheKernelWhereThatIsFaster) {
       "kernel");
 }
 
-// The emulated kernel takes many times as long as loops.
 TEST_F(Conv3VariantTest, AreTheStepsWhereTheKernelIsSlower) {
+  cuda_emulator::PretendProductsTake(std::chrono::seconds(1));
   EXPECT_EQ(Choose(Kind::kRight), kSeparate);
   EXPECT_EQ(plans_.Find(kName), "separate");
   EXPECT_EQ(plans_.Find(kForward + std::string(", written")), "separate");
   plans_.Add(kName, "kernel");
   EXPECT_EQ(Choose(Kind::kRight), (Variants{Conv3Variant::kSeparate, Conv3Variant::kFused}));
   EXPECT_EQ(plans_.Find(kForward), "separate");
+  cuda_emulator::PretendProductsTake({});
 }
 
 // However slow they are.

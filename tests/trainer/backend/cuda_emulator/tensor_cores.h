@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <chrono>
+
 #include "tests/trainer/backend/cuda_emulator/run.h"
 
 struct __half;         // NOLINT(bugprone-reserved-identifier): CUDA's names
@@ -30,5 +32,9 @@ extern template void MultiplyM16N8K16<__nv_bfloat16>(const unsigned (&)[4], cons
 // groups of four lanes; sum: 8 of each lane.
 void MultiplyM8N8K4(bool a_by_column, bool b_by_column, const unsigned (&a)[2],
                     const unsigned (&b)[2], float* sum, Place place);
+
+// What each product of a warp takes of the GPU's clock from now on, beside what emulating it takes;
+// nothing to begin with.  For tests of what is slow: libraries are emulated without them.
+void PretendProductsTake(std::chrono::steady_clock::duration time);
 
 }  // namespace cuda_emulator
