@@ -2,7 +2,7 @@
 //
 // Blocks are what the model calls: stem, bottleneck, head.  Each has a default composition out of
 // ops that works on every back end (backend/block_defaults.cc); a back end may override a whole
-// block with a fused one, and nothing outside it changes.
+// block with one of its own, and nothing outside it changes.
 //
 // Life of a block: made from a spec; says which parameters it has; reserves memory for one training
 // step; is bound to addresses; then runs.  Nothing is allocated after Bind.
@@ -111,7 +111,7 @@ class Bottleneck : public Block {
   // Overwrites diff_dst (it is scratch afterwards).
   virtual void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
                         const Tensor& diff_src, Stream& stream) = 0;
-  // Fusion across blocks: `below` is end() of the block whose dst is this one's src, and is there
+  // What spans two blocks: `below` is end() of the block whose dst is this one's src, and is there
   // as long as this one runs; null: none.  Said before either is reserved.  From then on the two
   // are used together: forward this one at the time after the lower one's, which may leave dst to
   // it, backward the lower one at the time after this one's, and what this one leaves in diff_src
