@@ -252,7 +252,7 @@ TEST_P(TwoSteps, OneThatOverflowsLowersTheLossScaleOfTheNext) {
   EXPECT_GT(ended.ahead.size(), 3);
 }
 
-TEST_P(TwoSteps, OneThatIsNoNumberEndsTheRunOrRollsItBack) {
+TEST_P(TwoSteps, OneThatIsNanEndsTheRunOrRollsItBack) {
   const auto rolls_back = [](TrainConfig& config) {
     config.on_nan = OnNan::kRollback;
     config.ema = 0.5;
