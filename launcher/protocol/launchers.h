@@ -45,6 +45,8 @@ struct LauncherTraits {
   bool has_daemons = false;
   // Before they kill, the daemons sleep for seconds, unless SIGCHLD wakes them.
   bool has_sleeping_daemons = false;
+  // They pass a signal on only to the ranks that have been started when it comes.
+  bool signals_reach_started_only = false;
   // Takes options of the user (--mpiarg, --rankfile), refuses to be run by root without an option,
   // and puts a directory of its own in front of PATH.
   bool is_open_mpi = false;
@@ -80,6 +82,7 @@ inline constexpr LauncherTraits kLaunchers[] = {
      .open_mpi = OpenMpi::kAlways,
      .has_daemons = true,
      .has_sleeping_daemons = true,
+     .signals_reach_started_only = true,
      .is_open_mpi = true,
      .has_ssh = true,
      .stop_signal = SIGALRM,

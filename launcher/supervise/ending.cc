@@ -90,8 +90,18 @@ void JobSupervisor::EndChildren() {
 // Slurm's KillWait.
 void JobSupervisor::EndRanks() {
   if (!IsRunning()) return;
-  were_notified_of_failure_ = to_ranks_.NotifyOfFailure();
+  NotifyOfFailure();
   ExpectEnd(options_.grace + options_.grace_of_launcher);
+}
+
+// Where a signal would miss ranks that are still to be started, the last start is awaited.  A
+// failed rank's shim, which has got no signal, ends after a while, whereupon mpirun ends all others
+// itself.
+void JobSupervisor::NotifyOfFailure() {
+  std::set<int> known = events_.started();
+  known.insert(events_.ended().begin(), events_.ended().end());
+  awaits_starts_ = launcher().signals_reach_started_only && known.size() < options_.hosts.size();
+  if (!awaits_starts_) were_notified_of_failure_ = to_ranks_.NotifyOfFailure();
 }
 
 void JobSupervisor::Advance() {

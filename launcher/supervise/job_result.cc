@@ -8,16 +8,21 @@
 #include "launcher/allocation/host_index.h"
 #include "launcher/base/error.h"
 #include "launcher/launch/mpirun_lines.h"
+#include "launcher/supervise/failure_cause.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/scanner.h"
 
 namespace launcher {
 
-void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_well,
+void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_well, bool were_killed,
             JobResult* result) {
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
-  const bool counts =
-      result->exit_code == EX_OK || (result->exit_code == EX_TEMPFAIL && !stopped_early);
+  const bool is_cause =
+      launcher.is_direct && result->failure && !were_killed &&
+      IsEarlierCause(end, *result->failure, end.seconds - result->failure->seconds,
+                     {end.rank, result->failure->rank});
+  const bool counts = result->exit_code == EX_OK ||
+                      (result->exit_code == EX_TEMPFAIL && !stopped_early) || is_cause;
   if (!counts) return;
   result->exit_code = end.exit_code;
   if (launcher.is_direct) {

@@ -64,8 +64,9 @@ struct JobResult {
 };
 
 // Counts the end of a child of `launcher` that did not end well.  `was_well` says that
-// nothing had failed before, nor was ddlrun told to stop.  Pure.
-void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_well,
+// nothing had failed before, nor was ddlrun told to stop; `were_killed`, that ddlrun itself has
+// killed the children.  Pure.
+void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_well, bool were_killed,
             JobResult* result);
 
 // Adds what the shims and the program of `launcher` have said about the ranks, whose nodes are

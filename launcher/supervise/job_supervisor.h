@@ -78,6 +78,7 @@ class JobSupervisor final : private WatchedJob {
   void ExpectEnd(std::chrono::milliseconds limit);
   void EndChildren();
   void EndRanks();
+  void NotifyOfFailure();
   void ReleaseLauncher();
   void AbandonLauncher(Clock::time_point now);
   void Advance();
@@ -109,6 +110,8 @@ class JobSupervisor final : private WatchedJob {
   bool has_lost_srun_ = false;                 // a signal has ended srun
   bool has_arrived_ = false;                   // scancel has ended, with which the step was killed
   bool were_notified_of_failure_ = false;      // the shims were
+  bool awaits_starts_ = false;                 // until when they cannot be
+  bool was_killed_before_start_ = false;       // since a stop was requested then
   bool has_released_ = false;                  // srun or mpirun, since all ranks are gone
   std::optional<Clock::time_point> gone_until_;  // how long it may go on then
   bool is_abandoned_ = false;                    // since it did

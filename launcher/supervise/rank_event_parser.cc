@@ -3,12 +3,12 @@
 #include "launcher/supervise/rank_event_parser.h"
 
 #include <algorithm>
-#include <cmath>
 #include <csignal>
 
 #include "launcher/base/error.h"
 #include "launcher/launch/mpirun_lines.h"
 #include "launcher/slurm/srun_lines.h"
+#include "launcher/supervise/failure_cause.h"
 #include "support/number.h"
 
 namespace launcher {
@@ -169,32 +169,10 @@ RankEventParser::EndReading RankEventParser::ReadEnd(const RankExit& end, double
                        : EndReading{ends_.Add(end), Event::kFailure};
 }
 
-// By a signal that nobody sends to the peers of a failed rank: SIGABRT is that of a library which
-// has lost its peer (the watchdog of torch.distributed), SIGPIPE that of a write to it.  SIGKILL
-// may be that of the whole step, which takes Slurm longer than the kernel takes for one rank (6 to
-// 14 ms were seen); Slurm 24.11 may end the shim of a killed rank before it has said that it lives
-// on.
-bool RankEventParser::IsCrash(const RankExit& end, double seconds_between) const {
-  constexpr double kForStep = 0.05;
-  if (end.signal == SIGKILL) return seconds_between < kForStep || killed_alone_.contains(end.rank);
-  return end.signal == SIGSEGV || end.signal == SIGBUS || end.signal == SIGFPE ||
-         end.signal == SIGILL;
-}
-
-// Whether `end` rather than `known`, which was reported first, is the cause.  The peer of a dead
-// rank ends within a millisecond, and its report may arrive first.  It may even end first: the
-// kernel closes the sockets of a killed process, of which the peers learn, and then frees its
-// memory and its GPU, of which its shim learns.  Clocks that are more than a second apart say
-// nothing.
+// Clocks that say nothing leave the first report as it is.
 bool RankEventParser::IsEarlierCause(const RankExit& end, const RankExit& known) const {
-  constexpr double kMeanwhile = 1;  // seconds
-  const double between = std::abs(known.time - end.time);
-  if (end.time <= 0 || known.time <= 0 || between >= kMeanwhile ||
-      (end.exit_code == EX_TEMPFAIL) != (known.exit_code == EX_TEMPFAIL)) {
-    return false;
-  }
-  const bool is_crash = IsCrash(end, between);
-  return is_crash == IsCrash(known, between) ? end.time < known.time : is_crash;
+  return end.time > 0 && known.time > 0 &&
+         launcher::IsEarlierCause(end, known, end.time - known.time, killed_alone_);
 }
 
 void RankEventParser::SetFailure(const RankExit& end, double seconds) {

@@ -101,7 +101,6 @@ class RankEventParser {
   Reading ReadEvent(const LineWithEvent& line, double seconds);
   EndReading ReadEnd(const RankExit& end, double seconds);
   void ReadAbort(std::string_view line, double seconds);
-  bool IsCrash(const RankExit& end, double seconds_between) const;
   bool IsEarlierCause(const RankExit& end, const RankExit& known) const;
   void SetFailure(const RankExit& end, double seconds);
 

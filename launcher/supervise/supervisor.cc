@@ -95,6 +95,7 @@ void JobSupervisor::HandleStopRequest(int number) {
     to_ranks_.Relay(number);
     to_ranks_.Relay(SIGCONT);  // a rank that is stopped would not see the order
   } else if (IsRunning()) {
+    was_killed_before_start_ = true;
     KillJob();  // there is nobody yet whom the order could reach
   }
 }
@@ -135,6 +136,7 @@ void JobSupervisor::RelayLastOutput() {
 void JobSupervisor::HandleEvent(Event event) {
   if (event == Event::kNone) return;
   if (event == Event::kFailure && !result_.stop_requested) EndRanks();
+  if (event == Event::kStart && awaits_starts_) NotifyOfFailure();
   if (event == Event::kLostNode) ExpectEnd(kGraceOfOthers);
   for (const auto& watcher : options_.watchers) watcher->OnEvent(*this, event);
   HandleAttachment();
@@ -171,7 +173,9 @@ void JobSupervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   }
   if (end.exit_code == 0) return;
   if (launcher().makes_step && end.signal != 0) has_lost_srun_ = true;
-  AddEnd(launcher(), end, HasRunningRanks() && !result_.stop_requested, &result_);
+  const bool was_well = HasRunningRanks() && !result_.stop_requested;
+  const bool were_killed = state_ == State::kKilled || interrupts_ > 1;
+  AddEnd(launcher(), end, was_well, were_killed, &result_);
   if (end.exit_code != EX_TEMPFAIL) EndChildren();
 }
 
@@ -195,7 +199,7 @@ JobResult JobSupervisor::Result() {
     result.failure.reset();    // no rank is to blame
     result.exit_code = result.own_end->exit_code;
   }
-  if (IsBeforeStart()) SetBeforeStart(&result);
+  if (IsBeforeStart() || was_killed_before_start_) SetBeforeStart(&result);
   if (launcher().makes_step) AddSilentNodes(events_, options_.hosts, &result);
   for (const auto& watcher : options_.watchers) watcher->OnEnd(*this, &result);
   if (result.own_end) result.exit_code = result.own_end->exit_code;

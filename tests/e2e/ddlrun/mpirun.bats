@@ -186,6 +186,37 @@ SH
   [ "$(tail -n 1 messages)" = "ddlrun: stopped by SIGTERM (exit code 143)" ]
 }
 
+@test "an order to stop while mpirun starts the ranks ends with 128 + the signal" {
+  cat > mpirun << 'SH'
+#!/bin/bash
+[ "$1" != --version ] || exec echo "mpirun (Open MPI) 4.1.4"
+while [ "${1##*/}" != ddlrun-rank ]; do shift; done
+export OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1
+trap '"$@"; exit 1' TERM
+: > starts
+exec 9<> <(:)
+while :; do read -r -u 9 -t 600; done
+SH
+  chmod +x mpirun
+  PATH="$PWD:$PATH" "$ddlrun" -n 1 --launcher=mpirun touch started > /dev/null 2> messages 3>&- &
+  local pid=$! status=0
+  wait_for 10 test -e starts
+  kill -TERM "$pid"
+  expect=143 end_of "$pid" messages
+  [ -e started ]
+  [ "$(tail -n 1 messages)" = "ddlrun: stopped by SIGTERM (exit code 143)" ]
+}
+
+# mpirun passes signals on to ranks that it has started, and to no others.
+@test "a rank that fails while mpirun starts the others ends the job at once" {
+  require_mpirun
+  local began=$SECONDS
+  for _ in 1 2 3 4 5 6 7 8; do
+    expect=3 run_ddlrun -n 16 --oversubscribe --launcher=mpirun sh -c '[ "$RANK" != 0 ] || exit 3; exec sleep 60'
+  done
+  [ $((SECONDS - began)) -lt 7 ] # the grace
+}
+
 @test "an order to stop reaches ranks whose reports mpirun keeps to itself" {
   require_mpirun
   local argument="--output-filename out:nocopy"

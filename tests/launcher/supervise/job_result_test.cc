@@ -2,6 +2,9 @@
 
 #include "launcher/supervise/job_result.h"
 
+#include <vector>
+
+#include "launcher/protocol/launchers.h"
 #include "launcher/supervise/deadline.h"
 #include "tests/support/test.h"
 
@@ -16,6 +19,45 @@ TEST(Deadlines, TheFirstOfThemCounts) {
   EXPECT_EQ(
       MillisecondsLeft({now + microseconds(5000), std::nullopt, now + microseconds(2001)}, now), 3);
   EXPECT_EQ(MillisecondsLeft({now + microseconds(5000), now - microseconds(5000)}, now), 0);
+}
+
+// Ranks that are children of ddlrun: it may see the end of a peer before that of the rank which was
+// killed.
+TEST(AddEnd, NamesTheRankThatIsTheCause) {
+  struct Case {
+    int first, second;  // exit codes
+    double later;       // seconds
+    bool were_killed;   // by ddlrun
+    int cause;
+  };
+  for (const Case& c : std::vector<Case>{
+           {69, 137, 0.5, false, 1},
+           {69, 137, 0.5, true, 0},
+           {69, 137, 1.5, false, 0},
+           {1, 139, 0.9, false, 1},
+           {1, 134, 0, false, 0},  // SIGABRT is that of a library which has lost its peer
+           {1, 143, 0.001, false, 0},
+           {1, 2, 0.001, false, 0},
+           {137, 139, 0.5, false, 0},
+           {137, 69, 0.001, false, 0},
+           {75, 1, 0.001, false, 1},
+           {1, 75, 0.001, false, 0},
+       }) {
+    JobResult result;
+    int rank = 0;
+    for (const int code : {c.first, c.second}) {
+      RankFailure end;
+      end.rank = rank;
+      end.exit_code = code;
+      end.signal = code > 128 ? code - 128 : 0;
+      end.seconds = 7 + rank * c.later;
+      AddEnd(TraitsOf("local"), end, /*was_well=*/rank == 0, c.were_killed, &result);
+      ++rank;
+    }
+    ASSERT_TRUE(result.failure.has_value());
+    EXPECT_EQ(result.failure->rank, c.cause) << c.first << ", " << c.second;
+    EXPECT_EQ(result.exit_code, c.cause == 0 ? c.first : c.second) << c.first << ", " << c.second;
+  }
 }
 
 TEST(SilentNodes, AreThoseOfWhichNoEndWasTold) {

@@ -120,7 +120,9 @@ TEST_F(SupervisorOfAStepTest, TellsTheRanksOfMpirunAndThatAllAreGone) {
       "trap 'echo >> told; echo \"ddlrun-rank[key]: rank 1 is gone, 143\" >&2' URG; " +
           std::string(kRankRuns) +
           "echo 'ddlrun-rank[key]: rank 0 on n1 (pid 7) ended with exit code 3' >&2; "
-          "echo 'ddlrun-rank[key]: rank 0 is gone, 3' >&2; "
+          "echo 'ddlrun-rank[key]: rank 0 is gone, 3' >&2; sleep 0.3; "
+          // Told now, rank 1 would not hear of it.
+          "[ ! -e told ] || echo early >> told; echo 'ddlrun-rank[key]: rank 1 has started' >&2; "
           "while [ ! -e told ] || [ $(wc -l < told) -lt 2 ]; do sleep 0.02; done; exit 1");
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(Content("told"), "\n\n");
