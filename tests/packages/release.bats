@@ -52,16 +52,24 @@ change() {
 root=$(dirname "$(dirname "$0")")
 [ ! -e "$root/.git" ] && [ -e "$root/CMakeLists.txt" ] || exit 1
 file=$root/$2-$3${4:++$4}${5:++$5}.whl
-echo "$SOURCE_DATE_EPOCH" > "$file"
+echo "$SOURCE_DATE_EPOCH $root" > "$file"
 echo "$file"
 EOF
   git commit -q -a -m "another tools/wheel"
   tools/release --wheels > /dev/null
   [ "$(cd "$release" && echo ./*.whl)" = "./aarch64-ddlrun.whl ./ppc64le-ddlrun.whl ./x86_64-ddlrun+ddlrun-train+ddlrun-train-cuda13.whl" ]
-  [ "$(cat "$release/aarch64-ddlrun.whl")" = "$(git log -1 --format=%ct)" ]
+  # In a directory that is always the same, by which nvcc's symbols are called.
+  local work
+  work=/tmp/ddlrun-$version-$(git rev-parse HEAD)
+  [ "$(cat "$release/aarch64-ddlrun.whl")" = "$(git log -1 --format=%ct) $work/ddlrun-$version" ]
+  [ ! -e "$work" ]
   grep -q 'aarch64-ddlrun.whl$' "$release/SHA256SUMS"
   tools/release > /dev/null
   [ -z "$(find "$release" -name '*.whl')" ]
+  mkdir "$work"
+  run -1 tools/release --wheels
+  rmdir "$work"
+  [[ $output == *"tools/release: $work is there already: another tools/release uses it, or has been killed; then remove it" ]]
   echo 'exit 1' > tools/wheel
   git commit -q -a -m "one that fails"
   run -1 tools/release --wheels
