@@ -66,7 +66,7 @@ void ExpectExactDgrads(std::span<const Product> sizes) {
   }
 }
 
-using Conv1BackwardKernel = GpuTest;
+using Conv1BackwardKernel = SharedMemoryTest;
 
 TEST_F(Conv1BackwardKernel, IsExactForSmallIntegersInFp16) {
   ExpectExactDgrads<__half>(kProducts);

@@ -118,7 +118,7 @@ Conv1BackwardShape ShapeOf(const Product& size, const DgradRun& run) {
           .dtype = is_half ? DType::kFloat16 : DType::kBFloat16,
           .sms = run.sms,
           .compute_capability = run.capability,
-          .max_shared_bytes = std::size_t{163} << 10};
+          .max_shared_bytes = kSharedBytes};
 }
 
 // By run_kernel(shape, call).

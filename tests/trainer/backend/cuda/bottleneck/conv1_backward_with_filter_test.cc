@@ -97,7 +97,7 @@ void ForEachShape(const std::function<void(const Product& size, const DgradRun& 
   }
 }
 
-using Conv1BackwardWithFilterKernel = GpuTest;
+using Conv1BackwardWithFilterKernel = SharedMemoryTest;
 
 template <typename T>
 void ExpectExact() {

@@ -174,7 +174,7 @@ ForwardResults RunForward(const ForwardOperands<T>& of, const ForwardRun& run) {
                                      .filters = static_cast<int>(of.size.filters),
                                      .norms = run.norms,
                                      .compute_capability = run.capability,
-                                     .max_shared_bytes = std::size_t{163} << 10};
+                                     .max_shared_bytes = kSharedBytes};
   EXPECT_TRUE(HasConv1x1Forward(shape));
   const int blocks = Conv1x1ForwardBlocks(shape);
   EXPECT_LE(blocks, run.sms);
@@ -330,7 +330,7 @@ void ExpectExactForward() {
   }
 }
 
-using Conv1x1ForwardKernel = GpuTest;
+using Conv1x1ForwardKernel = SharedMemoryTest;
 
 TEST_F(Conv1x1ForwardKernel, IsExactForSmallIntegersInFp16) { ExpectExactForward<__half>(); }
 TEST_F(Conv1x1ForwardKernel, IsExactForSmallIntegersInBf16) { ExpectExactForward<__nv_bfloat16>(); }

@@ -86,7 +86,7 @@ GradientResults RunGradient(const GradientOperands<T>& of, int sms, const NormMe
       .dtype = std::is_same_v<T, __half> ? DType::kFloat16 : DType::kBFloat16,
       .sms = sms,
       .compute_capability = 8,
-      .max_shared_bytes = std::size_t{163} << 10};
+      .max_shared_bytes = kSharedBytes};
   EXPECT_TRUE(HasConv3DataGradient(shape));
   const auto blocks = static_cast<std::size_t>(Conv3DataGradientBlocks(shape));
   EXPECT_LE(blocks, static_cast<std::size_t>(sms));
@@ -144,7 +144,7 @@ void ExpectExactGradients() {
   }
 }
 
-using Conv3DataGradientKernel = GpuTest;
+using Conv3DataGradientKernel = SharedMemoryTest;
 
 TEST_F(Conv3DataGradientKernel, IsExactForSmallIntegersInFp16) { ExpectExactGradients<__half>(); }
 TEST_F(Conv3DataGradientKernel, IsExactForSmallIntegersInBf16) {

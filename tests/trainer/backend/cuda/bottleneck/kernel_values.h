@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/support/test.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
 
 namespace trainer {
 
@@ -125,6 +126,22 @@ class GpuTest : public testing::Test {
   void SetUp() override {
     int count = 0;
     if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU";
+  }
+};
+
+// What a thread block of an A100 may have, 163 KB; those of Hopper and Blackwell in servers have
+// more.
+inline constexpr std::size_t kSharedBytes = std::size_t{163} << 10;
+
+// Of kernels that take up to kSharedBytes on GPUs from 8.0 on.  Those with less (99
+// KB: 8.6, 8.9, 12.0) have fewer of them.
+class SharedMemoryTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped() || Capabilities().back() < 8 || MaxSharedBytes() >= kSharedBytes) return;
+    GTEST_SKIP() << "a thread block has " << (MaxSharedBytes() >> 10)
+                 << " KB of shared memory here";
   }
 };
 
