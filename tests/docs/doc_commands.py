@@ -167,10 +167,6 @@ def obstacle(place, root):
     """Why blocks of this place cannot be run here; None if they can."""
     if place == "mpi" and not shutil.which("mpicc"):
         return "mpicc is not installed"
-    if place == "pytorch":
-        run = subprocess.run(["python3", "-c", "import torch.distributed as d; assert d.is_available()"],
-                             stderr=subprocess.DEVNULL, check=False)
-        return None if run.returncode == 0 else "PyTorch is not installed (tools/bootstrap check)"
     if place == "source" and os.environ.get("DDLRUN_BUILD") != str(root / "build" / "release"):
         return "this is not the build of the preset release"
     return None

@@ -7,8 +7,10 @@ load common
 setup() {
   ddlrun="$DDLRUN_BUILD/bin/ddlrun"
   enter_test_directory
-  python3 -c 'import torch.distributed as d; assert d.is_available()' 2> /dev/null ||
-    skip "PyTorch is not installed (tools/bootstrap check)"
+  # shellcheck source=tests/pytorch.bash disable=SC1091
+  . "$BATS_TEST_DIRNAME/../../pytorch.bash"
+  mkdir bin
+  use_pytorch "$PWD/bin" || skip "PyTorch is not installed (tools/bootstrap check)"
   sed -n '/^```python file=loop.py$/,/^```$/p' "$BATS_TEST_DIRNAME/../../../doc/user-guide/your-program.md" | sed '1d;$d' > loop.py
   [ "$(wc -l < loop.py)" -gt 20 ]
   export OMP_NUM_THREADS=1 USE_LIBUV=0 # Debian 13's PyTorch has no libuv
@@ -75,12 +77,12 @@ has_saved() { [ checkpoint.pt -nt before ]; }
 
 @test "before the end of the job's time it saves and ends with 75, and goes on from there" {
   touch before
-  export SLURM_JOB_END_TIME=$(($(date +%s) + 150))
-  start_loop --stop-before 60
+  export SLURM_JOB_END_TIME=$(($(date +%s) + 60))
+  start_loop --stop-before 30
   wait_for 60 has_saved
   end_of_loop
   [ "$status" -eq 75 ]
-  grep -q "ranks got SIGUSR1 60 s before the end of the job's time" err
+  grep -q "ranks got SIGUSR1 30 s before the end of the job's time" err
   step=$(python3 -c 'import torch; print(torch.load("checkpoint.pt")["step"])')
   unset SLURM_JOB_END_TIME
   run -0 "$ddlrun" --launcher=local --oversubscribe -n 2 --heartbeat 'beats/%r' python3 loop.py $((step + 5))
