@@ -76,8 +76,8 @@ void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_wel
 void AddEvents(const RankEventParser& reports, const LauncherTraits& launcher,
                const std::vector<std::string>& hosts, bool have_responded, JobResult* result);
 
-// No program of any rank of srun or mpirun has run: the codes with which these end then, mpirun
-// even with 0, are of no rank.  Pure.
+// No program of any rank of srun or mpirun has run, or none had when the job was killed: the codes
+// with which these end then, mpirun even with 0, are of no rank.  Pure.
 void SetBeforeStart(JobResult* result);
 
 // Adds the nodes of which no end of a rank was reported, if srun has failed.  Pure.

@@ -101,6 +101,7 @@ BatchFeed::BatchFeed(Backend& backend, DeviceBatch& device_batch, DataLoader& so
 
 void BatchFeed::Restart(std::int64_t end) {
   if (fetched_ >= 0) device_batch_.arrived().Synchronize();
+  device_batch_.StartOver();
   fetched_ = -1;
   failure_ = nullptr;
   end_ = end;

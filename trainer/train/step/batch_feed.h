@@ -74,6 +74,9 @@ class DeviceBatch {
   // numbers: told of the loss is what is given here, everything else is fresh.  They still have to
   // go to the device.  REQUIRES: the step that used its place before is done.
   InputBatch Use(float loss_scale, Stream& stream);
+  // The next batch comes to the place of the very first one, so that all ranks record graphs in the
+  // same steps, also where one of them has lacked a batch.  REQUIRES: no batch is in use.
+  void StartOver() { last_ = 0; }
   // Which of the kPlaces that is; the numbers in it.
   static constexpr std::size_t kPlaces = 2;
   std::size_t place() const { return used_; }
@@ -128,7 +131,7 @@ class BatchFeed {
             const Mixup& mixup = {});
 
   // The source has been sent elsewhere: forgets what was fetched.  No batch from step `end` on is
-  // asked for from now on.
+  // asked for from now on.  REQUIRES: no batch is in use.
   void Restart(std::int64_t end);
 
   // Whether the source has a batch for `step`, which is fetched; at the end of an evaluation it has
