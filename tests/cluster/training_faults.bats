@@ -20,7 +20,7 @@ teardown_file() { stop_cluster; }
 setup() {
   empty_home
   script job "mkdir \$PHASE && cd \$PHASE && ddlrun --log-dir logs --end-limit 5 -x LD_PRELOAD=\$PRELOAD ddltraind --backend=cpu --arch=resnet_tiny --data_dir=$cluster_dir/data \
---classes=10 --image_size=96 --threads=1 --data_threads=1 --batch_size=1 --iter_unit=batch --lr_warmup_epochs=0 --hang_floor_seconds=2 \
+--classes=10 --image_size=224 --threads=1 --data_threads=1 --batch_size=1 --iter_unit=batch --lr_warmup_epochs=0 --hang_floor_seconds=2 \
 --display_every=1 \"\$@\"" 'echo "exit code $?"'
 }
 
