@@ -98,8 +98,8 @@ void JobSupervisor::EndRanks() {
 // failed rank's shim, which has got no signal, ends after a while, whereupon mpirun ends all others
 // itself.
 void JobSupervisor::NotifyOfFailure() {
-  awaits_starts_ = launcher().signals_reach_started_only &&
-                   events_.started().size() < options_.hosts.size();
+  awaits_starts_ =
+      launcher().signals_reach_started_only && events_.started().size() < options_.hosts.size();
   if (!awaits_starts_) were_notified_of_failure_ = to_ranks_.NotifyOfFailure();
 }
 
