@@ -249,15 +249,17 @@ void JobChildren::Reap(std::vector<pid_t> others,
     for (const auto& child : children_) others.push_back(child->pid);
     orphans_->Reap(others);
   }
+  std::vector<std::pair<JobChild*, siginfo_t>> ended;
   for (const auto& child : children_) {
     if (child->has_ended) continue;
     siginfo_t info = {};
-    // The child is reaped only when its group is gone, since no other group can get its number
-    // before.
-    if (waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        info.si_pid == 0) {
-      continue;
+    if (waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid != 0) {
+      ended.emplace_back(child.get(), info);
     }
+  }
+  // A child is reaped only when its group is gone, since no other group can get its number before.
+  for (const auto& [child, info] : ended) {
     kill(-child->pid, SIGKILL);
     if (options_.cleanup_process != nullptr) options_.cleanup_process->Forget(child->pid);
     waitpid(child->pid, nullptr, 0);

@@ -76,8 +76,9 @@ class JobChildren {
   void Signal(int number) const;
   // Passes on a signal that ddlrun was sent, or the one that the launcher wants instead of it.
   void RelaySignal(int number) const;
-  // Reaps the children that have ended, kills what is left of their process groups, and calls
-  // `on_end` for each.  `others` are children of this process too (0: none), but none of these.
+  // Reaps the children that have ended by now, kills what is left of their process groups, and
+  // calls `on_end` for each.  What that sends to the others has not ended any of them.  `others`
+  // are children of this process too (0: none), but none of these.
   void Reap(std::vector<pid_t> others,
             const std::function<void(const JobChild&, const siginfo_t&)>& on_end);
   // Ends what a launcher with daemons, or ranks that are children, have left behind.  To be called

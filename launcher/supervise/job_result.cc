@@ -14,20 +14,28 @@
 
 namespace launcher {
 
-void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_well, bool were_killed,
-            JobResult* result) {
+namespace {
+
+bool IsCause(const RankFailure& end, Sent sent, const JobResult& result) {
+  const bool is_by_itself =
+      sent == Sent::kNothing || (sent == Sent::kSigterm && end.signal == SIGKILL);
+  if (!result.failure || result.stop_requested || !is_by_itself) return false;
+  const RankFailure& known = *result.failure;
+  return IsEarlierCause(end, known, end.seconds - known.seconds, {end.rank, known.rank});
+}
+
+}  // namespace
+
+void AddEnd(const LauncherTraits& launcher, const RankFailure& end, Sent sent, JobResult* result) {
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
-  const bool is_cause =
-      launcher.is_direct && result->failure && !were_killed &&
-      IsEarlierCause(end, *result->failure, end.seconds - result->failure->seconds,
-                     {end.rank, result->failure->rank});
   const bool counts = result->exit_code == EX_OK ||
-                      (result->exit_code == EX_TEMPFAIL && !stopped_early) || is_cause;
+                      (result->exit_code == EX_TEMPFAIL && !stopped_early) ||
+                      (launcher.is_direct && IsCause(end, sent, *result));
   if (!counts) return;
   result->exit_code = end.exit_code;
   if (launcher.is_direct) {
     result->failure = end;
-  } else if (end.signal != 0 && was_well) {
+  } else if (end.signal != 0 && sent == Sent::kNothing && !result->stop_requested) {
     result->launcher_end = std::string(launcher.program) + " was ended by " + DescribeEnd(end);
   }
 }

@@ -63,11 +63,14 @@ struct JobResult {
   std::vector<std::string> notes;  // lines for the user, without "ddlrun: " and line end
 };
 
-// Counts the end of a child of `launcher` that did not end well.  `was_well` says that
-// nothing had failed before, nor was ddlrun told to stop; `were_killed`, that ddlrun itself has
-// killed the children.  Pure.
-void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_well, bool were_killed,
-            JobResult* result);
+// What ddlrun had sent to all children when the end of one was seen.
+enum class Sent { kNothing, kSigterm, kSigkill };
+
+// Counts the end of a child of `launcher` that did not end well.  Of ranks the first one is the
+// failure, unless a later end is the cause (IsEarlierCause).  A rank may crash at SIGTERM, which
+// makes it no cause; SIGKILL is then somebody else's, until ddlrun sends it.  Where ddlrun was
+// requested to stop, the first one stays.  Pure.
+void AddEnd(const LauncherTraits& launcher, const RankFailure& end, Sent sent, JobResult* result);
 
 // Adds what the shims and the program of `launcher` have said about the ranks, whose nodes are
 // `hosts`.  `have_responded`: every rank has a shim, and what it says comes here.  Where no

@@ -47,7 +47,8 @@ class JobSupervisor final : private WatchedJob {
   void EndStepThatIsLeft();
   void HandleEvent(Event event);
   void HandleAttachment();
-  void RecordEnd(const JobChild& child, const siginfo_t& info);
+  Sent SentToAll() const;
+  void RecordEnd(const JobChild& child, const siginfo_t& info, Sent sent);
 
   // Of WatchedJob.
   Clock::time_point Now() const override { return Clock::now(); }

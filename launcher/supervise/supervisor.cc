@@ -39,7 +39,9 @@ JobResult JobSupervisor::Run() {
     }
     no_ranks.push_back(hang_query_.child());  // which a watcher may have begun
     children_.Reap(std::move(no_ranks),
-                   [this](const auto& child, const auto& info) { RecordEnd(child, info); });
+                   [this, sent = SentToAll()](const auto& child, const auto& info) {
+                     RecordEnd(child, info, sent);
+                   });
     Advance();
   }
   for (const auto& watcher : options_.watchers) watcher->EndChild();
@@ -162,7 +164,12 @@ void JobSupervisor::HandleAttachment() {
   }
 }
 
-void JobSupervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
+Sent JobSupervisor::SentToAll() const {
+  if (state_ == State::kKilled) return Sent::kSigkill;
+  return HasRunningRanks() ? Sent::kNothing : Sent::kSigterm;
+}
+
+void JobSupervisor::RecordEnd(const JobChild& child, const siginfo_t& info, Sent sent) {
   const RankFailure end = FailureOf(child.rank, options_.hosts, info, SecondsSinceStart());
   if (launcher().is_direct) {
     ended_.insert(child.rank);
@@ -173,9 +180,7 @@ void JobSupervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   }
   if (end.exit_code == 0) return;
   if (launcher().makes_step && end.signal != 0) has_lost_srun_ = true;
-  const bool was_well = HasRunningRanks() && !result_.stop_requested;
-  const bool were_killed = state_ == State::kKilled || interrupts_ > 1;
-  AddEnd(launcher(), end, was_well, were_killed, &result_);
+  AddEnd(launcher(), end, sent, &result_);
   if (end.exit_code != EX_TEMPFAIL) EndChildren();
 }
 

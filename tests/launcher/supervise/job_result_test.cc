@@ -27,23 +27,28 @@ TEST(AddEnd, NamesTheRankThatIsTheCause) {
   struct Case {
     int first, second;  // exit codes
     double later;       // seconds
-    bool were_killed;   // by ddlrun
+    Sent sent;          // before the second one ended
     int cause;
+    bool is_stopped = false;
   };
   for (const Case& c : std::vector<Case>{
-           {69, 137, 0.5, false, 1},
-           {69, 137, 0.5, true, 0},
-           {69, 137, 1.5, false, 0},
-           {1, 139, 0.9, false, 1},
-           {1, 134, 0, false, 0},  // SIGABRT is that of a library which has lost its peer
-           {1, 143, 0.001, false, 0},
-           {1, 2, 0.001, false, 0},
-           {137, 139, 0.5, false, 0},
-           {137, 69, 0.001, false, 0},
-           {75, 1, 0.001, false, 1},
-           {1, 75, 0.001, false, 0},
+           {69, 137, 0.001, Sent::kNothing, 1},
+           {69, 137, 0.5, Sent::kSigterm, 1},
+           {69, 137, 0.5, Sent::kSigkill, 0},
+           {69, 137, 1.5, Sent::kSigterm, 0},
+           {1, 139, 0.001, Sent::kNothing, 1},
+           {1, 139, 0.001, Sent::kSigterm, 0},  // at the end of a process threads may crash
+           {1, 134, 0.001, Sent::kNothing, 0},  // of a library which has lost its peer
+           {1, 143, 0.001, Sent::kSigterm, 0},
+           {1, 2, 0.001, Sent::kNothing, 0},
+           {137, 139, 0.001, Sent::kNothing, 0},
+           {137, 69, 0.001, Sent::kSigterm, 0},
+           {143, 137, 0.5, Sent::kSigterm, 0, /*is_stopped=*/true},
+           {75, 1, 0.001, Sent::kSigterm, 1},
+           {1, 75, 0.001, Sent::kSigterm, 0},
        }) {
     JobResult result;
+    result.stop_requested = c.is_stopped;
     int rank = 0;
     for (const int code : {c.first, c.second}) {
       RankFailure end;
@@ -51,7 +56,7 @@ TEST(AddEnd, NamesTheRankThatIsTheCause) {
       end.exit_code = code;
       end.signal = code > 128 ? code - 128 : 0;
       end.seconds = 7 + rank * c.later;
-      AddEnd(TraitsOf("local"), end, /*was_well=*/rank == 0, c.were_killed, &result);
+      AddEnd(TraitsOf("local"), end, rank == 0 ? Sent::kNothing : c.sent, &result);
       ++rank;
     }
     ASSERT_TRUE(result.failure.has_value());

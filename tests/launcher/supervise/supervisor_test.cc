@@ -31,6 +31,22 @@ TEST_F(SupervisorTest, PassesOnTheCodeOfTheFirstFailingRankAndEndsTheOthers) {
   EXPECT_THAT(result.failure->last_lines, Contains("why"));
 }
 
+TEST_F(SupervisorTest, NamesTheRankThatWasKilledAndNoneThatCrashesAtItsEnd) {
+  const std::string waits = "while :; do sleep 0.05; done";
+  const std::string when_ready = "while [ ! -e ready ]; do sleep 0.02; done; rm ready; ";
+  JobResult result = Run({when_ready + "exit 69",
+                          "trap '' TERM; echo > ready; while [ -e ready ]; do sleep 0.02; done; "
+                          "sleep 0.3; kill -KILL $$"},
+                         kLong);
+  ASSERT_TRUE(result.failure.has_value());
+  EXPECT_EQ(result.failure->rank, 1);
+  EXPECT_EQ(result.exit_code, 137);
+  result = Run({when_ready + "exit 3", "trap 'kill -SEGV $$' TERM; echo > ready; " + waits}, kLong);
+  ASSERT_TRUE(result.failure.has_value());
+  EXPECT_EQ(result.failure->rank, 0);
+  EXPECT_EQ(result.exit_code, 3);
+}
+
 TEST_F(SupervisorTest, ASignalIs128AndItsNumber) {
   EXPECT_EQ(Run({"kill -SEGV $$"}, kLong).exit_code, 139);
   const JobResult result = Run({"kill -KILL $$"}, kLong);
